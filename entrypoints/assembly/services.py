@@ -123,7 +123,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
             clock=clock,
             ids=ids,
         ),
-        service_info=ServiceInfo(new_unit_of_work, clock),
+        service_info=ServiceInfo(new_unit_of_work, ServiceRows(statements), clock),
         service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
         end_users=EndUsers(new_unit_of_work, EndUserRows(statements), FairTurns()),
     )

@@ -6,12 +6,21 @@ from typing import Protocol
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.pages import Listed
 from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType, ServiceUsage
+from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import Organization
+from core.frozen import Frozen
+
+
+class KeptMetadata(Frozen):
+    """The metadata of a service, and of its organization."""
+
+    of_service: Metadata
+    of_organization: Metadata
 
 
 class ServiceStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. Services
-    that are being deleted do not exist here. Only PostgreSQL implements it.
+    """Outside a unit of work, `list`, `get` and `metadata` are one statement and one round trip each. The other methods need a unit of
+    work. Services that are being deleted do not exist here. Only PostgreSQL implements it.
     """
 
     async def list(
@@ -19,7 +28,11 @@ class ServiceStore(Protocol):
     ) -> ServiceList | None:
         """Oldest first; all services unless a limit is given. None when the organization is being deleted."""
 
-    async def get(self, organization: OrganizationId, slug: str) -> Service | None: ...
+    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
+        """With its metadata."""
+
+    async def metadata(self, service: ServiceId) -> KeptMetadata | None:
+        """None when there is no such service."""
 
     async def add(self, service: Service) -> bool:
         """False when the organization has a service with this slug: of two callers, one gets False. The organization is held before."""
@@ -29,11 +42,11 @@ class ServiceStore(Protocol):
 
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
         """One change to the service, or to the number of its plans, keys or secrets, at a time. It stays as it is until the unit of work
-        ends. None when there is no such service.
+        ends. Comes with its metadata. None when there is no such service.
         """
 
     async def save(self, service: Service) -> None:
-        """Saves everything but id, organization, slug, client id and creation. After `hold`."""
+        """Saves everything but id, organization, slug, client id and creation. Metadata that are None stay as they are. After `hold`."""
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
         """The service is gone from every answer with the commit. Its rows are removed in batches. After `hold`."""

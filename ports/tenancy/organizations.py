@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import Organization, OrganizationOverview
 from core.domain.tenancy.tiers import Tier, UserLimit, user_limit
 from core.frozen import Frozen
@@ -54,6 +55,9 @@ class OrganizationStore(Protocol):
 
     async def save(self, organization: Organization) -> None:
         """Saves everything but id, slug and creation. After `hold`."""
+
+    async def save_metadata(self, organization: OrganizationId, metadata: Metadata, at: datetime) -> bool:
+        """False when the organization has these already. After `hold`."""
 
     async def delete(self, organization: OrganizationId, at: datetime) -> bool:
         """The organization is gone from every answer with the commit. Its rows are removed in batches. False when it is gone already: of

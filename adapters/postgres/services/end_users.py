@@ -61,10 +61,11 @@ class _Used(Frozen):
     name: str
     first_login_at: datetime | None
     last_login_at: datetime | None
+    metadata: dict[str, Any]
     identities: list[dict[str, Any]]
 
     def service(self) -> UsedService:
-        return UsedService(ServiceId(self.service_id), self.slug, self.name, self.first_login_at, self.last_login_at)
+        return UsedService(ServiceId(self.service_id), self.slug, self.name, self.first_login_at, self.last_login_at, self.metadata)
 
 
 class _Ended(Frozen):
@@ -236,7 +237,7 @@ GET: Final[LiteralString] = f"""
            case when used.came then users.updated_at else used.since end as updated_at,
            used.came and mfa.mfa_enabled as mfa_enabled,
            living.active_sessions, living.last_session_at, services.id as service_id, services.slug, services.name,
-           service_users.first_login_at, service_users.last_login_at,
+           service_users.first_login_at, service_users.last_login_at, service_users.metadata,
            (
                select coalesce(
                           jsonb_agg(

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import Statements, ask
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
@@ -27,7 +27,8 @@ from core.domain.services.services import (
     service_usage,
 )
 from core.domain.tenancy.organizations import Organization
-from core.frozen import Frozen, names_of
+from core.frozen import Frozen, names_of, replace
+from ports.services.services import KeptMetadata
 
 
 class ServiceRow(Frozen, kw_only=True):
@@ -94,6 +95,13 @@ SERVICE: Final = """
            services.jwks_fetched_at"""
 
 
+class _WithMetadata(ServiceRow, kw_only=True):
+    metadata: dict[str, Any]
+
+    def service(self) -> Service:
+        return replace(super().service(), metadata=self.metadata)
+
+
 class _Usage(WithTierRow, kw_only=True):
     service_count: int
 
@@ -115,8 +123,12 @@ class ServiceRows:
         return ServiceList([row.listed for row in rows if row.listed is not None], usage)
 
     async def get(self, organization: OrganizationId, slug: str) -> Service | None:
-        rows = await self._statements.ask(ServiceRow, _FIND, {"organization": organization, "slug": storable_text(slug)})
+        rows = await self._statements.ask(_WithMetadata, _FIND, {"organization": organization, "slug": storable_text(slug)})
         return rows[0].service() if rows else None
+
+    async def metadata(self, service: ServiceId) -> KeptMetadata | None:
+        rows = await self._statements.ask(KeptMetadata, _METADATA, {"service": service})
+        return rows[0] if rows else None
 
     async def add(self, service: Service) -> bool:
         parameters = {
@@ -220,6 +232,7 @@ def _columns(service: Service) -> dict[str, Any]:
         "post_logout_redirect_uris": list(service.post_logout_redirect_uris),
         "backchannel_logout_uri": service.backchannel_logout_uri,
         "backchannel_logout_session_required": service.backchannel_logout_session_required,
+        "metadata": None if service.metadata is None else Jsonb(storable(service.metadata)),
         "updated_at": service.updated_at,
     }
 
@@ -242,11 +255,12 @@ _ADD: Final[LiteralString] = f"""
              insert into all_services
                     (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
                      device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, backchannel_logout_uri,
-                     backchannel_logout_session_required, jwks_uri, jwks_fetched_at, created_at, updated_at)
+                     backchannel_logout_session_required, jwks_uri, jwks_fetched_at, metadata, created_at, updated_at)
              values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
                      %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
                      %(id_token_alg)s, %(post_logout_redirect_uris)s, %(backchannel_logout_uri)s,
-                     %(backchannel_logout_session_required)s, %(jwks_uri)s, %(jwks_fetched_at)s, %(created_at)s, %(updated_at)s)
+                     %(backchannel_logout_session_required)s, %(jwks_uri)s, %(jwks_fetched_at)s, coalesce(%(metadata)s, '{{}}'),
+                     %(created_at)s, %(updated_at)s)
                  on conflict (org_id, slug) where deleted_at is null do nothing
           returning id
          ),
@@ -263,7 +277,14 @@ _USAGE: Final[LiteralString] = f"""
      where organizations.id = %(organization)s
 """
 
-_FIND: Final[LiteralString] = f"select {SERVICE} from services where org_id = %(organization)s and slug = %(slug)s"
+_FIND: Final[LiteralString] = f"select {SERVICE}, services.metadata from services where org_id = %(organization)s and slug = %(slug)s"
+
+_METADATA: Final = """
+    select services.metadata as of_service, organizations.metadata as of_organization
+      from services
+      join organizations on organizations.id = services.org_id
+     where services.id = %(service)s
+"""
 
 # A statement of its own, so that the next statement sees what others committed while this one waited. It is the weakest lock that works:
 # sessions and other rows that refer to the service can be added meanwhile.
@@ -278,7 +299,8 @@ _SAVE: Final[LiteralString] = f"""
                     jwks = %(jwks)s, jwks_uri = %(jwks_uri)s, jwks_fetched_at = %(jwks_fetched_at)s,
                     id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
                     backchannel_logout_uri = %(backchannel_logout_uri)s,
-                    backchannel_logout_session_required = %(backchannel_logout_session_required)s, updated_at = %(updated_at)s
+                    backchannel_logout_session_required = %(backchannel_logout_session_required)s,
+                    metadata = coalesce(%(metadata)s, metadata), updated_at = %(updated_at)s
               where id = %(id)s
           returning id
          )

@@ -5,16 +5,19 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, TierId, UserId
 from core.domain.tenancy.members import Membership
+from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.tenancy.organizations import Added, HeldOrganization
 
 
@@ -103,7 +106,7 @@ class OrganizationRows:
         return await self._statements.ask_for_many(_OverviewRow, LIST, {"user": user, "most": MOST_LISTED}, _OverviewRow.overview)
 
     async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
-        rows = await self._statements.ask(_OverviewRow, GET, {"user": user, "organization": organization})
+        rows = await self._statements.ask(_WholeRow, GET, {"user": user, "organization": organization})
         return rows[0].overview() if rows else None
 
     async def add(self, organization: Organization) -> Added | None:
@@ -121,6 +124,10 @@ class OrganizationRows:
 
     async def save(self, organization: Organization) -> None:
         await self._statements.tell(_SAVE, _columns(organization))
+
+    async def save_metadata(self, organization: OrganizationId, metadata: Metadata, at: datetime) -> bool:
+        parameters = {"id": organization, "metadata": Jsonb(storable(metadata)), "at": at}
+        return bool(await self._statements.ask(IdRow, _SAVE_METADATA, parameters))
 
     async def delete(self, organization: OrganizationId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _DELETE, {"id": organization, "at": at}))
@@ -155,6 +162,13 @@ class _OverviewRow(WithTierRow, kw_only=True):
         return OrganizationOverview(
             organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due, self.role_name or ""
         )
+
+
+class _WholeRow(_OverviewRow, kw_only=True):
+    metadata: dict[str, Any]
+
+    def overview(self) -> OrganizationOverview:
+        return replace(super().overview(), metadata=self.metadata)
 
 
 def _columns(organization: Organization) -> dict[str, Any]:
@@ -208,7 +222,7 @@ _FIND_HELD: Final = f"""
 
 # Counting an organization's services is cheap, because the number of services is limited.
 _OVERVIEW: Final = f"""
-    select {ORGANIZATION},
+           {ORGANIZATION},
            {TIER},
            memberships.id as membership_id, memberships.user_id as membership_user_id, memberships.role as membership_role,
            memberships.role_id as membership_role_id, memberships.created_at as membership_created_at,
@@ -227,7 +241,7 @@ _OVERVIEW: Final = f"""
 LIST: Final = f"""
     select *
       from (
-               {_OVERVIEW}
+               select {_OVERVIEW}
                 order by memberships.role = 'owner' desc, memberships.created_at, memberships.id
                 limit %(most)s
            ) as shown
@@ -235,7 +249,7 @@ LIST: Final = f"""
 """
 
 GET: Final = f"""
-    {_OVERVIEW}
+    select organizations.metadata, {_OVERVIEW}
        and memberships.org_id = %(organization)s
 """
 
@@ -246,6 +260,10 @@ _SAVE: Final = """
            rejection_reason = %(rejection_reason)s, suspended_at = %(suspended_at)s, suspension_reason = %(suspension_reason)s,
            updated_at = %(updated_at)s
      where id = %(id)s
+"""
+
+_SAVE_METADATA: Final = """
+    update organizations set metadata = %(metadata)s, updated_at = %(at)s where id = %(id)s and metadata <> %(metadata)s returning id
 """
 
 _DELETE: Final = """

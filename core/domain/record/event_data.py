@@ -160,7 +160,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The role, and who no longer holds it by this assignment: a person, the people with a role of the organization, or a team.",
         _ASSIGNMENT,
     ),
-    "organization.updated": EventData("The names before and after.", {"old_name": "Acme", "name": "Acme Corporation"}),
+    "organization.updated": EventData(
+        "The name of what changed: `name`, with the names before and after, or `metadata`.",
+        {"changed": ["name"], "old_name": "Acme", "name": "Acme Corporation"},
+    ),
     "organization.sign_in_rules.updated": EventData(
         "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}
     ),

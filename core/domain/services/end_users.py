@@ -9,6 +9,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.metadata import Metadata
 from core.frozen import Frozen
 
 # The longest text to search for. No address is longer: RFC 5321 section 4.5.3.1 allows 64 and 255 characters with the @ between.
@@ -39,6 +40,7 @@ class UsedService(Frozen):
     name: str
     first_login_at: datetime | None
     last_login_at: datetime | None
+    metadata: Metadata
 
 
 class UsedIdentity(Frozen):

@@ -17,6 +17,7 @@ from core.domain.outbound.destinations import NotADestination, OutboundDestinati
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
+from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen, names_of, replace
@@ -123,6 +124,8 @@ class Service(Frozen, kw_only=True):
     """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
     """Whether the service needs to know which session has ended. The notice says it in any case."""
+    metadata: Metadata | None = None
+    """None where the service was read without its metadata, in lists for example."""
     created_at: datetime
     updated_at: datetime
 
@@ -146,6 +149,7 @@ class NewService(Frozen, kw_only=True):
     post_logout_redirect_uris: Sequence[str] = ()
     backchannel_logout_uri: str | None = None
     backchannel_logout_session_required: bool = False
+    metadata: Metadata | None = None
 
     def with_published(self, keys: Mapping[str, Any]) -> "NewService":
         """The new service with the keys that are published under its address. Raises `BadRequest`."""
@@ -176,6 +180,7 @@ class NewService(Frozen, kw_only=True):
                 post_logout_redirect_uris=self.post_logout_redirect_uris,
                 backchannel_logout_uri=self.backchannel_logout_uri,
                 backchannel_logout_session_required=self.backchannel_logout_session_required,
+                metadata={} if self.metadata is None else self.metadata,
                 created_at=now,
                 updated_at=now,
             )
@@ -200,6 +205,7 @@ class ServiceChange(Frozen):
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+    metadata: Metadata | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
         """The change with the keys that are published under the new address. Raises `BadRequest`."""
@@ -306,7 +312,8 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
         # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
     after = _checked(replace(service, **said))
-    return service if after == replace(service, jwks_fetched_at=after.jwks_fetched_at) else replace(after, updated_at=now)
+    unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
+    return service if unchanged else replace(after, updated_at=now)
 
 
 def logout_destination(uri: str) -> OutboundDestination:
@@ -323,8 +330,10 @@ def service_created(service: Service, actor: Actor) -> Event:
 
 
 def service_updated(before: Service, after: Service, actor: Actor) -> Event:
-    """The event says what changed, with the earlier values of everything that decides where people are sent."""
-    details: dict[str, Json] = {**_named(after), "changed": [name for name in _CHANGEABLE if getattr(before, name) != getattr(after, name)]}
+    """The event says what changed, with the earlier values of everything that decides where people are sent. Of the metadata
+    it says only that they changed.
+    """
+    details: dict[str, Json] = {**_named(after), "changed": _changed_names(before, after)}
     if before.name != after.name:
         details["old_name"] = before.name
     if before.service_type is not after.service_type:
@@ -364,6 +373,11 @@ def _named(service: Service) -> dict[str, Json]:
     return {"service_slug": service.slug, "service_name": service.name}
 
 
+def _changed_names(before: Service, after: Service) -> list[Json]:
+    names: list[Json] = [name for name in _CHANGEABLE if name != "metadata" and getattr(before, name) != getattr(after, name)]
+    return names if same_metadata(before.metadata, after.metadata) else [*names, "metadata"]
+
+
 def _key_ids(service: Service) -> list[Json]:
     """The ids of the keys that verify its assertions. A key without an id is null."""
     keys: Any = () if service.jwks is None else service.jwks["keys"]
@@ -393,6 +407,7 @@ def _checked(service: Service) -> Service:
         post_logout_redirect_uris=_redirect_uris(service, "post_logout_redirect_uris"),
         jwks=None if service.jwks is None else _keys_of(service, service.jwks),
         backchannel_logout_uri=_logout_uri(service),
+        metadata=None if service.metadata is None else checked_metadata(service.metadata),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
         ),

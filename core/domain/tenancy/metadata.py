@@ -25,6 +25,11 @@ def checked_metadata(given: Metadata) -> Metadata:
     return given
 
 
+def same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
+    """As JSON, where `true` and 1 differ."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
 def _depth(value: Json, above: int = 0) -> int:
     """Counts no further than one level too many."""
     if isinstance(value, str) or not isinstance(value, Mapping | Sequence) or above > DEEPEST:

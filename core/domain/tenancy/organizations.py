@@ -14,6 +14,7 @@ from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.members import Membership
+from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.tiers import Tier
 from core.frozen import Frozen
 
@@ -86,6 +87,8 @@ class OrganizationOverview(Frozen):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     role_name: str = ""
     """The name of the role, if it is one of the organization's own."""
+    metadata: Metadata | None = None
+    """None in lists."""
 
 
 def organization_slug(text: str) -> str:
@@ -113,7 +116,12 @@ def organization_created(organization: Organization, actor: Actor) -> Event:
 
 
 def organization_renamed(organization: Organization, name: str, actor: Actor) -> Event:
-    return _event("organization.updated", organization, actor, {"old_name": organization.name, "name": name})
+    return _event("organization.updated", organization, actor, {"changed": ["name"], "old_name": organization.name, "name": name})
+
+
+def organization_metadata_changed(organization: Organization, actor: Actor) -> Event:
+    """The event says nothing of what the metadata are."""
+    return _event("organization.updated", organization, actor, {"changed": ["metadata"]})
 
 
 def organization_deleted(organization: Organization, actor: Actor) -> Sequence[Event]:

@@ -24,7 +24,7 @@ from core.domain.services.service_users import (
     user_deleted,
     user_joined,
 )
-from core.domain.tenancy.metadata import Metadata, checked_metadata
+from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata
 from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
@@ -72,7 +72,7 @@ class ServiceUsers(Frozen):
         wanted = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
             _found(await uow.service_users.hold(holder.service, user))
-            if wanted is not None and wanted != await uow.service_users.metadata(holder.service, user):
+            if wanted is not None and not same_metadata(wanted, await uow.service_users.metadata(holder.service, user)):
                 await uow.service_users.save_metadata(holder.service, user, wanted)
                 await uow.record(metadata_changed(user, holder, actor))
             if profile is not None:

@@ -108,7 +108,7 @@ class OrganizationServices(Frozen):
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             before = found(await uow.services.hold(member.organization, slug))
             after = changed(before, change, self.clock.now())
-            if after == before:
+            if after is before:
                 return before
             if after.backchannel_logout_uri != before.backchannel_logout_uri:
                 self._require_callable(after)

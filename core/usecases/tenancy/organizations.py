@@ -8,8 +8,9 @@ from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
-from core.domain.record.events import Actor
+from core.domain.record.events import Actor, Event
 from core.domain.tenancy.members import CameBy, Member, Membership, session_opened
+from core.domain.tenancy.metadata import Metadata, checked_metadata
 from core.domain.tenancy.organizations import (
     MOST_OWNED,
     MOST_WAITING,
@@ -18,6 +19,7 @@ from core.domain.tenancy.organizations import (
     OrganizationStatus,
     organization_created,
     organization_deleted,
+    organization_metadata_changed,
     organization_name,
     organization_renamed,
     organization_slug,
@@ -119,11 +121,14 @@ class Organizations(Frozen):
     async def get(self, member: Member) -> OrganizationOverview:
         return await self._overview(member)
 
-    async def rename(self, member: Member, name: str, actor: Actor) -> OrganizationOverview:
-        """The slug never changes, because it is in tokens, addresses and other people's configurations. Raises `BadRequest`, `NotFound`,
-        and `Forbidden` when the caller may no longer do this.
+    async def change(self, member: Member, *, name: str | None, metadata: Metadata | None, actor: Actor) -> OrganizationOverview:
+        """Change the name, or replace the metadata; what is None stays. The slug never changes, because it is in tokens, in addresses
+        and in other people's configurations. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
         """
-        name = organization_name(name)
+        if name is None and metadata is None:
+            raise BadRequest("Send at least one field")
+        new_name = None if name is None else organization_name(name)
+        kept = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
             held = await uow.organizations.hold(member.organization)
             if held is None:
@@ -132,9 +137,14 @@ class Organizations(Frozen):
             if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
                 raise Forbidden
             organization = held.organization
-            if organization.name != name:
-                await uow.organizations.save(replace(organization, name=name, updated_at=self.clock.now()))
-                await uow.record(organization_renamed(organization, name, actor))
+            events: list[Event] = []
+            if new_name is not None and organization.name != new_name:
+                await uow.organizations.save(replace(organization, name=new_name, updated_at=self.clock.now()))
+                events.append(organization_renamed(organization, new_name, actor))
+            if kept is not None and await uow.organizations.save_metadata(member.organization, kept, self.clock.now()):
+                events.append(organization_metadata_changed(organization, actor))
+            if events:
+                await uow.record_all(events)
                 await uow.commit()
         return await self._overview(member)
 

@@ -24,7 +24,7 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def used(last_login_at: datetime | None) -> UsedService:
-    return UsedService(ServiceId(uuid4()), "app", "App", None, last_login_at)
+    return UsedService(ServiceId(uuid4()), "app", "App", None, last_login_at, {})
 
 
 def detail(*services: UsedService) -> EndUserDetail:

@@ -116,7 +116,7 @@ def test_what_is_said_of_one_that_comes_or_is_renamed() -> None:
         assert event.audited
         assert event.published
     assert (created.name, created.details) == ("organization.created", {"slug": "acme", "name": "Acme", "status": "pending"})
-    assert (renamed.name, renamed.details) == ("organization.updated", {"old_name": "Acme", "name": "Acme Two"})
+    assert (renamed.name, renamed.details) == ("organization.updated", {"changed": ["name"], "old_name": "Acme", "name": "Acme Two"})
 
 
 def test_that_one_goes_is_said_on_the_platform_too() -> None:

@@ -207,7 +207,7 @@ async def test_the_detail_is_of_this_organization_alone(house: EndUserScene) -> 
     assert datetime.fromisoformat(body.pop("last_login_at")) == house.now - HOUR
     assert datetime.fromisoformat(body["sessions"].pop("last_created_at")) == house.now - HOUR
     app, shop = body.pop("services")
-    assert app == {"id": str(house.app.id), "slug": "app", "name": "App", "first_login_at": None, "last_login_at": None}
+    assert app == {"id": str(house.app.id), "slug": "app", "name": "App", "first_login_at": None, "last_login_at": None, "metadata": {}}
     assert (shop["id"], shop["slug"]) == (str(house.shop.id), "shop")
     assert [datetime.fromisoformat(shop[name]) for name in ("first_login_at", "last_login_at")] == [house.now - 2 * HOUR, house.now - HOUR]
     assert body == {

@@ -44,8 +44,8 @@ async def test_the_service_of_the_key_is_told(market: Market, shop: Backend) -> 
         answer = await backend.ask("GET", INFO)
         assert answer.status == 200
         body = answer.json()
-        assert body == {**row, "created_at": body["created_at"]}
-        assert set(body) == {"id", "name", "slug", "service_type", "created_at"}
+        assert body == {**row, "created_at": body["created_at"], "metadata": {}, "organization_metadata": {}}
+        assert set(body) == {"id", "name", "slug", "service_type", "created_at", "metadata", "organization_metadata"}
 
 
 async def test_the_name_changes_and_nothing_else(market: Market, shop: Backend) -> None:
@@ -162,7 +162,7 @@ async def test_a_service_that_goes_at_this_moment_is_gone(market: Market) -> Non
 
 
 # With the key's own question.
-ROUND_TRIPS: Final = {("GET", INFO): 1, ("PATCH", INFO): 3, ("GET", ANALYTICS): 2}
+ROUND_TRIPS: Final = {("GET", INFO): 2, ("PATCH", INFO): 4, ("GET", ANALYTICS): 2}
 
 
 async def test_round_trips(market: Market, shop: Backend) -> None:

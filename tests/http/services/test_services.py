@@ -87,6 +87,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceS
         "post_logout_redirect_uris": [],
         "backchannel_logout_uri": None,
         "backchannel_logout_session_required": False,
+        "metadata": {},
     }
     assert plan == {
         "id": plan["id"],
@@ -272,9 +273,10 @@ async def test_the_list_counts_what_each_has(house: ServiceScene) -> None:
         ("c", 0, 0),
     ]
     assert answer.json()["usage"] == {"current_services": 3, "max_services": 10, "tier": "Free"}
-    # Except for the counts, a service looks the same in the list as alone.
+    # Except for the counts and the metadata, a service looks the same in the list as alone.
     listed = answer.json()["services"][1]
-    assert {**services[1], "plan_count": 1, "subscription_count": 0} == listed
+    assert {**services[1], "plan_count": 1, "subscription_count": 0} == {**listed, "metadata": {}}
+    assert "metadata" not in listed
     assert (await house.ask("GET", "/a")).json() == services[1]
 
 

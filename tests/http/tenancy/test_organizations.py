@@ -137,6 +137,7 @@ async def test_whoever_founds_an_organization_owns_it_and_is_signed_in_to_it(cli
         "membership": membership,
         "member_count": 1,
         "service_count": 0,
+        "metadata": {},
         "tier": FREE_TIER,
     }
     assert (await client.get("/api/user", token=body["access_token"])).error_code == "ORGANIZATION_NOT_ACTIVE"
@@ -475,7 +476,7 @@ async def test_renaming(client: Client, people: People, tenants: Tenants, ada: P
     assert (entry["action"], entry["actor_id"], entry["details"]) == (
         "organization.updated",
         ada.user,
-        {"old_name": "House", "name": "The House"},
+        {"changed": ["name"], "old_name": "House", "name": "The House"},
     )
     assert published(people) == ["organization.updated"]
     # Repeat the new password changes nothing and says nothing.

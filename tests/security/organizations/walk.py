@@ -174,6 +174,7 @@ _PENDING: Final = "update all_organizations set status = 'pending'"
 CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
     Step("PATCH", SHOP, {"name": "Renamed"}),
+    Step("PATCH", SHOP, {"metadata": {"of": "{slug}"}}),
     Step("POST", f"{SHOP}/client-secrets"),
     Step("POST", f"{SHOP}/claims", {"name": "level", "source": "plan", "into": ["id_token"]}),
     Step("PATCH", f"{SHOP}/claims/{{claim_id}}", {"name": "grade"}),
@@ -198,6 +199,7 @@ CHANGES: Final = (
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"device_trust_days": 4}, by="robot"),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "robot-asks@people.example", "role": "member"}, by="robot"),
     Step("PATCH", ORGANIZATION, {"name": "Another name"}),
+    Step("PATCH", ORGANIZATION, {"metadata": {"of": "{slug}"}}),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(

@@ -346,11 +346,15 @@ class World:
             """
             update all_services
                set sign_in_policy = case slug when 'app' then 'members' else sign_in_policy end,
-                   redirect_uris = '{https://app.example/back}', backchannel_logout_uri = 'https://app.example/out', codehost_scopes = '{a}'
+                   redirect_uris = '{https://app.example/back}', backchannel_logout_uri = 'https://app.example/out',
+                   codehost_scopes = '{a}',
+                   metadata = jsonb_build_object('of', org_id)
              where org_id = %s
             """,
             org,
         )
+        self._people.change("update all_organizations set metadata = jsonb_build_object('of', slug) where id = %s", org)
+        self._people.change("update service_users set metadata = jsonb_build_object('of', org_id) where org_id = %s", org)
         ids["roles"] = house.clerk.id
         ids["all_profile_fields"] = self._put(
             "all_profile_fields",

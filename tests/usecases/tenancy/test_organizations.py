@@ -57,7 +57,7 @@ async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: OwnedOrg
     with pytest.raises(NotFound):
         await organizations.get(member)
     with pytest.raises(NotFound):
-        await organizations.rename(member, "Palace", house.actor)
+        await organizations.change(member, name="Palace", metadata=None, actor=house.actor)
     with pytest.raises(NotFound):
         await organizations.delete(member, house.actor)
     assert house.count("audit_entries") == audited

@@ -1,8 +1,8 @@
 """The end users of an organization's services, for the members who manage them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -89,6 +89,8 @@ class ServiceOfEndUser(msgspec.Struct, frozen=True):
     """When the user first signed in to the service; null if never."""
     last_login_at: datetime | None
     """When the user last signed in to the service; null if never."""
+    metadata: Annotated[Mapping[str, Any], example({"crm_id": "4711"})] | None
+    """The object that the service keeps with the user; null if you may not manage end users."""
 
 
 class SessionsOfEndUser(msgspec.Struct, frozen=True):
@@ -172,6 +174,7 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
 async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserAnswer:
     """Get an end user of the organization's services"""
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
+    manages = call.caller.may(Capability.END_USERS_MANAGE)
     return EndUserAnswer(
         id=found.id,
         email=found.email.address,
@@ -185,7 +188,10 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
             IdentityRecord(provider=one.provider, provider_user_id=one.subject, email=one.email or None, linked_at=one.linked_at)
             for one in found.identities
         ],
-        services=[ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at) for one in found.services],
+        services=[
+            ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at, one.metadata if manages else None)
+            for one in found.services
+        ],
         sessions=SessionsOfEndUser(found.active_sessions, found.last_session_at),
     )
 

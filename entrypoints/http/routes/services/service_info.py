@@ -1,6 +1,7 @@
 """The service of an API key, and figures on its use, for the service's own servers."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from ports.services.services import KeptMetadata
 
 _TAGS = ("service-interface",)
 _INFO = "/api/service/info"
@@ -36,6 +38,10 @@ class ServiceInfoRecord(msgspec.Struct, frozen=True, kw_only=True):
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
     created_at: CreatedAt
+    metadata: Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
+    """The object that managers of services keep with the service. A key can only read it."""
+    organization_metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})]
+    """The object that the service's organization keeps with itself. A key can only read it."""
 
 
 class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +60,18 @@ class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)
-def service_info(call: Call[None, None, None, KeyHolder], _postern: Postern) -> ServiceInfoRecord:
+async def service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
     """Get the service that the API key belongs to"""
     holder = call.caller
-    profile = holder.profile
+    profile, kept = holder.profile, await postern.services.service_info.metadata(holder)
     return ServiceInfoRecord(
-        id=holder.service, name=profile.name, slug=holder.service_slug, service_type=profile.service_type, created_at=profile.created_at
+        id=holder.service,
+        name=profile.name,
+        slug=holder.service_slug,
+        service_type=profile.service_type,
+        created_at=profile.created_at,
+        metadata=kept.of_service,
+        organization_metadata=kept.of_organization,
     )
 
 
@@ -70,9 +82,9 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
     If you leave out the name, nothing changes, and you get the service as it is.
     """
     given = call.body.name
-    return _record(
-        await postern.services.service_info.rename(call.caller, None if isinstance(given, msgspec.UnsetType) else given, call.actor)
-    )
+    info = postern.services.service_info
+    service = await info.rename(call.caller, None if isinstance(given, msgspec.UnsetType) else given, call.actor)
+    return _record(service, await info.metadata(call.caller))
 
 
 @endpoint.get("/api/service/analytics", caller=key(Permission.READ_ANALYTICS), tags=_TAGS)
@@ -88,7 +100,13 @@ async def service_analytics(call: Call[None, None, None, KeyHolder], postern: Po
     )
 
 
-def _record(service: Service) -> ServiceInfoRecord:
+def _record(service: Service, kept: KeptMetadata) -> ServiceInfoRecord:
     return ServiceInfoRecord(
-        id=service.id, name=service.name, slug=service.slug, service_type=service.service_type, created_at=service.created_at
+        id=service.id,
+        name=service.name,
+        slug=service.slug,
+        service_type=service.service_type,
+        created_at=service.created_at,
+        metadata=kept.of_service,
+        organization_metadata=kept.of_organization,
     )

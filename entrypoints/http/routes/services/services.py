@@ -1,6 +1,6 @@
 """The services of an organization: the applications that people sign in to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from core.domain.services.services import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
@@ -58,6 +59,7 @@ _KEY: Final = {
     "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }
+Metadata = Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
 ClientKeys = Annotated[dict[str, Any], example({"keys": [_KEY]})]
 
 
@@ -118,6 +120,8 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    metadata: Metadata = msgspec.field(default_factory=dict)
+    """An object of yours, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +167,8 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
+    """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
 
 class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,6 +213,13 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
 
 
+class ServiceWithMetadata(ServiceRecord, frozen=True, kw_only=True):
+    """A service, with its metadata."""
+
+    metadata: Metadata | None
+    """The object that you and others keep with the service; null if you may not manage services. Lists leave it out."""
+
+
 class ListedServiceRecord(ServiceRecord, frozen=True, kw_only=True):
     """A service, with figures."""
 
@@ -230,7 +243,7 @@ class ServiceUsageRecord(msgspec.Struct, frozen=True):
 class ServiceCreated(msgspec.Struct, frozen=True):
     """The new service."""
 
-    service: ServiceRecord
+    service: ServiceWithMetadata
     """The service."""
     default_plan: PlanRecord
     """The free plan that the service begins with."""
@@ -282,9 +295,10 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
         post_logout_redirect_uris=body.post_logout_redirect_uris,
         backchannel_logout_uri=body.backchannel_logout_uri,
         backchannel_logout_session_required=body.backchannel_logout_session_required,
+        metadata=body.metadata,
     )
     created = await postern.services.services.create(call.caller, wanted, call.actor)
-    return ServiceCreated(service_record(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
+    return ServiceCreated(_with_metadata(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
 
 
 @endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
@@ -297,15 +311,16 @@ async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], p
 
 
 @endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
+async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Get one of the organization's services"""
-    return service_record(await postern.services.services.get(call.caller, call.path.service_slug))
+    found = await postern.services.services.get(call.caller, call.path.service_slug)
+    return _with_metadata(found) if call.caller.may(Capability.SERVICES_MANAGE) else _with_metadata(replace(found, metadata=None))
 
 
 @endpoint.patch(
     _SERVICE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS, accepts=_BODY
 )
-async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceRecord:
+async def change_service(call: Call[ServicePatch, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Change a service
 
     The slug and the client id never change. To change the type, first make the service suit the new type: a public service has no client
@@ -329,8 +344,9 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
         post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
         backchannel_logout_uri=changed(body.backchannel_logout_uri),
         backchannel_logout_session_required=changed(body.backchannel_logout_session_required),
+        metadata=changed(body.metadata),
     )
-    return service_record(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
+    return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
 
 @endpoint.delete(_SERVICE, caller=OWNER, status=204, tags=_TAGS)
@@ -367,6 +383,10 @@ def service_record(service: Service) -> ServiceRecord:
         backchannel_logout_session_required=service.backchannel_logout_session_required,
         created_at=service.created_at,
     )
+
+
+def _with_metadata(service: Service) -> ServiceWithMetadata:
+    return ServiceWithMetadata(**msgspec.structs.asdict(service_record(service)), metadata=service.metadata)
 
 
 def _listed(one: ListedService) -> ListedServiceRecord:

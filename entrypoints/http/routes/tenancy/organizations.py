@@ -1,8 +1,8 @@
 """Organizations: founding one, listing those of the caller, renaming and deleting one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -47,11 +47,15 @@ class NewOrganization(msgspec.Struct, frozen=True):
     """2 to 100 characters; spaces around it are removed."""
 
 
-class OrganizationChange(msgspec.Struct, frozen=True):
-    """The new name."""
+class OrganizationChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of an organization. Fields that you leave out stay as they are; send at least one."""
 
-    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])]
+    name: Annotated[str, msgspec.Meta(min_length=SHORTEST_NAME, examples=["Acme Ltd"])] | msgspec.UnsetType = msgspec.UNSET
     """2 to 100 characters; spaces around it are removed."""
+    metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})] | msgspec.UnsetType = msgspec.UNSET
+    """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The API keys of the organization's services
+    read it.
+    """
 
 
 class OrganizationOwner(msgspec.Struct, frozen=True):
@@ -101,6 +105,13 @@ class OwnOrganization(msgspec.Struct, frozen=True):
     """The tier of the organization."""
 
 
+class OwnOrganizationWithMetadata(OwnOrganization, frozen=True):
+    """An organization that you are a member of, with its metadata."""
+
+    metadata: Annotated[Mapping[str, Any], example({"contract": "A-17"})] | None
+    """The object that managers of the organization's settings keep with it; null if you are none of them. Lists leave it out."""
+
+
 @endpoint.post("/api/organizations", caller=OWN_PERSON, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_organization(call: Call[NewOrganization], postern: Postern) -> OrganizationFounded:
     """Create an organization
@@ -132,15 +143,24 @@ async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrgani
 
 
 @endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
-async def organization_detail(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganization:
+async def organization_detail(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
     """Get an organization that you are a member of, in any state"""
-    return _own(await postern.tenancy.organizations.get(call.caller))
+    return _with_metadata(await postern.tenancy.organizations.get(call.caller), call.caller)
 
 
 @endpoint.patch(_ORGANIZATION, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
-async def rename_organization(call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganization:
-    """Rename an organization"""
-    return _own(await postern.tenancy.organizations.rename(call.caller, call.body.name, call.actor))
+async def change_organization(
+    call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern
+) -> OwnOrganizationWithMetadata:
+    """Rename an organization, or replace its metadata"""
+    name, metadata = call.body.name, call.body.metadata
+    overview = await postern.tenancy.organizations.change(
+        call.caller,
+        name=None if isinstance(name, msgspec.UnsetType) else name,
+        metadata=None if isinstance(metadata, msgspec.UnsetType) else metadata,
+        actor=call.actor,
+    )
+    return _with_metadata(overview, call.caller)
 
 
 @endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
@@ -158,6 +178,18 @@ async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member
 def _own_membership(membership: Membership) -> OwnMembershipRecord:
     return OwnMembershipRecord(
         membership.id, membership.organization, membership.user, membership.role, membership.created_at, membership.own_since
+    )
+
+
+def _with_metadata(overview: OrganizationOverview, member: Member) -> OwnOrganizationWithMetadata:
+    own = _own(overview)
+    return OwnOrganizationWithMetadata(
+        own.organization,
+        own.membership,
+        own.member_count,
+        own.service_count,
+        own.tier,
+        overview.metadata if member.may(Capability.SETTINGS_MANAGE) else None,
     )
 
 
