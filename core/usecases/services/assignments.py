@@ -49,9 +49,9 @@ class Assignments(Frozen):
 
     async def needs_proof(self, member: Member, wanted: WantedAssignee) -> bool:
         """Whether the caller has to prove afresh who they are before they assign a role so: a directory fills the team. Where a team comes
-        from never changes.
+        from never changes. Callers who are not the owner need no proof, since they may not assign so at all.
         """
-        if wanted.team is None:
+        if wanted.team is None or not member.is_owner:
             return False
         team = await self.lookup.team(member.organization, wanted.team)
         return team is not None and team.is_filled_by_directory

@@ -71,7 +71,7 @@ class ProfileValues(Frozen):
         Raises `NotFound`, `Forbidden`, `BadRequest`.
         """
         async with self.unit_of_work() as uow:
-            acting, known = await hold_members(uow, member, *({user} - {member.user}))
+            acting, known = await hold_members(uow, member, *({user} - {member.responsible}))
             held = await uow.profile_values.hold(user, member.organization)
             if held is None:
                 if not acting.capabilities & {Capability.MEMBERS_MANAGE, Capability.END_USERS_MANAGE}:

@@ -451,3 +451,23 @@ async def test_expired_keys_go_after_a_month(house: KeyScene, postern: Postern) 
         house.people.change(past, str(days), days, key)
     assert await ExpiredManagementKeys(postern.foundation.pool).delete_expired(10) == 1
     assert house.people.rows("select name from management_keys") == [{"name": "29"}]
+
+
+async def test_a_key_lets_no_team_of_a_directory_carry_anything(house: KeyScene) -> None:
+    _, key = await house.key(*(one.value for one in Capability if one is not Capability.CONNECTIONS_MANAGE))
+    for slug in ("crew", "staff"):
+        (await house.with_key(key, "POST", f"{ACME}/teams", {"slug": slug, "name": slug})).ok(201)
+    (await house.with_key(key, "POST", f"{SHOP}/roles", {"slug": "editor", "name": "Editor"})).ok(201)
+    house.people.change("update teams set source = 'directory' where slug = 'staff'")
+    for slug, statuses in (("crew", (200, 201)), ("staff", (403, 403))):
+        carried = await house.with_key(key, "PATCH", f"{ACME}/teams/{slug}", {"role": "member"})
+        assigned = await house.with_key(key, "POST", f"{SHOP}/assignments", {"role": "editor", "team": slug})
+        assert (carried.status, assigned.status) == statuses
+    # A key writes values of people, as far as its capabilities go.
+    (await house.with_key(key, "POST", f"{ACME}/profile-fields", {"key": "desk", "label": "Desk", "kind": "text"})).ok(201)
+    values = f"{ACME}/users/{house.admin.user}/profile"
+    assert (await house.with_key(key, "PATCH", values, {"values": {"desk": "12"}})).ok()["values"] == {"desk": "12"}
+    _, poor = await house.key("services.view")
+    assert {
+        (await house.with_key(poor, method, values, {"values": {}} if method == "PATCH" else None)).status for method in ("GET", "PATCH")
+    } == {403}

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import UserId
+from core.domain.tenancy.keys.management_keys import PlatformCapability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -61,7 +62,7 @@ class PlatformFieldRecord(FieldRecord, frozen=True, kw_only=True):
     """The scope that tells the value to applications; null: none does."""
 
 
-@endpoint.get(_FIELDS, caller=PLATFORM_OWNER, tags=_TAGS)
+@endpoint.get(_FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, tags=_TAGS)
 async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[PlatformFieldRecord]:
     """List the installation's fields, by position
 
@@ -70,7 +71,9 @@ async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[Platfo
     return [_record(field_record(one), one.scope) for one in await postern.tenancy.profile_fields.list(None)]
 
 
-@endpoint.post(_FIELDS, caller=PLATFORM_OWNER, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.post(
+    _FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=201, refuses=(BadRequest, Conflict), tags=_TAGS
+)
 async def create_platform_field(call: Call[NewPlatformField], postern: Postern) -> PlatformFieldRecord:
     """Declare a field of the installation"""
     body = call.body
@@ -78,7 +81,7 @@ async def create_platform_field(call: Call[NewPlatformField], postern: Postern) 
     return _record(field_record(field), field.scope)
 
 
-@endpoint.patch(_FIELD, caller=PLATFORM_OWNER, refuses=(BadRequest, NotFound), tags=_TAGS)
+@endpoint.patch(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFieldPath], postern: Postern) -> PlatformFieldRecord:
     """Change a field of the installation"""
     scope = UNCHANGED if isinstance(call.body.scope, UnsetType) else call.body.scope
@@ -86,14 +89,14 @@ async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFie
     return _record(field_record(field), field.scope)
 
 
-@endpoint.delete(_FIELD, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)
+@endpoint.delete(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_platform_field(call: Call[None, None, PlatformFieldPath], postern: Postern) -> NoBody:
     """Delete a field of the installation with all its values"""
     await postern.tenancy.profile_fields.delete(None, call.path.key, call.actor)
     return NO_BODY
 
 
-@endpoint.get(_PROFILE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
+@endpoint.get(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(NotFound,), tags=_TAGS)
 async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
     """Get what the installation keeps of a person by its fields
 
@@ -102,7 +105,7 @@ async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], pos
     return kept_record(await postern.tenancy.profile_values.of_installation(UserId(call.path.user_id)))
 
 
-@endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, refuses=(BadRequest, NotFound), tags=_TAGS)
+@endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_person_values(call: Call[ValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
     """Write values of a person in the installation's fields
 

@@ -84,7 +84,7 @@ class AssignmentList(msgspec.Struct, frozen=True):
     """Send it as `after` to get the next page; null on the last page."""
 
 
-@endpoint.get(_ASSIGNMENTS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), tags=_TAGS)
+@endpoint.get(_ASSIGNMENTS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Member], postern: Postern) -> AssignmentList:
     """List the assignments of a service's roles, the oldest first"""
     query = call.query
@@ -102,6 +102,7 @@ async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Membe
 @endpoint.post(
     _ASSIGNMENTS,
     caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
     limit=UNLIMITED,
     status=201,
     refuses=(BadRequest, Conflict),
@@ -127,6 +128,7 @@ async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member]
 @endpoint.delete(
     f"{_ASSIGNMENTS}/{{assignment_id}}",
     caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
     limit=UNLIMITED,
     status=204,
     tags=_TAGS,

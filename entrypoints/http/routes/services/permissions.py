@@ -57,7 +57,7 @@ class ServicePermissionRecord(msgspec.Struct, frozen=True):
     created_at: CreatedAt
 
 
-@endpoint.get(_PERMISSIONS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_PERMISSIONS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_permissions(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServicePermissionRecord]:
     """List the permissions of a service, by key
 
@@ -69,6 +69,7 @@ async def list_service_permissions(call: Call[None, None, ServicePath, Member], 
 @endpoint.post(
     _PERMISSIONS,
     caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
     limit=UNLIMITED,
     status=201,
     refuses=(BadRequest, Conflict),
@@ -86,7 +87,7 @@ async def create_service_permission(
 
 
 @endpoint.patch(
-    _PERMISSION, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
+    _PERMISSION, caller=able(Capability.SERVICES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
 )
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
@@ -98,7 +99,9 @@ async def change_service_permission(
     )
 
 
-@endpoint.delete(_PERMISSION, caller=able(Capability.SERVICES_MANAGE, impersonated=True), limit=UNLIMITED, status=204, tags=_TAGS)
+@endpoint.delete(
+    _PERMISSION, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, limit=UNLIMITED, status=204, tags=_TAGS
+)
 async def delete_service_permission(call: Call[None, None, ServicePermissionPath, Member], postern: Postern) -> NoBody:
     """Delete a permission
 

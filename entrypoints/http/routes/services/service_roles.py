@@ -87,7 +87,7 @@ class ServiceRoleRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-@endpoint.get(_ROLES, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_ROLES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_roles(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServiceRoleRecord]:
     """List the roles of a service, by slug
 
@@ -99,6 +99,7 @@ async def list_service_roles(call: Call[None, None, ServicePath, Member], poster
 @endpoint.post(
     _ROLES,
     caller=able(Capability.SERVICES_MANAGE, impersonated=False),
+    keys=True,
     limit=UNLIMITED,
     status=201,
     refuses=(BadRequest, Conflict),
@@ -123,13 +124,15 @@ async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Memb
     return _record(role)
 
 
-@endpoint.get(_ROLE, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_ROLE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def service_role_detail(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Get one of a service's roles"""
     return _record(await postern.services.service_roles.get(call.caller, call.path.service_slug, call.path.role_slug))
 
 
-@endpoint.patch(_ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=False), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(
+    _ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=False), keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS
+)
 async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
     """Change a role of a service
 
@@ -149,7 +152,7 @@ async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath
     return _record(role)
 
 
-@endpoint.delete(_ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), limit=UNLIMITED, status=204, tags=_TAGS)
+@endpoint.delete(_ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> NoBody:
     """Delete a role of a service
 

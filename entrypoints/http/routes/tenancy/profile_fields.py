@@ -138,7 +138,7 @@ class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-@endpoint.get(_FIELDS, caller=MEMBER, tags=_TAGS)
+@endpoint.get(_FIELDS, caller=MEMBER, keys=True, tags=_TAGS)
 async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Postern) -> Sequence[FieldRecord]:
     """List the organization's fields, by position
 
@@ -147,7 +147,9 @@ async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Poste
     return [field_record(field) for field in await postern.tenancy.profile_fields.list(call.caller)]
 
 
-@endpoint.post(_FIELDS, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.post(
+    _FIELDS, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, status=201, refuses=(BadRequest, Conflict), tags=_TAGS
+)
 async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: Postern) -> FieldRecord:
     """Declare a field
 
@@ -157,13 +159,13 @@ async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: 
     return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, wish_of(body), call.actor))
 
 
-@endpoint.patch(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern: Postern) -> FieldRecord:
     """Change a field"""
     return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, wish_of(call.body), call.actor))
 
 
-@endpoint.delete(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), status=204, tags=_TAGS)
+@endpoint.delete(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
 async def delete_field(call: Call[None, None, FieldPath, Member], postern: Postern) -> NoBody:
     """Delete a field with all its values
 

@@ -89,7 +89,7 @@ class OwnFields(msgspec.Struct, frozen=True):
     """What the installation keeps, if it has fields; then your organizations that have fields, by slug, a hundred at most."""
 
 
-@endpoint.get(_PROFILE, caller=MEMBER, tags=_TAGS)
+@endpoint.get(_PROFILE, caller=MEMBER, keys=True, tags=_TAGS)
 async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
     """Get what the organization keeps of a person by its fields
 
@@ -99,7 +99,7 @@ async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Pos
     return kept_record(await postern.tenancy.profile_values.of_tied(call.caller, UserId(call.path.user_id)))
 
 
-@endpoint.patch(_PROFILE, caller=MEMBER, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_PROFILE, caller=MEMBER, keys=True, refuses=(BadRequest,), tags=_TAGS)
 async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
     """Write values of a person
 

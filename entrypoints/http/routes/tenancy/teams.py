@@ -132,7 +132,7 @@ class TeamMemberList(msgspec.Struct, frozen=True):
     """The `after` of the next request; null at the end of the list."""
 
 
-@endpoint.get(_TEAMS, caller=_VIEW, tags=_TAGS)
+@endpoint.get(_TEAMS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_teams(call: Call[None, None, TeamsPath, Member], postern: Postern) -> Sequence[TeamRecord]:
     """List the teams of the organization, by slug
 
@@ -141,7 +141,7 @@ async def list_teams(call: Call[None, None, TeamsPath, Member], postern: Postern
     return [_record(team) for team in await postern.tenancy.teams.list(call.caller)]
 
 
-@endpoint.post(_TEAMS, caller=_GIVE, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.post(_TEAMS, caller=_GIVE, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Postern) -> TeamRecord:
     """Add a team
 
@@ -152,13 +152,13 @@ async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Pos
     return _record(team)
 
 
-@endpoint.get(_TEAM, caller=_VIEW, tags=_TAGS)
+@endpoint.get(_TEAM, caller=_VIEW, keys=True, tags=_TAGS)
 async def team_detail(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Get a team"""
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 
 
-@endpoint.patch(_TEAM, caller=_GIVE, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_TEAM, caller=_GIVE, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Change a team
 
@@ -178,7 +178,7 @@ async def change_team(call: Call[TeamPatch, None, TeamPath, Member], postern: Po
     return _record(team)
 
 
-@endpoint.delete(_TEAM, caller=_TAKE, status=204, tags=_TAGS)
+@endpoint.delete(_TEAM, caller=_TAKE, keys=True, status=204, tags=_TAGS)
 async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> NoBody:
     """Delete a team
 
@@ -189,7 +189,7 @@ async def delete_team(call: Call[None, None, TeamPath, Member], postern: Postern
     return NO_BODY
 
 
-@endpoint.get(_MEMBERS, caller=_VIEW, tags=_TAGS)
+@endpoint.get(_MEMBERS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member], postern: Postern) -> TeamMemberList:
     """List the members of a team, in the order of their ids
 
@@ -202,7 +202,7 @@ async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member]
     return TeamMemberList(listed, found.next)
 
 
-@endpoint.put(_MEMBER, caller=_GIVE, limit=UNLIMITED, status=204, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.put(_MEMBER, caller=_GIVE, keys=True, limit=UNLIMITED, status=204, refuses=(BadRequest,), tags=_TAGS)
 async def add_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
     """Add a member to a team
 
@@ -213,7 +213,7 @@ async def add_team_member(call: Call[None, None, TeamMemberPath, Member], poster
     return NO_BODY
 
 
-@endpoint.delete(_MEMBER, caller=_TAKE, status=204, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.delete(_MEMBER, caller=_TAKE, keys=True, status=204, refuses=(BadRequest,), tags=_TAGS)
 async def remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> NoBody:
     """Remove a member from a team
 
