@@ -629,3 +629,43 @@ async def test_only_members_sign_in_where_only_they_may(house: ServiceSignInScen
     assert (await house.client.get("/api/user", token=tokens["access_token"])).status == 403
     answer = await house.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("way", ["person", "role", "team", "all of a team"])
+async def test_a_sign_in_beside_the_end_of_the_last_assignment_opens_nothing(
+    house: ServiceSignInScene, database_url: str, way: str
+) -> None:
+    """The sign-in waits for the account, and the assignment ends meanwhile. Its last look sees what holds after the wait."""
+    owner = house.resident(house.acme, "owner")
+    house.tenants.join(house.ada, house.acme)
+    house.people.change("update services set sign_in_policy = 'assigned' where id = %s", house.shop.id)
+    service, teams = "/api/organizations/acme/services/shop", "/api/organizations/acme/teams"
+    (await house.request("POST", f"{service}/roles", {"slug": "editor", "name": "Editor"}, by=owner)).ok(201)
+    if way.endswith("team"):
+        (await house.request("POST", teams, {"slug": "crew", "name": "Crew"}, by=owner)).ok(201)
+        assert (await house.request("PUT", f"{teams}/crew/members/{house.ada.user}", by=owner)).status == 204
+    to = {"person": {"user_id": house.ada.user}, "role": {"organization_role": "member"}}.get(way, {"team": "crew"})
+    (await house.request("POST", f"{service}/assignments", {"role": "editor", **to}, by=owner)).ok(201)
+    given = {"email": house.ada.email, "password": PASSWORD, **SHOP}
+    before = (await house.browser.post(LOGIN, given)).ok()
+    answers: list[Received] = []
+
+    async def sign_in() -> None:
+        answers.append(await house.browser.post(LOGIN, given))
+
+    with psycopg.connect(database_url) as other:
+        other.execute("select from users where id = %s for update", [house.ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sign_in)
+            await house.people.somebody_waits()
+            ending = "delete from team_members" if way == "team" else "delete from relations where id is not null"
+            house.people.change(ending)
+            other.rollback()
+    (answer,) = answers
+    # An answer of the wait is a refusal; a session that opened all the same opens nothing.
+    tokens = [before, *([answer.json()] if answer.status == 200 else [])]
+    for one in tokens:
+        assert (await house.client.get("/api/user", token=one["access_token"])).status == 403
+        assert (await house.client.post("/api/auth/refresh", {"refresh_token": one["refresh_token"]})).status == 403
+    assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+    assert [one["service_id"] for one in house.sessions()].count(house.shop.id) == 1

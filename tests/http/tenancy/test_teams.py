@@ -4,7 +4,9 @@ from collections.abc import Collection
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
+import trio
 
 from core.domain.identifiers import UserId
 from core.domain.record.events import Actor
@@ -299,6 +301,29 @@ async def test_an_addition_waits_for_the_loss_of_the_givers_right(house: TeamSce
     house.people.change("delete from memberships where user_id = %s", house.manager.user)
     with pytest.raises(Exception, match="member"):
         await house.postern.tenancy.teams.add_member(giver, "watch", UserId(house.member.user), Actor(giver.user))
+    assert house.in_teams(house.member) == []
+
+
+async def test_an_addition_beside_the_givers_demotion_gives_nothing(house: TeamScene, database_url: str) -> None:
+    """The demotion holds the organization, and the addition, which was admitted before, waits for it."""
+    await house.made()
+    answers: list[Received] = []
+
+    async def add() -> None:
+        answers.append(await house.put("watch", house.member, by=house.manager))
+
+    with psycopg.connect(database_url) as other:
+        other.execute("select from all_organizations where id = %s for no key update", [house.acme.id])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add)
+            await house.people.somebody_waits()
+            for statement in (
+                "update memberships set role = 'member', role_id = null where user_id = %s",
+                "delete from relations where user_id = %s and object_type = 'role'",
+            ):
+                other.execute(statement, [house.manager.user])
+            other.commit()
+    assert [refused(answer) for answer in answers] == [FORBIDDEN]
     assert house.in_teams(house.member) == []
 
 
