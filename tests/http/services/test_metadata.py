@@ -15,7 +15,7 @@ ACME: Final = "/api/organizations/acme"
 NUMBERS: Final = count()
 MARK: Final = "kept-object"
 KEPT: Final = {MARK: {"id": [1, None, True]}}
-DEEP: Final = {"1": {"2": {"3": {"4": {"5": {}}}}}}
+DEEP: Final[dict[str, Any]] = {"1": {"2": {"3": {"4": {"5": {}}}}}}
 
 
 async def read(government: Government, path: str, by: Person | None = None) -> Any:

@@ -644,7 +644,7 @@ async def test_a_sign_in_beside_the_end_of_the_last_assignment_opens_nothing(
     if way.endswith("team"):
         (await house.request("POST", teams, {"slug": "crew", "name": "Crew"}, by=owner)).ok(201)
         assert (await house.request("PUT", f"{teams}/crew/members/{house.ada.user}", by=owner)).status == 204
-    to = {"person": {"user_id": house.ada.user}, "role": {"organization_role": "member"}}.get(way, {"team": "crew"})
+    to: Any = {"person": {"user_id": house.ada.user}, "role": {"organization_role": "member"}}.get(way, {"team": "crew"})
     (await house.request("POST", f"{service}/assignments", {"role": "editor", **to}, by=owner)).ok(201)
     given = {"email": house.ada.email, "password": PASSWORD, **SHOP}
     before = (await house.browser.post(LOGIN, given)).ok()
