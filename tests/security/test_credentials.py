@@ -304,7 +304,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa
-maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/profile-fields
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/profile-fields
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/profile-fields
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/profile-fields/{key}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/profile-fields/{key}
@@ -326,8 +326,8 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
-maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/profile
-maog.   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
+maog.   po.  yes        org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
 # Its settings
