@@ -423,10 +423,10 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}
-maog.   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/claims
-.ao..   po.  no         -         POST   /api/organizations/{org_slug}/services/{service_slug}/claims
-.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}
-.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/claims
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/claims
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/client-secrets
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/client-secrets/{client_secret_id}
@@ -434,7 +434,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/assignments
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/assignments/{assignment_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
-.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}

@@ -97,6 +97,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
 @endpoint.get(
     "/api/organizations/{org_slug}/services/{service_slug}/token-preview",
     caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
     refuses=(BadRequest,),
     tags=("claims",),
 )

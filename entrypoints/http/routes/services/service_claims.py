@@ -96,7 +96,7 @@ class ServiceClaimRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
 
 
-@endpoint.get(_CLAIMS, caller=able(Capability.SERVICES_VIEW, impersonated=True), tags=_TAGS)
+@endpoint.get(_CLAIMS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_service_claims(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[ServiceClaimRecord]:
     """List the claims of a service, by name
 
@@ -105,7 +105,7 @@ async def list_service_claims(call: Call[None, None, ServicePath, Member], poste
     return [_record(claim) for claim in await postern.services.service_claims.list(call.caller, call.path.service_slug)]
 
 
-@endpoint.post(_CLAIMS, caller=_SET, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.post(_CLAIMS, caller=_SET, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Member], postern: Postern) -> ServiceClaimRecord:
     """Add a claim to the tokens of a service
 
@@ -116,7 +116,7 @@ async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Me
     return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, wanted, call.actor))
 
 
-@endpoint.patch(_CLAIM, caller=_SET, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.patch(_CLAIM, caller=_SET, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimPath, Member], postern: Postern) -> ServiceClaimRecord:
     """Change a claim of a service
 
@@ -133,7 +133,7 @@ async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimP
     return _record(await postern.services.service_claims.change(call.caller, path.service_slug, claim, change, call.actor))
 
 
-@endpoint.delete(_CLAIM, caller=able(Capability.SERVICES_MANAGE, impersonated=True), status=204, tags=_TAGS)
+@endpoint.delete(_CLAIM, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
 async def delete_service_claim(call: Call[None, None, ServiceClaimPath, Member], postern: Postern) -> NoBody:
     """Delete a claim of a service
 

@@ -33,7 +33,9 @@ async def delete(store: Store, organization: OrganizationId = ACME, *, job: bool
 
 async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: PostgresDeletedOrganizations) -> None:
     before, other = await counted(store, ACME), await everything_of(store, OTHER)
-    assert [table for table in before if not before[table]] in ([], ["audit_links"]), "the test fills every table, also those that came later"
+    assert [table for table in before if not before[table]] in ([], ["audit_links"]), (
+        "the test fills every table, also those that came later"
+    )
     await delete(store)
     batches = await purge(remains, ACME)
     # Nothing is left to the last step, which would do it all in one transaction.
