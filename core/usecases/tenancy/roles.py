@@ -104,7 +104,8 @@ class Roles(Frozen):
                 description=before.description if wanted_description is None else wanted_description,
                 permissions=before.permissions if wanted_permissions is None else wanted_permissions,
             )
-            require_grantable(after.permissions, held)
+            # What only an owner grants stays with the role when somebody else who holds it changes the role, and is not added by them.
+            require_grantable(after.permissions - before.permissions, acting.grantable)
             if after == before:
                 return before
             if after.permissions - before.permissions and await uow.teams.directory_carries(role):

@@ -144,6 +144,15 @@ async def test_only_an_owner_grants_the_right_to_manage_connections(house: KeySc
         assert refused(await house.request("POST", f"{ACME}/roles", {**role, "slug": "x"}, by=person)) == (403, "FORBIDDEN")
     _, key = await house.key("connections.manage", "org.roles.manage", "org.members.manage")
     assert refused(await house.with_key(key, "POST", f"{ACME}/roles", {**role, "slug": "y"})) == (403, "FORBIDDEN")
+    # Nor does a role get it later, by a person or a key that holds it; a role that has it may still get another name.
+    other = house.tenants.role(house.acme, "other", [])
+    for change in (
+        await house.request("PATCH", f"{ACME}/roles/{other.id}", {"permissions": ["connections.manage"]}, by=holder),
+        await house.with_key(key, "PATCH", f"{ACME}/roles/{other.id}", {"permissions": ["connections.manage"]}),
+    ):
+        assert refused(change) == (403, "FORBIDDEN")
+    linker = house.tenants.role(house.acme, "linked", [Capability.CONNECTIONS_MANAGE])
+    assert (await house.request("PATCH", f"{ACME}/roles/{linker.id}", {"name": "New"}, by=holder)).ok()["name"] == "New"
     assert refused(await house.with_key(key, "POST", f"{ACME}/invitations", invitation)) == (403, "FORBIDDEN")
     assert (await house.request("POST", f"{ACME}/invitations", invitation)).status == 200
 
