@@ -244,7 +244,7 @@ def told(meeting: Meeting) -> Sequence[str]:
     assert meeting.subject is not None  # noqa: S101 - for the type checker: nobody else is asked
     scopes = {OPENID, EMAIL}
     for one in saml_said(meeting.configuration, meeting.application, meeting.subject):
-        if isinstance(one, ToldClaim) and one.scope is not None and one.value:
+        if isinstance(one, ToldClaim) and one.scope is not None and _texts(one.value):
             scopes.add(one.scope)
     return known(tuple(scopes))
 

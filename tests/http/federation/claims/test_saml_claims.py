@@ -96,6 +96,20 @@ async def test_a_consent_covers_what_the_page_named(provider: TellingProvider) -
     assert sent(await provider.signed_in(bob).request("GET", asking())).attributes == {"mail": ["bob@example.org"]}
 
 
+@pytest.mark.parametrize(("value", "text"), [(False, "false"), (0, "0")])
+async def test_a_value_that_is_false_or_zero_needs_consent_too(provider: TellingProvider, value: Any, text: str) -> None:
+    await provider.ready(attribute_mapping={"email": "mail"})
+    ada = provider.people.add("ada@example.org")
+    browser = provider.signed_in(ada, allowed=False)
+    tab = await provider.opened(browser.tab(), asking())
+    assert sent((await tab.send(answer="allow")).shown).attributes == {"mail": ["ada@example.org"]}
+    provider.value(None, ada, provider.field(None, "grown_up", scope="profile"), value)
+    provider.claim(provider.app, "adult", "person_field", "grown_up", "saml")
+    tab = await provider.opened(browser.tab(), asking())
+    assert TITLE in tab.page.text
+    assert sent((await tab.send(answer="allow")).shown).attributes == {"mail": ["ada@example.org"], "adult": [text]}
+
+
 async def test_what_is_added_while_the_page_is_open_is_asked_again(provider: TellingProvider) -> None:
     await provider.ready(attribute_mapping={"email": "mail"})
     ada = provider.people.add("ada@example.org")
