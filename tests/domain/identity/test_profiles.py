@@ -14,7 +14,7 @@ from core.domain.changes import UNCHANGED
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.pictures import SHADES, Portrait, portrait
+from core.domain.identity.profile.pictures import MOST_PIXELS, SHADES, Portrait, picture_of, portrait
 from core.domain.identity.profile.profiles import (
     NO_CHANGE,
     NO_PROFILE,
@@ -28,6 +28,7 @@ from core.domain.identity.profile.profiles import (
 from core.domain.identity.profile.usernames import PATTERN, RESERVED, username, username_digest
 from core.domain.languages import Language
 from core.frozen import replace
+from tests.pictures import drawn_jpeg, segment
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -149,3 +150,16 @@ def test_each_colour_is_in_the_stylesheet_and_white_is_readable_on_it() -> None:
     colors = re.findall(r"\.shade(\d) \{ background: (#[0-9a-f]{6}); \}", style)
     assert [int(number) for number, _ in colors] == [*range(SHADES)]
     assert all(contrast(color, "#ffffff") >= READABLE for _, color in colors)
+
+
+def test_a_picture_cannot_hide_its_size() -> None:
+    """A fill byte before the frame leads a reader astray who takes it for a marker: to a small frame inside of a comment."""
+    small, begins = drawn_jpeg(width=4, height=4), drawn_jpeg(width=60_000, height=60_000)
+    frame = begins[begins.index(b"\xff\xc0") : begins.index(b"\xff\xda")]
+    head = b"\xff\xd8\xff" + frame
+    padding = b"\0" * (2 + 2 + 0xC000 - len(head) - 4)
+    hidden = small[small.index(b"\xff\xc0") :][:11]
+    hostile = head + segment(0xFE, padding + hidden) + begins[begins.index(b"\xff\xdb") : begins.index(b"\xff\xc0")]
+    hostile += begins[begins.index(b"\xff\xda") :]
+    with pytest.raises(BadRequest, match=f"1 to {MOST_PIXELS} pixels"):
+        picture_of(hostile)

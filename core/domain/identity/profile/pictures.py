@@ -32,11 +32,20 @@ def picture_of(content: bytes, declared: str = "") -> Picture:
     if declared and declared != image.media_type:
         raise BadRequest(f"The picture is {image.media_type}, and not {declared}", words="picture_unknown")
     if not image.fits(MOST_PIXELS):
-        raise BadRequest(f"The picture must have 1 to {MOST_PIXELS} pixels on a side", words="picture_size", values={"most": MOST_PIXELS})
+        raise _wrong_size()
     try:
-        return Picture(image.media_type, without_metadata(image.media_type, content))
+        kept = without_metadata(image.media_type, content)
     except BrokenImage:
         raise BadRequest("The picture is broken", words="picture_broken") from None
+    # Browsers get these bytes, and what was left out may have hidden their size.
+    drawn = image_of(kept)
+    if drawn is None or not drawn.fits(MOST_PIXELS):
+        raise _wrong_size()
+    return Picture(image.media_type, kept)
+
+
+def _wrong_size() -> BadRequest:
+    return BadRequest(f"The picture must have 1 to {MOST_PIXELS} pixels on a side", words="picture_size", values={"most": MOST_PIXELS})
 
 
 class Portrait(Frozen):
