@@ -8,9 +8,9 @@ from core.domain.services.assignments import Assignment, AssignmentPage, ToRole,
 
 
 class AssignmentStore(Protocol):
-    """Outside a unit of work, `list` and `find` are one statement and one round trip each, and so is `team`. The other methods need a unit
-    of work in which the caller has already locked the organization, the person who is assigned, and the service. Only PostgreSQL
-    implements it.
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each, and so are `role` and `team`. The other methods
+    need a unit of work in which the caller has already locked the organization, the person who is assigned, and the service. Only
+    PostgreSQL implements it.
     """
 
     async def list(
@@ -36,7 +36,7 @@ class AssignmentStore(Protocol):
         """
 
     async def role(self, organization: OrganizationId, slug: str) -> ToRole | None:
-        """The role of the organization with this slug, built in or its own. The role stays until the unit of work ends."""
+        """The role of the organization with this slug, built in or its own. Within a unit of work, the role stays until it ends."""
 
     async def team(self, organization: OrganizationId, slug: str) -> ToTeam | None:
         """The organization's team with this slug. Within a unit of work, the team stays until it ends."""

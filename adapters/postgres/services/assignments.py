@@ -50,6 +50,11 @@ class _Listed:
         self.assignment = None if columns["id"] is None else _Assignment(**columns).assignment()
 
 
+class _Role(Frozen):
+    id: UUID
+    by_directory: bool
+
+
 class _Team(Frozen):
     id: UUID
     slug: str
@@ -99,8 +104,8 @@ class AssignmentRows:
     async def role(self, organization: OrganizationId, slug: str) -> ToRole | None:
         if (built := built_in(slug)) is not None:
             return ToRole(built.slug, None)
-        rows = await self._statements.ask(IdRow, _ROLE, {"organization": organization, "slug": storable_text(slug)})
-        return ToRole(slug, RoleId(rows[0].id)) if rows else None
+        rows = await self._statements.ask(_Role, _ROLE, {"organization": organization, "slug": storable_text(slug)})
+        return ToRole(slug, RoleId(rows[0].id), rows[0].by_directory) if rows else None
 
     async def team(self, organization: OrganizationId, slug: str) -> ToTeam | None:
         rows = await self._statements.ask(_Team, _TEAM, {"organization": organization, "slug": storable_text(slug)})
@@ -196,7 +201,13 @@ _IS_KNOWN: Final = """
         or exists (select from service_users where service_id = %(service)s and user_id = %(user)s) as yes
 """
 
-_ROLE: Final = "select id from roles where org_id = %(organization)s and slug = %(slug)s for key share"
+# Of the built-in roles, a directory's team can carry only that of a plain member, which the directory gives to everybody as it is.
+_ROLE: Final = """
+    select id, exists (select from teams where teams.role_id = roles.id and teams.source = 'directory') as by_directory
+      from roles
+     where org_id = %(organization)s and slug = %(slug)s
+       for key share
+"""
 
 _TEAM: Final = """
     select id, slug, source = 'directory' as by_directory from teams where org_id = %(organization)s and slug = %(slug)s for key share

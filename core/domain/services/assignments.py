@@ -29,6 +29,8 @@ class ToRole(Frozen):
 
     slug: str
     id: RoleId | None
+    is_carried_by_directory: bool = False
+    """A team that a directory fills carries the role."""
 
 
 class ToTeam(Frozen):
@@ -72,13 +74,23 @@ class AssignmentPage(Frozen):
     next: AssignmentId | None
 
 
+def needs_owner(to: Assignee) -> bool:
+    """Whether a directory decides who gets what is assigned so: it fills the team, or a team that carries the organization's role."""
+    match to:
+        case ToTeam():
+            return to.is_filled_by_directory
+        case ToRole():
+            return to.is_carried_by_directory
+        case _:
+            return False
+
+
 def require_may_assign(to: Assignee, *, is_owner: bool, is_proved: bool) -> None:
-    """A directory decides who is in the teams that it fills. So an owner alone lets such a team carry a role, and with a fresh proof.
-    Raises `Forbidden`.
-    """
-    if isinstance(to, ToTeam) and to.is_filled_by_directory and not (is_owner and is_proved):
+    """An owner alone lets a directory decide who holds a role, and with a fresh proof. Raises `Forbidden`."""
+    if needs_owner(to) and not (is_owner and is_proved):
         raise Forbidden(
-            "team: a directory decides who is in this team, so only the owner of the organization assigns a role to it, after a fresh proof"
+            "A directory decides who is in this team, or in a team that has this role of the organization. So only the owner of the"
+            " organization assigns a role to it, after a fresh proof"
         )
 
 

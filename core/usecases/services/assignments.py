@@ -11,6 +11,7 @@ from core.domain.services.assignments import (
     WantedAssignee,
     assignment_added,
     assignment_removed,
+    needs_owner,
     require_may_assign,
 )
 from core.domain.tenancy.members import Member
@@ -48,13 +49,17 @@ class Assignments(Frozen):
         return found(await self.lookup.list(member.organization, service_slug, role_slug=role_slug, user=user, after=after, limit=limit))
 
     async def needs_proof(self, member: Member, wanted: WantedAssignee) -> bool:
-        """Whether the caller has to prove afresh who they are before they assign a role so: a directory fills the team. Where a team comes
-        from never changes. Callers who are not the owner need no proof, since they may not assign so at all.
+        """Whether the caller has to prove afresh who they are before they assign a role so: a directory decides who gets it. Callers who
+        are not the owner need no proof, since they may not assign so at all.
         """
-        if wanted.team is None or not member.is_owner:
+        if not member.is_owner:
             return False
-        team = await self.lookup.team(member.organization, wanted.team)
-        return team is not None and team.is_filled_by_directory
+        to: Assignee | None = None
+        if wanted.team is not None:
+            to = await self.lookup.team(member.organization, wanted.team)
+        elif wanted.role is not None:
+            to = await self.lookup.role(member.organization, wanted.role)
+        return to is not None and needs_owner(to)
 
     async def add(
         self, member: Member, service_slug: str, role_slug: str, wanted: WantedAssignee, actor: Actor, *, is_proved: bool

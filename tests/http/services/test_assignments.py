@@ -181,6 +181,14 @@ async def test_an_owner_alone_freshly_proved_assigns_to_a_team_that_a_directory_
     owner = await government.postern.tenancy.callers.resolve_member(await government.tenants.token(government.owner), "acme")
     with pytest.raises(Forbidden):
         await government.postern.services.assignments.add(owner, "shop", "editor", WantedAssignee(team="theirs"), Actor(), is_proved=False)
+    # The same holds for a role of the organization that such a team carries.
+    carried = government.tenants.role(government.acme, "carried", [])
+    government.team("crew", source="directory", role="carried")
+    government.people.change("update teams set role_id = %s where slug = 'crew'", carried.id)
+    body = {"role": "editor", "organization_role": "carried"}
+    assert refused(await government.at("POST", "/assignments", body, by=fresh)) == FORBIDDEN
+    assert refused(await government.at("POST", "/assignments", body, by=old)) == (401, "REAUTHENTICATION_REQUIRED")
+    assert (await government.at("POST", "/assignments", body, by=government.tenants.session(government.owner))).status == 201
 
 
 async def assigned_people(government: Government) -> list[str]:

@@ -112,8 +112,8 @@ async def create_assignment(call: Call[NewAssignment, None, ServicePath, Member]
     """Assign a role of a service
 
     To a person, to everybody with a role of the organization, or to a team. What was assigned to a person ends with the membership or with
-    the use of the service. Only the owner of the organization may assign a role to a team that a directory fills, and needs a recent proof
-    of who they are.
+    the use of the service. Only the owner of the organization may assign a role to a team that a directory fills, or to a role that such a
+    team has, and needs a recent proof of who they are.
     """
     body = call.body
     wanted = WantedAssignee(None if body.user_id is None else UserId(body.user_id), body.organization_role, body.team)
