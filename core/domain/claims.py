@@ -166,6 +166,8 @@ class WithheldClaim(Frozen):
     name: str
     source: str
     reason: str
+    scope: str | None = None
+    """As in `ToldClaim`. Nobody without this scope learns from the reason whether there is a value."""
 
 
 Said = ToldClaim | WithheldClaim
@@ -266,12 +268,15 @@ _FACT_OF: Final[Mapping[ClaimSource, Callable[[ServiceFacts], Json]]] = {
 
 def _of_person(claim: ServiceClaim, field: KnownField | None, scopes: Collection[str]) -> Said:
     said = _of_field(claim, field)
-    if field is None or isinstance(said, WithheldClaim):
+    if field is None:
         return said
     if field.scope is None:
         return WithheldClaim(claim.name, claim.source, f"No scope tells the field {claim.argument} to applications")
+    # Before anything that depends on the value: whether there is one is the person's own, too.
     if field.scope not in scopes:
         return WithheldClaim(claim.name, claim.source, needs_scope(field.scope))
+    if isinstance(said, WithheldClaim):
+        return WithheldClaim(said.name, said.source, said.reason, field.scope)
     return ToldClaim(claim.name, said.value, claim.source, said.about, field.scope)
 
 

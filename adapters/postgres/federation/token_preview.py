@@ -13,7 +13,7 @@ from adapters.postgres.identity.sessions.subscription_state import subscription_
 from adapters.postgres.identity.sessions.told import PROFILE, profile
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
 from core.domain.email import Email
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.authorizations import Registered
@@ -39,6 +39,7 @@ class _Previewed(NamedTuple):
     organization_slug: str
     organization_is_active: bool
     is_own_member: bool
+    is_own_user: bool
     is_admitted: bool
     owes_second_factor: bool
     consented: list[str] | None
@@ -76,6 +77,7 @@ class _Previewed(NamedTuple):
             is_platform_owner=self.is_platform_owner,
             is_deactivated=self.is_deactivated,
             is_own_member=self.is_own_member,
+            is_own_user=self.is_own_user,
             is_admitted=self.is_admitted,
             owes_second_factor=self.owes_second_factor,
             consented=self.consented,
@@ -116,6 +118,7 @@ _PREVIEWED: Final[LiteralString] = f"""
            services.client_id, services.id, services.slug, services.name, services.service_type, services.sign_in_policy, services.trusted,
            organizations.id, organizations.slug, organizations.status = 'active',
            coalesce({IS_OWN_MEMBERSHIP}, false),
+           coalesce({IS_OWN_USE}, false),
            {admits("memberships.role is not null", "users.id")},
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))},
            consents.scopes, consents.saml_entity_id, consents.saml_scopes,

@@ -29,7 +29,7 @@ from core.domain.identifiers import ClientId, SessionId, UserId
 from core.domain.identity.sessions import Application, Context, OpenedSession, Session, SubscriptionState, access_said
 from core.domain.secrets import Token
 from core.domain.services.services import SignInPolicy
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # What the person keeps. Everything else is the organization's own knowledge.
 _OF_PERSON: Final = frozenset((OPENID, PROFILE, EMAIL))
@@ -76,6 +76,8 @@ class PreviewedPerson(Frozen, kw_only=True):
     is_platform_owner: bool
     is_deactivated: bool
     is_own_member: bool
+    is_own_user: bool
+    """The person has made the use of the service their own."""
     is_admitted: bool
     """The sign-in policy admits the person."""
     owes_second_factor: bool
@@ -88,6 +90,17 @@ class PreviewedPerson(Frozen, kw_only=True):
     """The SAML configuration of the service, if there is one."""
     saml_allowed: str | None
     saml_scopes: Sequence[str]
+
+    @property
+    def for_organization(self) -> "PreviewedPerson":
+        """The person as the service's organization may know them. An organization can list anybody, so it does not learn of a listed person
+        whether the account is deactivated, and whether it has a second factor.
+        """
+        return replace(
+            self,
+            is_deactivated=self.is_deactivated and (self.is_own_member or self.is_own_user),
+            owes_second_factor=self.owes_second_factor and self.is_own_member,
+        )
 
     @property
     def consent(self) -> ConsentState:
@@ -208,12 +221,15 @@ def _shown(said: Sequence[Said], allowed: Sequence[str]) -> Sequence[Said]:
 
 def _one_shown(one: Said, allowed: Sequence[str]) -> Said:
     if isinstance(one, WithheldClaim):
-        return one
+        return WithheldClaim(one.name, one.source, _not_allowed(str(one.scope))) if _is_private(one, allowed) else one
     if one.source == OF_TOKEN and one.name in _OF_EACH_TOKEN:
         return WithheldClaim(one.name, one.source, _EACH_DIFFERS)
-    if one.scope in _OF_PERSON and one.scope not in allowed:
-        return WithheldClaim(one.name, one.source, _not_allowed(str(one.scope)))
-    return one
+    return WithheldClaim(one.name, one.source, _not_allowed(str(one.scope))) if _is_private(one, allowed) else one
+
+
+def _is_private(one: Said, allowed: Sequence[str]) -> bool:
+    """The person's own value, which the person has not allowed the application to learn."""
+    return one.scope in _OF_PERSON and one.scope not in allowed
 
 
 def _not_allowed(scope: str) -> str:

@@ -29,7 +29,7 @@ class TokenPreviews(Frozen):
         found = await self.lookup.find(member.organization, service_slug, user)
         if found is None:
             raise NotFound("The organization has no such service, or nobody of this id has to do with it")
-        return self._preview(found, scopes)
+        return self._preview(found.for_organization, scopes)
 
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
         """For operators. Raises `NotFound`."""

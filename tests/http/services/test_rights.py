@@ -82,10 +82,14 @@ async def test_each_reason_against_is_told(government: Government) -> None:
     await government.assigned(user_id=str(user.user))
     assert await government.reason(user) == "role"
     assert await government.reason(user, "other") == "no_role"
+    government.people.change("update service_users set own_since = now() where user_id = %s", user.user)
     government.people.change("update users set deactivated_at = now() where id = %s", user.user)
     assert await government.reason(user) == "deactivated"
     told = (await government.rights(user)).ok()
     assert (told["barred"], told["roles"], told["permissions"]) == ("deactivated", [], [])
+    # A service can list anybody, and learns nothing of their account by that.
+    government.people.change("update service_users set own_since = null, first_login_at = null where user_id = %s", user.user)
+    assert ((await government.rights(user)).ok()["barred"], await government.reason(user)) == (None, "role")
     assert refused(await government.client.request("POST", "/api/service/check", body={}, headers=[("x-api-key", government.key)])) == (
         BAD_REQUEST
     )

@@ -372,7 +372,7 @@ def saml_said(configuration: Configuration, application: RequestingApplication, 
     said: list[Said] = []
     for source, name in configuration.attributes.items():
         value, origin, scope = known_values[source]
-        said.append(ToldClaim(name, value, origin, source, scope) if value else WithheldClaim(name, origin, _MISSING[origin]))
+        said.append(ToldClaim(name, value, origin, source, scope) if value else WithheldClaim(name, origin, _MISSING[origin], scope))
     return [*said, *service_told(ClaimPlace.SAML, person, SCOPES)]
 
 

@@ -105,7 +105,10 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
     """See what a service would learn of a person, and why
 
     The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. Nobody is
-    signed in and nothing is issued. You also need the capability `end_users.view`. The answer is 404 for people who are neither members of
+    signed in and nothing is issued. Of people whom your organization has merely listed, the preview does not say whether the account is
+    deactivated or lacks a second factor.
+
+    You also need the capability `end_users.view`. The answer is 404 for people who are neither members of
     your organization nor users of the service.
     """
     scopes: Sequence[str] = SCOPES

@@ -51,6 +51,7 @@ class RightsOfUser(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UserUuid
     barred: Annotated[Barred | None, example(None)]
     """Why the user holds no role now, whatever is assigned: the account is deactivated, or the service does not admit the user; else null.
+    Of people who never came to the service or its organization by themselves, this does not say whether the account is deactivated.
     """
     roles: Sequence[RoleOfUser]
     """The roles that the user holds, by slug."""

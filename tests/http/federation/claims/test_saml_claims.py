@@ -84,7 +84,12 @@ async def test_a_consent_covers_what_the_page_named(provider: TellingProvider) -
     tab = await provider.opened(browser.tab(), asking())
     assert TITLE in tab.page.text
     assert "See your profile" in tab.page.text
-    assert {one["name"] for one in (await provider.preview(ada.user))["saml"]["claims"]} == {"mail"}
+    preview = (await provider.preview(ada.user))["saml"]
+    assert {one["name"] for one in preview["claims"]} == {"mail"}
+    # The reason is the same for what the person has set and for what not.
+    assert {one["name"]: one["reason"] for one in preview["missing"]} == dict.fromkeys(
+        ("cn", "givenName", "sn"), "The scope profile is not granted: the person has not allowed the application to learn it"
+    )
     assert sent((await tab.send(answer="allow")).shown).attributes == {"mail": ["ada@example.org"], "cn": ["Ada Lovelace"]}
     assert sent(await browser.request("GET", asking())).attributes["cn"] == ["Ada Lovelace"]
     assert {one["name"] for one in (await provider.preview(ada.user))["saml"]["claims"]} == {"mail", "cn"}

@@ -80,7 +80,7 @@ async def test_each_claim_has_its_source_and_each_missing_one_its_reason(telling
     assert missing["desk"] == "The field desk has no value for this person"
     assert missing["gone"] == "There is no field gone any more"
     assert missing["zoneinfo"] == "The person has not set it"
-    assert missing["secret"] == "The field secret has no value for this person"
+    assert missing["secret"] == "No scope tells the field secret to applications"
     assert reasons_in(preview["id_token"])["at_hash"] == "Each token has its own"
     assert preview["saml"] is None
     fewer = (await telling.preview(telling.ada, scope="openid")).ok()
@@ -104,6 +104,18 @@ async def test_nobody_learns_what_the_person_has_not_allowed(telling: Telling) -
     assert "the person has not allowed the application" in reasons_in(preview["access_token"])["email"]
     # What the organization knows itself is shown.
     assert claims_in(preview["id_token"])["groups"] == ["acme/member"]
+    # Neither whether there is a value, nor the state of the account.
+    blind = reasons_in(preview["userinfo"])["nick"]
+    telling.people.change("delete from profile_values where user_id = %s", grace.user)
+    assert reasons_in((await telling.preview(grace)).ok()["userinfo"])["nick"] == blind
+    telling.people.change("update services set sign_in_policy = 'members'")
+    telling.people.change("update users set deactivated_at = now() where id = %s", grace.user)
+    telling.people.change("update all_organizations set mfa_required_since = now() - interval '99 days', mfa_grace_days = 1")
+    telling.people.change("update memberships set created_at = now() - interval '99 days' where user_id = %s", grace.user)
+    assert (await telling.preview(grace)).ok()["sign_in"]["rule"] == "policy_members"
+    telling.people.change("update users set deactivated_at = null")
+    assert (await telling.preview(grace)).ok()["sign_in"]["rule"] == "policy_members"
+    telling.people.change("update all_organizations set mfa_required_since = null")
     # With a consent for a part, the rest stays hidden.
     await telling.learned(telling.shop, grace, scopes="openid profile")
     preview = (await telling.preview(grace)).ok()
@@ -170,6 +182,7 @@ async def test_the_rule_that_decides(telling: Telling) -> None:
     telling.people.change("update all_organizations set mfa_required_since = now() - interval '99 days', mfa_grace_days = 1")
     telling.people.change("update memberships set created_at = now() - interval '99 days' where user_id = %s", telling.ada.user)
     assert (await decided(telling.ada), await decided(grace)) == ((False, "second_factor_required"), (True, "policy_anyone"))
+    telling.people.change("update service_users set own_since = now() where user_id = %s", grace.user)
     telling.people.change("update users set deactivated_at = now() where id = %s", grace.user)
     assert await decided(grace) == (False, "account_deactivated")
 
