@@ -13,7 +13,7 @@ PROFILE: Final[LiteralString] = """
                then jsonb_build_object(
                         'name', users.name, 'given_name', users.given_name, 'family_name', users.family_name, 'username', users.username,
                         'zoneinfo', users.zoneinfo, 'picture', users.picture_id, 'language', users.language,
-                        'updated_at', extract(epoch from users.profile_updated_at)::bigint
+                        'updated_at', floor(extract(epoch from users.profile_updated_at))::bigint
                     )
            end"""
 # The columns that `PROFILE` reads, for a statement that passes them on.
