@@ -41,8 +41,11 @@ class TeamStore(Protocol):
     async def delete(self, team: TeamId) -> None:
         """The slug is not free again."""
 
-    async def gives_service_roles(self, team: TeamId) -> bool:
-        """Whether members of the team hold a role of a service by it."""
+    async def gives_service_roles(self, team: Team) -> bool:
+        """Whether who comes into the team gets roles of services: the team's own, or those of the role that it carries."""
+
+    async def role_gives_service_roles(self, team: Team) -> bool:
+        """Whether roles of services are assigned to the organization's role that the team carries."""
 
     async def directory_carries(self, role: RoleId) -> bool:
         """Whether a team that a directory fills carries the role."""

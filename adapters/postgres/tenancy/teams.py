@@ -105,8 +105,13 @@ class TeamRows:
     async def delete(self, team: TeamId) -> None:
         await self._statements.tell(_DELETE, {"id": team})
 
-    async def gives_service_roles(self, team: TeamId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, {"team": team})
+    async def gives_service_roles(self, team: Team) -> bool:
+        parameters = {"team": team.id, **_carried(team)}
+        (answer,) = await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, parameters)
+        return answer.yes
+
+    async def role_gives_service_roles(self, team: Team) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _ROLE_GIVES_SERVICE_ROLES, _carried(team))
         return answer.yes
 
     async def directory_carries(self, role: RoleId) -> bool:
@@ -122,6 +127,11 @@ class TeamRows:
     async def _changed(self, statement: LiteralString, team: Team, users: Collection[UserId], at: datetime) -> Collection[UserId]:
         parameters = {"team": team.id, "organization": team.organization, "users": list(users), "at": at}
         return [UserId(row.id) for row in await self._statements.ask(IdRow, statement, parameters)]
+
+
+def _carried(team: Team) -> Mapping[str, Any]:
+    built_in = None if team.role_id is not None else team.role or None
+    return {"organization": team.organization, "role_id": team.role_id, "built_in": built_in}
 
 
 def _columns(team: Team) -> Mapping[str, Any]:
@@ -252,8 +262,19 @@ _DELETE: Final = """
       on conflict do nothing
 """
 
-_GIVES_SERVICE_ROLES: Final = """
-    select exists (select from relations where team_id = %(team)s and object_type = 'service_role') as yes
+_BY_ROLE: Final = """
+               exists (select from relations where role_id = %(role_id)s::uuid and object_type = 'service_role')
+            or exists (
+                   select
+                     from relations
+                    where organization_id = %(organization)s and built_in_role = %(built_in)s::text and object_type = 'service_role'
+               )
+"""
+
+_ROLE_GIVES_SERVICE_ROLES: Final[LiteralString] = f"select {_BY_ROLE} as yes"
+
+_GIVES_SERVICE_ROLES: Final[LiteralString] = f"""
+    select exists (select from relations where team_id = %(team)s and object_type = 'service_role') or {_BY_ROLE} as yes
 """
 
 _DIRECTORY_CARRIES: Final = "select exists (select from teams where role_id = %(role)s and source = 'directory') as yes"

@@ -106,6 +106,8 @@ class Teams(Frozen):
                     if not proved:
                         raise FreshProofNeeded
                 after = replace(after, role=role, role_id=None if carried is None else carried.id)
+                if carried is not None and await uow.teams.role_gives_service_roles(after):
+                    require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
             if after == before:
                 return before
             after = replace(after, updated_at=self.clock.now())
@@ -134,7 +136,7 @@ class Teams(Frozen):
             acting, team = await self._hold_own(uow, caller, slug)
             role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
             require_grantable(() if role is None else role.capabilities, acting.grantable)
-            if await uow.teams.gives_service_roles(team.id):
+            if await uow.teams.gives_service_roles(team):
                 require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
             if await uow.teams.add_members(team, [user], self.clock.now()):
                 await uow.record(member_added(team, user, actor))

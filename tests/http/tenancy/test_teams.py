@@ -137,10 +137,10 @@ async def test_nobody_gives_or_takes_by_a_team_what_they_lack(house: TeamScene) 
 async def test_who_adds_to_a_team_with_roles_of_services_manages_services(house: TeamScene) -> None:
     team = await house.made(role=None)
     give = (
-        "insert into relations (organization_id, team_id, relation, object_type, object_id)"
-        " values (%s, %s, 'holder', 'service_role', gen_random_uuid())"
+        "insert into relations (organization_id, team_id, relation, object_type, object_id, id, service_id, created_at)"
+        " values (%s, %s, 'holder', 'service_role', gen_random_uuid(), gen_random_uuid(), %s, now())"
     )
-    house.people.change(give, house.acme.id, UUID(team["id"]))
+    house.people.change(give, house.acme.id, UUID(team["id"]), house.shop.id)
     assert refused(await house.put("watch", house.member, by=house.manager)) == FORBIDDEN
     assert (await house.put("watch", house.member)).status == 204
     # Roles of services open nothing in the organization, and a change of the team's own role leaves them.
@@ -150,6 +150,26 @@ async def test_who_adds_to_a_team_with_roles_of_services_manages_services(house:
         "service_role"
     ]
     assert not await house.may_read_log(house.member)
+
+
+async def test_a_role_of_the_organization_that_brings_roles_of_services_is_not_got_around_by_a_team(house: TeamScene) -> None:
+    for slug, role in (("watch", "auditor"), ("crowd", "member"), ("empty", None)):
+        await house.made(slug, role)
+    give = (
+        "insert into relations (organization_id, role_id, built_in_role, relation, object_type, object_id, id, service_id, created_at)"
+        " values (%s, %s, %s, 'holder', 'service_role', gen_random_uuid(), gen_random_uuid(), %s, now())"
+    )
+    house.people.change(give, house.acme.id, house.auditor.id, None, house.shop.id)
+    house.people.change(give, house.acme.id, None, "member", house.shop.id)
+    for slug in ("watch", "crowd"):
+        assert refused(await house.put(slug, house.manager, by=house.manager)) == FORBIDDEN
+        assert (await house.put(slug, house.manager)).status == 204
+    assert (await house.put("empty", house.manager, by=house.manager)).status == 204
+    for role in ("auditor", "member"):
+        assert refused(await house.ask("PATCH", "/empty", {"role": role}, by=house.manager)) == FORBIDDEN
+    (await house.ask("PATCH", "/empty", {"role": "auditor"})).ok()
+    # Taking away is free.
+    (await house.ask("PATCH", "/watch", {"role": None}, by=house.manager)).ok()
 
 
 async def test_what_a_team_cannot_be(house: TeamScene) -> None:
