@@ -37,7 +37,7 @@ BETWEEN: Final = 25
 class Installation:
     """A `postern serve` on a data directory of its own, which outlives the server."""
 
-    def __init__(self, place: Path, *arguments: str) -> None:
+    def __init__(self, place: Path, *arguments: str, **settings: str) -> None:
         self.place = place
         self._arguments = arguments
         with socket.socket() as free:
@@ -51,6 +51,7 @@ class Installation:
             "POSTERN_LOG_FORMAT": "json",
             # All load comes from one address, so rate limits would stop it.
             "POSTERN_RATE_LIMITS": "off",
+            **settings,
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -120,12 +121,12 @@ class Installation:
 
 
 @contextmanager
-def installation(*arguments: str) -> Iterator[Installation]:
+def installation(*arguments: str, **settings: str) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="postern-show-", ignore_cleanup_errors=True) as directory:
         # Under root, PostgreSQL runs as another user. That user must be able to pass through this directory.
         Path(directory).chmod(0o711)
         (place := Path(directory) / "data").mkdir(mode=0o711)
-        made = Installation(place, *arguments)
+        made = Installation(place, *arguments, **settings)
         try:
             made.start()
             yield made

@@ -1,0 +1,1 @@
+"""Tries the guides of `docs/guides/applications` with the products themselves."""

@@ -1,0 +1,60 @@
+"""Tries a guide with the product that it is about, in an installation of Postern and an environment that are deleted at the end:
+
+.venv/bin/python -m ops.guides jupyterhub
+.venv/bin/python -m ops.guides jupyterhub --keep /var/tmp/guides    keeps the product's packages for the next trial
+
+The packages come from where pip and npm are set up to fetch them. They are large, so CI does not run the trials.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+from ops.guides.pages import Page
+from ops.guides.products import Product, authjs, django, express, jupyterhub, pgadmin, streamlit, superset
+from ops.guides.tenants import tenant
+from ops.guides.trying import Trial, node_packages, python_packages
+
+PRODUCTS: Final[Mapping[str, Product]] = {
+    product.name: product
+    for product in (
+        jupyterhub.PRODUCT,
+        superset.PRODUCT,
+        pgadmin.PRODUCT,
+        streamlit.PRODUCT,
+        authjs.PRODUCT,
+        django.ALLAUTH,
+        django.MOZILLA,
+        express.PRODUCT,
+    )
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="ops.guides", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("product", choices=PRODUCTS)
+    parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where the product's packages stay for the next trial")
+    given = parser.parse_args()
+    product = PRODUCTS[given.product]
+    with ExitStack() as opened:
+        temporary = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="postern-guide-", ignore_cleanup_errors=True)))
+        installed = ((given.keep or temporary) / f"packages-{product.name}").resolve()
+        python_packages(installed, product.python)
+        node_packages(installed, product.node)
+        place = temporary / "product"
+        place.mkdir()
+        trial = Trial(Page(product.page), opened.enter_context(tenant()), installed, place, opened)
+        try:
+            product.attempt(trial)
+        except BaseException:
+            print(trial.log()[-5000:])
+            raise
+    print("The guide works as written.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

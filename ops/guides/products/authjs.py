@@ -1,0 +1,1 @@
+PRODUCT=type("P",(),{"name":"authjs"})()

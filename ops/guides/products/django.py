@@ -1,0 +1,1 @@
+ALLAUTH=type("P",(),{"name":"allauth"})();MOZILLA=type("P",(),{"name":"mozilla"})()

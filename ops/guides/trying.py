@@ -1,0 +1,175 @@
+"""A product in a trial: where it is installed, how it is started, and the browsers of people who sign in to it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from ops.guides.pages import Page
+from ops.guides.tenants import PASSWORD, Person, Tenant
+from tests.e2e.browser import SigningBrowser, browser
+
+_PATIENCE: Final = 180.0
+
+
+class Trial:
+    """One guide, the product that it is about, and the tenant whose people sign in."""
+
+    def __init__(self, page: Page, tenant: Tenant, installed: Path, place: Path, opened: ExitStack) -> None:
+        self.page = page
+        self.tenant = tenant
+        self.place = place
+        """An empty directory for the product's files."""
+        self.installed = installed
+        """Where the packages are."""
+        self.port = free_port()
+        self.at = f"http://127.0.0.1:{self.port}"
+        self._opened = opened
+        self._addresses: Mapping[str, str] = {}
+        self.exported: Mapping[str, str] = {}
+
+    def set_up(self, address: str) -> None:
+        """Follows the page: pastes its shell lines, and writes its files. `address` is the product's address on the page."""
+        self._addresses = {address: self.at}
+        self.exported = self.tenant.follow(self.page, self._addresses)
+        for name, text in self.page.files().items():
+            file = self.place / name.lstrip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(self.filled(text))
+
+    def filled(self, text: str) -> str:
+        """The text with the addresses of this trial, and what the shell lines exported in place of `<NAME>`."""
+        text = self.tenant.here(text, self._addresses)
+        for name, value in self.exported.items():
+            text = text.replace(f"<{name}>", value)
+        return text
+
+    def run(self, *command: str | Path, **variables: str) -> str:
+        """Runs a command of the product to its end."""
+        done = subprocess.run(
+            command, cwd=self.place, env=self._environment(variables), capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{command} fails:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+        return done.stdout
+
+    def start(self, *command: str | Path, ready: str = "/", **variables: str) -> None:
+        """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial."""
+        log = self.place / "log"
+        process = self._opened.enter_context(_started(command, self.place, self._environment(variables), log))
+        deadline = time.monotonic() + _PATIENCE
+        while not _answers(f"{self.at}{ready}"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"The product does not start:\n{log.read_text()[-5000:]}")
+            time.sleep(0.2)
+
+    def browser(self, person: Person) -> SigningBrowser:
+        return self._opened.enter_context(browser(person.email, PASSWORD))
+
+    def sign_in(self, person: Person, begin: str, callback: str) -> tuple[httpx.Client, httpx.Response]:
+        """The person's browser, and what the product shows at the end of the sign-in that begins at this path."""
+        theirs = self.browser(person)
+        came = theirs.arrive(f"{self.at}{begin}", f"{self.at}{callback}")
+        return theirs.client, theirs.client.get(came, follow_redirects=True)
+
+    def version(self, package: str) -> str:
+        told = self.run(self.program("python"), "-c", f"from importlib.metadata import version; print(version({package!r}))")
+        return told.strip()
+
+    def program(self, name: str) -> Path:
+        return self.installed / "bin" / name
+
+    def log(self) -> str:
+        """What the product has written so far."""
+        return log.read_text() if (log := self.place / "log").exists() else ""
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "PYTHON", "VIRTUAL_ENV"))}
+        path = os.pathsep.join((str(self.installed / "bin"), str(self.installed / "node_modules" / ".bin"), inherited["PATH"]))
+        return {**inherited, "PATH": path, "HOME": str(self.place), **self.exported, **variables}
+
+
+def require(condition: object, told: str) -> None:
+    """Prints what the product shows, or ends the trial if it shows something else."""
+    if not condition:
+        raise SystemExit(f"NOT  {told}")
+    print(f"ok   {told}", flush=True)
+
+
+def until(condition: Callable[[], object], told: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not (seen := condition()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    require(seen, told)
+
+
+def python_packages(place: Path, packages: Sequence[str]) -> None:
+    """A virtual environment of the product's own. A place that is kept from another trial is used as it is."""
+    if not (place / "complete").exists():
+        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        subprocess.run([place / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
+        (place / "complete").touch()
+
+
+def node_packages(place: Path, packages: Sequence[str]) -> None:
+    if not packages:
+        return
+    if shutil.which("npm") is None:
+        raise SystemExit("npm is missing: install Node.js first")
+    if not (place / "node_modules").exists():
+        place.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place, *packages], check=True)
+
+
+@contextmanager
+def _started(
+    command: Sequence[str | Path], place: Path, environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as written:
+        process = subprocess.Popen(
+            command,
+            cwd=place,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the product with the processes that it has started, which are in its group."""
+    for signal_number in (15, 9):
+        try:
+            os.killpg(process.pid, signal_number)
+            process.wait(10)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _answers(address: str) -> bool:
+    try:
+        return httpx.get(address, timeout=10).status_code < 400
+    except httpx.HTTPError:
+        return False
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
