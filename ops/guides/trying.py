@@ -1,5 +1,6 @@
 """A product in a trial: where it is installed, how it is started, and the browsers of people who sign in to it."""
 
+import json
 import os
 import shutil
 import socket
@@ -44,6 +45,9 @@ class Trial:
             file = self.place / name.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(self.filled(text))
+        if (packages := self.installed / "node_modules").exists():
+            # Node looks for packages beside the program.
+            (self.place / "node_modules").symlink_to(packages)
 
     def filled(self, text: str) -> str:
         """The text with the addresses of this trial, and what the shell lines exported in place of `<NAME>`."""
@@ -84,6 +88,10 @@ class Trial:
         told = self.run(self.program("python"), "-c", f"from importlib.metadata import version; print(version({package!r}))")
         return told.strip()
 
+    def node_version(self, package: str) -> str:
+        told: str = json.loads((self.installed / "node_modules" / package / "package.json").read_text())["version"]
+        return told
+
     def program(self, name: str) -> Path:
         return self.installed / "bin" / name
 
@@ -113,7 +121,7 @@ def until(condition: Callable[[], object], told: str) -> None:
 
 def python_packages(place: Path, packages: Sequence[str]) -> None:
     """A virtual environment of the product's own. A place that is kept from another trial is used as it is."""
-    if not (place / "complete").exists():
+    if packages and not (place / "complete").exists():
         subprocess.run([sys.executable, "-m", "venv", place], check=True)
         subprocess.run([place / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
         (place / "complete").touch()
