@@ -3,7 +3,7 @@
 .venv/bin/python -m ops.guides jupyterhub
 .venv/bin/python -m ops.guides jupyterhub --keep /var/tmp/guides    keeps the product's packages for the next trial
 
-The packages come from where pip and npm are set up to fetch them. They are large, so CI does not run the trials.
+The packages come from where pip, npm and apt-get are set up to fetch them. They are large, so CI does not run the trials.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from ops.guides.pages import Page
-from ops.guides.products import Product, authjs, django, express, jupyterhub, pgadmin, streamlit, superset
+from ops.guides.products import Product, authjs, django, express, jupyterhub, mod_auth_openidc, pgadmin, streamlit, superset
 from ops.guides.tenants import tenant
-from ops.guides.trying import Trial, node_packages, python_packages
+from ops.guides.trying import Trial, debian_packages, node_packages, python_packages
 
 PRODUCTS: Final[Mapping[str, Product]] = {
     product.name: product
@@ -29,6 +29,7 @@ PRODUCTS: Final[Mapping[str, Product]] = {
         django.ALLAUTH,
         django.MOZILLA,
         express.PRODUCT,
+        mod_auth_openidc.PRODUCT,
     )
 }
 
@@ -44,6 +45,7 @@ def main() -> int:
         installed = ((given.keep or temporary) / f"packages-{product.name}").resolve()
         python_packages(installed, product.python)
         node_packages(installed, product.node)
+        debian_packages(installed, product.debian)
         place = temporary / "product"
         place.mkdir()
         trial = Trial(Page(product.page), opened.enter_context(tenant()), installed, place, opened)

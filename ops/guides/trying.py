@@ -92,6 +92,10 @@ class Trial:
         told: str = json.loads((self.installed / "node_modules" / package / "package.json").read_text())["version"]
         return told
 
+    def debian_version(self, package: str) -> str:
+        (archive,) = (self.installed / "archives").glob(f"{package}_*.deb")
+        return subprocess.run(["dpkg-deb", "--field", archive, "Version"], capture_output=True, text=True, check=True).stdout.strip()
+
     def program(self, name: str) -> Path:
         return self.installed / "bin" / name
 
@@ -137,10 +141,20 @@ def node_packages(place: Path, packages: Sequence[str]) -> None:
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place, *packages], check=True)
 
 
+def debian_packages(place: Path, packages: Sequence[str]) -> None:
+    """Unpacks the packages, and those that they need, without installing any of them. The machine stays as it is."""
+    if not packages or (place / "usr").exists():
+        return
+    archives = place / "archives"
+    (archives / "partial").mkdir(parents=True)
+    fetch = ("apt-get", "install", "--yes", "--quiet", "--download-only", "--reinstall", "--no-install-recommends")
+    subprocess.run([*fetch, "-o", f"Dir::Cache::Archives={archives}", *packages], check=True, stdout=subprocess.DEVNULL)
+    for archive in sorted(archives.glob("*.deb")):
+        subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
+
+
 @contextmanager
-def _started(
-    command: Sequence[str | Path], place: Path, environment: Mapping[str, str], log: Path
-) -> Iterator[subprocess.Popen[bytes]]:
+def _started(command: Sequence[str | Path], place: Path, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("ab") as written:
         process = subprocess.Popen(
             command,

@@ -15,3 +15,5 @@ class Product(Frozen, kw_only=True):
     """Packages for pip."""
     node: Sequence[str] = ()
     """Packages for npm."""
+    debian: Sequence[str] = ()
+    """Packages for apt-get."""
