@@ -19,16 +19,16 @@ _NAME: Final = re.compile(r"(?:#|//|;) (\S+\.\w+)\n")
 class Page:
     def __init__(self, name: str) -> None:
         self.name = name
-        self._text = (PAGES / f"{name}.md").read_text()
+        self.text = (PAGES / f"{name}.md").read_text()
 
     def shell(self) -> str:
         """What the reader pastes into a shell, to set Postern up."""
-        return "\n".join(_SHELL.findall(self._text))
+        return "\n".join(_SHELL.findall(self.text))
 
     def files(self) -> Mapping[str, str]:
         """What the reader writes into files of the product, by the files' names. Blocks of one file are joined."""
         found: dict[str, str] = {}
-        for block in _FENCED.findall(self._text):
+        for block in _FENCED.findall(self.text):
             if (named := _NAME.match(block)) is not None:
                 found[named[1]] = found.get(named[1], "") + block
         return found

@@ -15,7 +15,7 @@ from ops.guides.pages import POSTERN, Page
 from ops.show import POSTERN as COMMAND
 from ops.show import Installation, installation
 
-PASSWORD: Final = "three wet matches"
+PASSWORD: Final = "three wet matches"  # noqa: S105 - of made-up people
 # Products answer at loopback addresses here, and Postern notifies them of sign-outs.
 _SETTINGS: Final = {"POSTERN_OUTBOUND_NETWORKS": "127.0.0.1/32", "POSTERN_ORG_AUTO_APPROVE": "on"}
 _PATIENCE: Final = 60.0

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from entrypoints.http.routes import ROUTES
+from ops.guides.pages import POSTERN, pages
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy, environment, free_port
 from tests.places import ROOT
@@ -21,6 +22,7 @@ FIRST_SIGN_IN = GUIDES / "first-sign-in.md"
 FIRST_ORGANIZATION = GUIDES / "first-organization.md"
 MANAGEMENT_KEYS = GUIDES / "management-keys.md"
 SERVICE_INTERFACE = GUIDES / "service-interface.md"
+CLAIMS = GUIDES / "claims-and-scopes.md"
 
 
 def blocks(guide: Path) -> list[str]:
@@ -112,6 +114,38 @@ def test_the_service_interface_answers_as_its_guide_says(installation: Installat
     stated = {(one.method, one.path) for one in ROUTES if {"service-interface", "api-keys"} & set(one.tags)}
     assert len(stated) == 19
     assert stated <= answered
+
+
+@needs("jq")
+def test_claims_and_scopes_are_as_their_page_says(installation: Installation, e2e_directory: Path) -> None:
+    shown, log = follow(CLAIMS, installation, e2e_directory)
+    for part in ('"may_sign_in": true', '"rule": "policy_members"', 'id_token    cost_center = "4711" (organization_field cost_center)'):
+        assert part in shown
+    for secret in ("three wet matches", "@example.org"):
+        assert secret not in log
+
+
+@needs("jq", "openssl")
+def test_postern_does_its_part_of_every_guide_to_an_application(installation: Installation, e2e_directory: Path) -> None:
+    """The products themselves are tried by `python -m ops.guides`."""
+    settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on"}
+    with served("applications", installation, e2e_directory, **settings) as server:
+        credentials = {"email": "owner@postern.local", "password": installation.owner_password}
+        token = server.post("/api/auth/login", credentials).json()["access_token"]
+        followed = pages()
+        for number, page in enumerate(followed):
+            # An organization has at most ten services.
+            if number % 10 == 0:
+                slug = f"acme-{number}"
+                founded = server.post("/api/organizations", {"slug": slug, "name": "Acme"}, token=token).json()
+            told = (
+                page.shell().replace(POSTERN, f"http://127.0.0.1:{server.port}").replace("/organizations/acme/", f"/organizations/{slug}/")
+            )
+            ended = "\ntest ${#CLIENT_ID} -gt 9 -o ${#OAUTH_CLIENT_ID} -gt 9"
+            person = {"TOKEN": founded["access_token"], "BOB_ID": founded["owner"]["id"]}
+            done = paste(f"CLIENT_ID= OAUTH_CLIENT_ID=\n{told}{ended}", server, e2e_directory, **person)
+            assert done.returncode == 0, f"{page.name}: {done.stdout}{done.stderr}"
+    assert len(followed) == 13
 
 
 def test_a_guide_that_is_repeated_at_once_waits_and_says_so(installation: Installation, e2e_directory: Path) -> None:

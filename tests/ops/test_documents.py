@@ -62,7 +62,13 @@ def test_every_path_that_a_document_names_exists(document: Path) -> None:
 
 def test_every_guide_is_among_what_the_readme_names() -> None:
     linked = {*LINK.findall((ROOT / "README.md").read_text())}
-    assert {named(guide) for guide in (ROOT / "docs" / "guides").glob("*.md")} <= linked
+    assert {named(guide) for guide in (ROOT / "docs" / "guides").rglob("*.md")} <= linked
+
+
+def test_every_guide_to_an_application_stands_on_the_page_of_claims() -> None:
+    guides = ROOT / "docs" / "guides"
+    linked = {*LINK.findall((guides / "claims-and-scopes.md").read_text())}
+    assert {guide.relative_to(guides).as_posix() for guide in (guides / "applications").glob("*.md")} <= linked
 
 
 def test_a_path_that_does_not_exist_is_found() -> None:

@@ -38,9 +38,9 @@ for user in get_user_model().objects.order_by("date_joined"):
 """
 
 
-def _attempt(package: str, apps: str, middleware: str, begin: str, callback: str) -> Callable[[Trial], None]:
+def _attempt(package: str, site: str, *, apps: str, middleware: str, begin: str, callback: str) -> Callable[[Trial], None]:
     def attempt(trial: Trial) -> None:
-        trial.set_up("https://wiki.example.org")
+        trial.set_up(site)
         print(f"{package} {trial.version(package)}, Django {trial.version('django')}")
         (trial.place / "settings.py").write_text(_PROJECT.replace("*APPS", apps).replace("*MORE_MIDDLEWARE", middleware))
         own = {"DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": str(trial.place)}
@@ -64,13 +64,25 @@ ALLAUTH = Product(
     name="allauth",
     page="django-allauth",
     attempt=_attempt(
-        "django-allauth", "*ALLAUTH_APPS", "*ALLAUTH_MIDDLEWARE", "/accounts/oidc/postern/login/", "/accounts/oidc/postern/login/callback/"
+        "django-allauth",
+        "https://wiki.example.org",
+        apps="*ALLAUTH_APPS",
+        middleware="*ALLAUTH_MIDDLEWARE",
+        begin="/accounts/oidc/postern/login/",
+        callback="/accounts/oidc/postern/login/callback/",
     ),
     python=("django-allauth[socialaccount]",),
 )
 MOZILLA = Product(
     name="mozilla",
     page="django-mozilla",
-    attempt=_attempt("mozilla-django-oidc", '"mozilla_django_oidc"', "", "/oidc/authenticate/", "/oidc/callback/"),
+    attempt=_attempt(
+        "mozilla-django-oidc",
+        "https://handbook.example.org",
+        apps='"mozilla_django_oidc"',
+        middleware="",
+        begin="/oidc/authenticate/",
+        callback="/oidc/callback/",
+    ),
     python=("mozilla-django-oidc",),
 )

@@ -5,7 +5,7 @@ from ops.guides.trying import Trial, require
 
 
 def _attempt(trial: Trial) -> None:
-    trial.set_up("https://shop.example.org")
+    trial.set_up("https://orders.example.org")
     print(f"express-openid-connect {trial.node_version('express-openid-connect')}")
     trial.start("node", "server.mjs", ready="/login", PORT=str(trial.port))
     for person, name, is_admin in ((trial.tenant.ada, "Ada Lovelace", True), (trial.tenant.bob, "Bob Byte", False)):

@@ -13,9 +13,7 @@ from tests.e2e.browser import SigningBrowser
 def _attempt(trial: Trial) -> None:
     trial.set_up("https://pgadmin.example.org")
     print(f"pgAdmin {trial.version('pgadmin4')}")
-    found = trial.run(
-        trial.program("python"), "-c", "import importlib.util as u; print(u.find_spec('pgadmin4').submodule_search_locations[0])"
-    )
+    found = trial.run(trial.program("python"), "-c", "import pgadmin4; print(pgadmin4.__path__[0])")
     # pgAdmin reads the file beside its programs, so the trial has a copy of them.
     program = trial.place / "pgadmin4"
     shutil.copytree(found.strip(), program)

@@ -55,7 +55,7 @@ async def _press(page: Page, name: str) -> None:
 async def _until(page: Page, condition: Callable[[str], bool]) -> str:
     """Waits for words on the page, which comes in parts."""
     with trio.move_on_after(_PATIENCE):
-        while not condition(shown := await _shown(page)):
+        while not condition(shown := await _shown(page)):  # noqa: ASYNC110 - the page is in another process
             await trio.sleep(0.2)
         return shown
     raise SystemExit(f"NOT  {await page.place()} shows: {await _shown(page)}")
