@@ -80,7 +80,7 @@ MOZILLA = Product(
         "mozilla-django-oidc",
         "https://handbook.example.org",
         apps='"mozilla_django_oidc"',
-        middleware="",
+        middleware="*()",
         begin="/oidc/authenticate/",
         callback="/oidc/callback/",
     ),
