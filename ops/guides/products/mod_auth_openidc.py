@@ -1,4 +1,4 @@
-"""Apache with mod_auth_openidc, both from Debian."""
+"""Apache with mod_auth_openidc, both from Debian. Only root may fetch Debian's packages."""
 
 from typing import Final
 
@@ -50,8 +50,8 @@ def _attempt(trial: Trial) -> None:
         ended = theirs.arrive(f"{trial.at}/signed-in?logout={trial.at}/signed-out.html", f"{trial.at}/signed-out.html")
         require(ended, "the sign-out leads through Postern, and back")
     theirs = _signed_in(trial, bob)
-    page = PageReader(theirs.client.get(f"{trial.tenant.issuer}/ui").content)
-    theirs.client.post(f"{trial.tenant.issuer}{page.forms[0].action}", data=page.forms[0].fields)
+    (leaving, *_) = PageReader(theirs.client.get(f"{trial.tenant.issuer}/ui").content).forms
+    theirs.client.post(f"{trial.tenant.issuer}{leaving.action}", data=leaving.fields)
     until(lambda: theirs.client.get(f"{trial.at}/index.html").has_redirect_location, "a session that ends in Postern ends at the site")
 
 
