@@ -14,7 +14,7 @@ from core.domain.languages import Language
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
-# Only in sentences: a label or a button is a name that people say to their machine, and programs look for.
+# Only in sentences and headings: a label or a button is a name that people say to their machine, and programs look for.
 _SHORT_PART: Final = re.compile(r"(?<![\w-])(\w{1,3}-)(?=\w)")
 _SENTENCE: Final = 6
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
@@ -88,7 +88,7 @@ class Catalogue:
             if OTHER not in made.keys:
                 raise LookupError(f"There is no text {key}")
         else:
-            if self._on_page and text.count(" ") >= _SENTENCE:
+            if self._on_page and (text.count(" ") >= _SENTENCE or key.endswith(".title")):
                 text = _SHORT_PART.sub("\\1\u2060", text)
             made = _Pieces(text, self._escaped)
             if not made.names:

@@ -41,12 +41,14 @@ _FIELDS: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/answers",
     "errors": {},
+    "labels": {},
     "insists": False,
     "keepers": [Thing(name="", controls=CONTROLS[3:4]), Thing(name=ACME.name, controls=[CONTROLS[0], *CONTROLS[2:3], *CONTROLS[4:]])],
 }
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
     "errors": {"field-1-2": Words("refusals.field_number")},
+    "labels": {"field-1-2": "Grade"},
     "insists": True,
     "keepers": [Thing(name=FROM_THE_RIGHT.name, controls=CONTROLS)],
 }

@@ -73,6 +73,7 @@ def _summary(**values: Any) -> Thing:
         "created_at": _LAST_YEAR,
         "must_set_up": False,
         "requiring": [],
+        "has_fields": False,
     }
     return Thing(**{**usual, **values})
 
@@ -332,7 +333,7 @@ STATES: Final = (
         "profile.html",
         "/ui/profile",
         **{**_LANGUAGE, "profile": _NAMED},
-        summary=_summary(),
+        summary=_summary(has_fields=True),
         person_name="Ada Lovelace",
         done=Words("profile.done_details"),
     ),
@@ -724,6 +725,7 @@ STATES: Final = (
         "/ui/details",
         action="/ui/details",
         errors={"field-1-2": Words("refusals.field_number")},
+        labels={"field-1-2": "Grade"},
         keepers=[
             Thing(name="", controls=[], others=[("Motto", "Count"), ("Grade", "")]),
             Thing(name=ENDLESS.name, controls=CONTROLS, others=[(LONG_ROLE, LONG)]),

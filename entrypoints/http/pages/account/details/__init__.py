@@ -4,7 +4,7 @@ Every control of such a form sends one `fields`, the keeper's slug and the field
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -112,3 +112,8 @@ def controls(
         )
         for number, (slug, field) in enumerate(asked, 1)
     ]
+
+
+def labels_of(made: Iterable[Control]) -> Mapping[str, str]:
+    """The labels of controls, by their ids: the refusals of two numbers read the same."""
+    return {control.id: control.field.label for control in made}

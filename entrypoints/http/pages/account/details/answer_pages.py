@@ -16,7 +16,7 @@ from entrypoints.http.machinery.browsers import BROWSER, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account.details import MANY_VALUES, Control, ValuesForm, controls, mistakes, named, read
+from entrypoints.http.pages.account.details import MANY_VALUES, Control, ValuesForm, controls, labels_of, mistakes, named, read
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import ANSWERS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
@@ -103,5 +103,6 @@ def _page(
         form_token=token_for(BROWSER, call.request, postern),
         keepers=keepers,
         insists=any(one.insists for one in asked),
+        labels=labels_of(control for one in keepers for control in one.controls),
         errors=errors | {control.id: control.error for one in keepers for control in one.controls if control.error},
     )

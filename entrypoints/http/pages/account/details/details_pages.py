@@ -14,7 +14,19 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import DETAILS, NO_ERRORS, AnyCall, Done, Page, back_to, show
-from entrypoints.http.pages.account.details import MANY_VALUES, NO, YES, Control, ValuesForm, controls, mistakes, named, read, shown
+from entrypoints.http.pages.account.details import (
+    MANY_VALUES,
+    NO,
+    YES,
+    Control,
+    ValuesForm,
+    controls,
+    labels_of,
+    mistakes,
+    named,
+    read,
+    shown,
+)
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _DONE: Final = {"kept": "details.done_kept"}
@@ -86,4 +98,14 @@ def _page(
             for text in (shown(value),)
         ]
         keepers.append(KeeperOnPage(name=one.name, controls=made, others=others))
-    return show(call, postern, "details/details.html", DETAILS, action=DETAILS, keepers=keepers, errors=errors, done=done)
+    return show(
+        call,
+        postern,
+        "details/details.html",
+        DETAILS,
+        action=DETAILS,
+        keepers=keepers,
+        errors=errors,
+        labels=labels_of(control for one in keepers for control in one.controls),
+        done=done,
+    )
