@@ -5,6 +5,7 @@ look-ups and one join.
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -17,6 +18,9 @@ _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # Only in sentences and headings: a label or a button is a name that people say to their machine, and programs look for.
 _SHORT_PART: Final = re.compile(r"(?<![\w-])(\w{1,3}-)(?=\w)")
 _SENTENCE: Final = 6
+_MOST_DAYS: Final = 512
+# No text contains it.
+_CLOCK: Final = "\0"
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
@@ -52,6 +56,7 @@ class Catalogue:
         self._escaped: Callable[[object], str] = escape if html else str
         self._joined: Callable[[list[str]], str] = _join_html if html else "".join
         self._form = FORM[language]
+        self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
 
     def __call__(self, key: str, **values: object) -> str:
         made = self._ready.get(key) or self._prepared(key)
@@ -69,9 +74,16 @@ class Catalogue:
 
     def moment(self, at: datetime) -> str:
         at = at.astimezone(UTC)
-        day = self("time.first_of_month") if at.day == 1 else str(at.day)
-        month = self(f"time.month.{at.month}")
-        return self("time.moment", day=day, month=month, year=at.year, clock=f"{at:%H:%M}", zone="UTC")
+        before, after = self._around_clock(at.year, at.month, at.day)
+        return self._joined([before, f"{at.hour:02}:{at.minute:02}", after])
+
+    def _made_around_clock(self, year: int, month: int, day: int) -> tuple[str, str]:
+        """A moment of this day, before and after its clock. A list shows many moments of few days."""
+        first = self("time.first_of_month") if day == 1 else str(day)
+        before, _, after = self("time.moment", day=first, month=self(f"time.month.{month}"), year=year, clock=_CLOCK, zone="UTC").partition(
+            _CLOCK
+        )
+        return before, after
 
     def ago(self, at: datetime, now: datetime) -> str:
         seconds = (now - at).total_seconds()

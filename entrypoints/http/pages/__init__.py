@@ -28,6 +28,7 @@ _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
+_MOST_DEVICES: Final = 256
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=@)|(?=\.)")
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
@@ -109,7 +110,7 @@ class Pages:
             made.filters["breakable"] = breakable
             made.filters["breakable_addresses"] = breakable_addresses
             text = self._texts.on_page(language, html=True)
-            made.filters["device"] = partial(device_in, text)
+            made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
             self._templates[language] = made
