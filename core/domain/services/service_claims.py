@@ -3,7 +3,6 @@ makes them.
 """
 
 import json
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -91,7 +90,8 @@ def _require_plain(value: Json, depth: int) -> None:
         case bool() | None:
             pass
         case int() | float():
-            if not math.isfinite(value) or abs(value) > _LARGEST_NUMBER:
+            # False also for what is not a number. An integer of JSON may have thousands of digits, which no float has room for.
+            if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
                 raise BadRequest(f"argument: a number in a constant is between -{_LARGEST_NUMBER} and {_LARGEST_NUMBER}")
         case _ if depth == 0:
             raise BadRequest(f"argument: a constant has at most {DEEPEST_CONSTANT} levels")

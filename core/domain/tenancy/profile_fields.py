@@ -257,7 +257,8 @@ def _text(field: ProfileField, given: Json) -> str:
 
 
 def _number(field: ProfileField, given: Json) -> int | float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+    # An integer of JSON may have thousands of digits, which no float has room for.
+    if isinstance(given, bool) or not isinstance(given, int | float) or (isinstance(given, float) and not math.isfinite(given)):
         raise _refused(field, "a number", "field_number")
     least = -_LARGEST if field.rule.minimum is None else field.rule.minimum
     most = _LARGEST if field.rule.maximum is None else field.rule.maximum

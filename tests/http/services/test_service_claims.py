@@ -95,6 +95,7 @@ REFUSED: Final[dict[str, dict[str, Any]]] = {
     "a control character as a name": {"argument": {"a\nb": 1}},
     "a number that others read otherwise": {"argument": 2**53},
     "a huge number": {"argument": [1e300]},
+    "a number of hundreds of digits": {"argument": [10**400]},
     "an object into an assertion": {"argument": {"a": 1}, "into": ["saml"]},
     "lists of lists into an assertion": {"argument": [["a"]], "into": ["id_token", "saml"]},
     "a field without its key": {"source": "person_field", "argument": None},
