@@ -99,6 +99,14 @@ HANDED_OVER: Final[tuple[LiteralString, ...]] = (
     *_FROM_WHERE,
     "delete from login_events where user_id = %(user)s",
     "delete from mfa_events where user_id = %(user)s",
+    # What an organization gave to the earlier holder: otherwise whoever moves the account would choose who has it. What a directory's teams
+    # give comes from the directory, which knows whose account it is.
+    "delete from relations where user_id = %(user)s and service_id is not null",
+    """
+    delete from team_members
+     using teams
+     where team_members.user_id = %(user)s and teams.id = team_members.team_id and teams.source = 'own'
+    """,
     "update memberships set own_since = null where user_id = %(user)s and own_since is not null",
     """
     update service_users

@@ -257,3 +257,24 @@ async def test_a_large_team_is_read_and_changed_in_parts(directory: Directory) -
     assert await shown(directory, team) == everybody - {one}
     in_part = (await directory.ask("GET", f"{GROUPS}/{team['id']}?attributes=members.value")).ok()["members"]
     assert (len(in_part), in_part[0].keys()) == (1199, {"value"})
+
+
+async def test_what_others_gave_does_not_go_to_the_person_of_another_address(directory: Directory) -> None:
+    """A directory may move an account that nobody uses yet. It must not choose who gets the rights that the organization has given."""
+    user = (await directory.create("ada@example.org"))["id"]
+    await push(directory, "Sales", user)
+    directory.tenants.service(directory.tenant, "shop")
+    (await by(directory, directory.owner, "POST", TEAMS, {"slug": "own", "name": "Own"})).ok(201)
+    assert (await by(directory, directory.owner, "PUT", f"{TEAMS}/own/members/{user}")).status == 204
+    roles = "/api/organizations/acme/services/shop/roles"
+    (await by(directory, directory.owner, "POST", roles, {"slug": "boss", "name": "Boss"})).ok(201)
+    assignments = "/api/organizations/acme/services/shop/assignments"
+    for to in ({"user_id": user}, {"team": "own"}):
+        (await by(directory, directory.owner, "POST", assignments, {"role": "boss", **to})).ok(201)
+    # Another spelling is the same person.
+    for name, teams, given in (("Ada@example.org", {"own", "sales"}, 2), ("eve@example.org", {"sales"}, 1)):
+        (await directory.patch(user, {"op": "replace", "path": "userName", "value": name})).ok()
+        rows = directory.people.rows("select slug from teams join team_members on team_id = teams.id where user_id = %s", UUID(user))
+        assert {row["slug"] for row in rows} == teams
+        listed = (await by(directory, directory.owner, "GET", assignments)).ok()["assignments"]
+        assert len(listed) == given
