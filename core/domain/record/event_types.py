@@ -77,12 +77,6 @@ _OF_THE_INTERFACE: Final = (
         ("organization.smtp.removed", "Mail server removed"),
     ),
     *_types(
-        "Claims",
-        ("service.claim.created", "Claim of a service created"),
-        ("service.claim.updated", "Claim of a service changed"),
-        ("service.claim.deleted", "Claim of a service deleted"),
-    ),
-    *_types(
         "Plans",
         ("plan.created", "Plan created"),
         ("plan.updated", "Plan updated"),
@@ -205,6 +199,12 @@ _FURTHER: Final = (
         ("organization.tier.changed", "Tier or limits changed"),
         ("organization.deleted", "Organization deleted"),
         published=False,
+    ),
+    *_types(
+        "Claims",
+        ("service.claim.created", "Claim of a service created"),
+        ("service.claim.updated", "Claim of a service changed"),
+        ("service.claim.deleted", "Claim of a service deleted"),
     ),
     *_types(
         "Fields",

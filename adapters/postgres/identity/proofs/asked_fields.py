@@ -36,9 +36,9 @@ def owes_answers(person: LiteralString, created_at: LiteralString) -> LiteralStr
             or exists (
                    select
                      from flows
-                     join all_services on all_services.id = flows.service_id
-                     join profile_fields as fields on fields.org_id = all_services.org_id and fields.asked_at is not null
+                     join services on services.id = flows.service_id
+                     join profile_fields as fields on fields.org_id = services.org_id and fields.asked_at is not null
                      {values} = fields.org_id
-                    where flows.id = %(flow)s and all_services.sign_in_policy = 'anyone' and {is_to_be_asked("now()")}
+                    where flows.id = %(flow)s and {admits("false", person)} and {is_to_be_asked("now()")}
                )
            )"""

@@ -277,7 +277,7 @@ _ASKED: Final[LiteralString] = f"""
                join organizations on organizations.id = services.org_id
                left join service_users as used on used.service_id = services.id and used.user_id = %(user)s
               where services.id = %(service)s and organizations.slug = %(slug)s and organizations.status = 'active'
-                and services.sign_in_policy = 'anyone'
+                and {admits("false", "%(user)s")}
                 and not exists (
                         select from memberships where memberships.org_id = organizations.id and memberships.user_id = %(user)s
                     )
@@ -301,12 +301,12 @@ _ASKED: Final[LiteralString] = f"""
 
 # The person has typed answers for the organization of this service, and gets the tie that the service's servers could make as well: no
 # consent, and nothing of the account is shown by it.
-_ENTER: Final = """
+_ENTER: Final[LiteralString] = f"""
     insert into service_users (service_id, user_id, org_id, created_at)
     select services.id, users.id, services.org_id, %(at)s
       from services
       join users on users.id = %(user)s and users.anonymized_at is null
-     where services.id = %(service)s and services.org_id = %(organization)s and services.sign_in_policy = 'anyone'
+     where services.id = %(service)s and services.org_id = %(organization)s and {admits("false", "users.id")}
         on conflict (service_id, user_id) do nothing
 """
 
