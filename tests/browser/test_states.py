@@ -43,6 +43,7 @@ NO_PAGES: Final = {
     "documentation/chapter.html",
     "account/frame.html",
     "account/parts.html",
+    "account/details/parts.html",
 }
 
 

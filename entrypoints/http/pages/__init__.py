@@ -35,6 +35,8 @@ _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
 )
 _COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
+# Between a selector and its rules, between declarations, and behind the name of a property.
+_SPACES: Final = re.compile(rb" ?([{};,]) ?|(?<=\w)(:) ")
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 
 
@@ -163,7 +165,7 @@ def _is_plain(value: str) -> bool:
 
 def _without_comments(stylesheet: bytes) -> bytes:
     """Our stylesheet as browsers get it: a fifth of the file is for the people who read it."""
-    return b"".join(line.strip() for line in _COMMENTS.sub(b"", stylesheet).splitlines())
+    return _SPACES.sub(rb"\1\2", b"".join(line.strip() for line in _COMMENTS.sub(b"", stylesheet).splitlines()))
 
 
 def _url(name: str, content: bytes) -> str:

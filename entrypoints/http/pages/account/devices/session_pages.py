@@ -15,7 +15,7 @@ from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import ON_A_PAGE, SESSIONS, AnyCall, Listing, Page, ask, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
@@ -97,5 +97,5 @@ async def end_other_sessions(call: Call[BoundForm], postern: Postern) -> Page:
 def _described(call: AnyCall, session: OwnSession) -> str:
     text = shipped_pages().text(call.language)
     what = text("sessions.impersonated") if session.impersonated else session.service or session.organization or text("sessions.platform")
-    device = session.device_name or text("sessions.no_device")
+    device = device_in(text, session.device_name) or text("sessions.no_device")
     return text("sessions.described", what=what, device=device)

@@ -16,6 +16,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
@@ -182,6 +183,6 @@ def _ask(call: AnyCall, postern: Postern, passkey: Passkey, refusal: Refusal | N
         name="passkey_remove_second" if passkey.second_factor_since else "passkey_remove",
         button="passkey_remove.button",
         back=place,
-        values={"passkey": isolated(passkey.name)},
+        values={"passkey": isolated(device_in(shipped_pages().text(call.language), passkey.name))},
         refusal=refusal,
     )
