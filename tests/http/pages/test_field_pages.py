@@ -74,7 +74,7 @@ async def test_a_page_asks_once_and_keeps_the_answers(house: FieldPageScene) -> 
     names = ["/motto", "acme/grade", "acme/tags"]
     await tab.send(fields=names, values=["Count", "9", "one\n\n two \n"])
     assert tab.shown.status == 400
-    assert "Enter a number from 1 to 5" in tab.page.text
+    assert "Grade: Enter a number from 1 to 5" in tab.page.text
     assert "one" in tab.page.text
     assert house.values(ada) == []
     await tab.send(fields=names, values=["Count", "3", "one\n\n two \n"])
@@ -198,7 +198,7 @@ async def test_people_see_and_change_what_is_kept_of_them(house: FieldPageScene)
     assert "Member Yes" in (await tab.open(DETAILS)).page.text
     await tab.send(1, fields=["acme/nickname"], values=["x" * 1001])
     assert tab.shown.status == 400
-    assert "Enter 1 to 1000 characters" in tab.page.text
+    assert "Nickname: Enter 1 to 1000 characters" in tab.page.text
     await tab.send(1, fields=["acme/nickname", "acme/member"], values=["Ada", "no"])
     assert "Your answers are saved" in tab.page.text
     assert house.values(ada) == [{"nickname": "Ada", "member": True}]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.branding import POSTERN, READABLE, VISIBLE, Branding, contrast
+from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
 from entrypoints.http.pages import FOREVER, Pages, colours, shipped_pages
 from tests.http.client import Client
@@ -21,8 +22,8 @@ def palettes(sheet: str) -> Mapping[str, Mapping[str, str]]:
     """The colours that a browser derives from the style sheet: later declarations win, and dark ones win over light ones."""
     light: dict[str, str] = {}
     dark: dict[str, str] = {}
-    for media, block in re.findall(r"(@media \(prefers-color-scheme: dark\) ?\{\s*)?:root ?\{([^}]*)\}", sheet):
-        (dark if media else light).update(re.findall(r"--([a-z-]+):\s*([^;]+?)\s*(?:;|$)", block))
+    for media, block in re.findall(r"(@media \(prefers-color-scheme: ?dark\) ?\{\s*)?:root ?\{([^}]*)\}", sheet):
+        (dark if media else light).update(re.findall(r"--([a-z0-9-]+):\s*([^;]+?)\s*(?:;|$)", block))
     return {"light": _resolved(light), "dark": _resolved(light | dark)}
 
 
@@ -35,6 +36,7 @@ def test_what_is_written_can_be_read(scheme: str) -> None:
     is_now = palettes(SHEET)[scheme]
     grounds = ("ground", "surface")
     written = [(ink, ground) for ink in ("text", "soft", "link", "bad") for ground in grounds]
+    written += [("shade-ink", f"shade{number}") for number in range(SHADES)]
     written += [("ink", "accent"), ("bad", "bad-ground"), ("good", "good-ground"), ("warn", "warn-ground")]
     written += [(ink, f"{kind}-ground") for ink in ("text", "link") for kind in ("good", "warn", "bad")]
     assert {

@@ -46,6 +46,13 @@ def kept(home: AccountPagesScene) -> list[UUID]:
     return [row["id"] for row in home.people.rows("select id from passkeys order by id")]
 
 
+async def test_a_name_that_we_gave_is_told_in_the_language_of_the_reader(home: AccountPagesScene) -> None:
+    await added(home)
+    home.tabs.language = "de"
+    for place in ("", f"/{kept(home)[0]}", f"/{kept(home)[0]}/remove"):
+        assert "Firefox unter Linux" in (await home.open(f"{PAGE}{place}")).page.text, place
+
+
 async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:
     empty = await home.open(PAGE)
     assert is_account_page(empty.shown)
