@@ -37,13 +37,13 @@ NO_PAGES: Final = {
     "layout.html",
     "account_layout.html",
     "parts.html",
+    "account/details/parts.html",
     "documentation/frame.html",
     "documentation/parts.html",
     "documentation/contents.html",
     "documentation/chapter.html",
     "account/frame.html",
     "account/parts.html",
-    "account/details/parts.html",
 }
 
 

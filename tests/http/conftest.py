@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres.driver import pool
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import replace
 from entrypoints.bootstrap import Postern, open_postern
@@ -72,8 +73,9 @@ async def with_keys(postern: Postern) -> None:
 
 
 @pytest.fixture
-async def lonely_postern(tmp_path: Path) -> AsyncIterator[Postern]:
-    """Postern whose database is away."""
+async def lonely_postern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Postern]:
+    """Postern whose database is away, and not only for the time of a switchover."""
+    monkeypatch.setattr(pool, "SWITCHOVER", 0)
     async with postern_on(NOWHERE, tmp_path) as opened:
         yield opened
 

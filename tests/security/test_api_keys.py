@@ -32,6 +32,7 @@ KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/users": lambda _: {"email": "new@example.org"},
+    "POST /api/service/check": lambda house: {"user_id": str(house.end_user.user), "permission": "read"},
     "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
     "POST /api/service/subscriptions": lambda house: {"user_id": str(house.end_user.user), "plan_id": str(house.plan)},
     "PATCH /api/service/subscriptions/{user_id}": lambda _: {"status": "cancelled"},
@@ -81,7 +82,7 @@ def house(postern: Postern, people: People, log: CapturedLog) -> KeyMisuseScene:
 
 def test_every_request_that_takes_a_body_has_one() -> None:
     assert {str(one) for one in INTERFACE if one.body_type is not None} == set(BODIES)
-    assert len(INTERFACE) == 13
+    assert len(INTERFACE) == 15
 
 
 async def deleted(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:

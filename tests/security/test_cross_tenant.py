@@ -120,6 +120,10 @@ class TwoFurnishedOrganizations(Cast):
         for path, body, status in (
             ("invitations", {"email": f"guest-{more}@{name}.example", "role": "member"}, 200),
             ("invitations", {"email": f"clerk-{more}@{name}.example", "role": house.role.slug}, 200),
+            ("teams", {"slug": f"{name}-{more}", "name": f"Of {name}"}, 201),
+            ("profile-fields", {"key": f"{name}_{more}", "label": f"Of {name}", "kind": "text"}, 201),
+            (f"services/{house.service.slug}/permissions", {"key": f"{name}.{more}"}, 201),
+            (f"services/{house.service.slug}/roles", {"slug": f"{name}-{more}", "name": f"Of {name}"}, 201),
             ("roles", {"slug": f"{name}-{more}", "name": f"Of {name}", "permissions": ["services.view"]}, 201),
             ("webhooks", {"name": f"Of {name} {more}", "url": f"https://{name}.example/", "events": ["user.joined", "role.created"]}, 200),
             (
@@ -138,11 +142,16 @@ class TwoFurnishedOrganizations(Cast):
             answer = await self.client.post(f"/api/organizations/{house.slug}/{path}", body, token=token)
             assert answer.status == status, answer.body
 
+        self.tenants.management_key(house.tenant, house.owner, ["services.view"])
+
     def count(self, house: FurnishedOrganization) -> None:
         """Every id of the organization."""
         for table, column in (
             ("memberships", "org_id"),
             ("roles", "org_id"),
+            ("teams", "org_id"),
+            ("management_keys", "org_id"),
+            ("profile_fields", "org_id"),
             ("invitations", "org_id"),
             ("services", "org_id"),
             ("webhooks", "org_id"),
@@ -192,6 +201,17 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa": lambda _: {"reason": "Lost it"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
+    "PATCH /api/organizations/{org_slug}/profile-fields/{key}": lambda _: {"label": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/users/{user_id}/profile": lambda _: {"values": {}},
+    "PATCH /api/organizations/{org_slug}/teams/{team_slug}": lambda _: {"name": "Taken over"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/permissions": lambda _: {"key": "taken"},
+    "PATCH /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}": lambda _: {"description": "Taken over"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/roles": lambda _: {"slug": "taken", "name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}": lambda _: {"name": "Taken over"},
+    "POST /api/organizations/{org_slug}/services/{service_slug}/assignments": lambda house: {
+        "role": f"{house.slug}-1",
+        "user_id": str(house.member.user),
+    },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
@@ -230,7 +250,10 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/domain-routes",
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
+    "POST /api/organizations/{org_slug}/management-keys",
+    "POST /api/organizations/{org_slug}/profile-fields",
     "POST /api/organizations/{org_slug}/roles",
+    "PATCH /api/organizations/{org_slug}/scim/settings",
     "POST /api/organizations/{org_slug}/scim-tokens",
     "POST /api/organizations/{org_slug}/select",
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml/metadata",
@@ -239,6 +262,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/smtp/test",
     "POST /api/organizations/{org_slug}/siem",
     "POST /api/organizations/{org_slug}/siem/test",
+    "POST /api/organizations/{org_slug}/teams",
     "POST /api/organizations/{org_slug}/webhooks",
     "POST /api/organizations/{org_slug}/upstream-providers",
 }
@@ -254,7 +278,7 @@ def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: s
     """The path with this identity as its last parameter, and with the organization and its service in the parameters before."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
     path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
-    path = path.replace("{webhook_id}", str(house.ids["webhooks"][0]))
+    path = path.replace("{webhook_id}", str(house.ids["webhooks"][0])).replace("{team_slug}", f"{house.slug}-1")
     return path.replace("{org_slug}", house.slug).replace("{service_slug}", service or house.service.slug)
 
 
@@ -263,6 +287,9 @@ KEPT = (
     "memberships",
     "relations",
     "roles",
+    "teams",
+    "management_keys",
+    "profile_fields",
     "invitations",
     "services",
     "service_users",
@@ -278,7 +305,7 @@ KEPT = (
     "domain_routes",
     "join_requests",
 )
-OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims")
+OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")
 
 
 def state(street: TwoFurnishedOrganizations, house: FurnishedOrganization) -> Mapping[str, Any]:
@@ -381,7 +408,9 @@ async def test_no_answer_contains_anything_of_another(
         assert [one for one in foreign if one in text] == [], path
         # The answer must not be empty either: an empty answer would prove nothing.
         assert len(answer.body) > 2, path
-        if not path.endswith(("event-types", "client-secrets", "login-trends", "logins-by-provider", "recent-logins")):
+        if not path.endswith(
+            ("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider", "recent-logins")
+        ):
             assert "acme" in text, path
 
 

@@ -114,7 +114,7 @@ class Pool:
         timeout: float = 5.0,
         max_lifetime: float = 1800.0,
         max_idle: float = 300.0,
-        switchover: float = SWITCHOVER,
+        switchover: float | None = None,
         application_name: str = "postern",
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
@@ -130,7 +130,7 @@ class Pool:
         self._timeout = timeout
         self._max_lifetime = max_lifetime
         self._max_idle = max_idle
-        self._switchover = switchover
+        self._switchover = SWITCHOVER if switchover is None else switchover
         self._application_name = application_name
         self._on_wait = on_wait
         self._on_error: Callable[[BaseException], None] | None = None

@@ -35,7 +35,7 @@ async def test_what_was_allowed_is_remembered_and_new_scopes_are_asked_for(house
     left(tab)
     told(await tab.tabs.request("GET", house.asking(scope="openid")))
     await tab.open(house.asking(scope="openid email offline_access organization groups profile"))
-    said = ("until you take it back", "which role you have in Acme", "groups that you have in Acme", "name that you sign in with")
+    said = ("until you take it back", "which role you have in Acme", "groups that you have in Acme", "your name, user name, picture")
     for words in ("ada@example.org", *said):
         assert words in tab.page.text
     await tab.send(answer="allow")

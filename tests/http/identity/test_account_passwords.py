@@ -294,7 +294,7 @@ class TestFirstPassword:
         assert (answer.status, set(answer.json())) == (200, {"message"})
         assert await password_is(postern, NEW)
         assert await living_sessions(postern) == [person.session]
-        assert [mail.subject for mail in await postbox.empty()] == ["Your password was changed"]
+        assert [mail.subject for mail in await postbox.empty()] == ["A password was added to your account"]
         again = await client.post(SET, {"new_password": OLD}, token=token)
         assert (again.status, again.error_code) == (400, "BAD_REQUEST")
         assert await password_is(postern, NEW)

@@ -125,6 +125,12 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
         ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
+        *(
+            ("POST", f"{place}/management-keys{act}")
+            for place in ("/api/organizations/acme", "/api/platform")
+            for act in ("", "/{key_id}/adopt")
+        ),
+        ("PATCH", "/api/organizations/acme/scim/settings"),
         *(("POST", providers), ("PATCH", f"{providers}/{{provider_id}}"), ("DELETE", f"{providers}/{{provider_id}}")),
         *(("DELETE", "/api/organizations/acme"), ("DELETE", "/api/privacy/forget/{user_id}"), ("POST", "/api/user/set-password")),
         *passkeys,

@@ -136,6 +136,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"{method} /api/organizations/{{org_slug}}/upstream-providers/{{provider_id}}" for method in ("PATCH", "DELETE")),
         *("POST /api/user/identities/{provider}/link", "DELETE /api/user/identities/{provider}"),
         *("POST /api/user/passkeys", "POST /api/user/passkeys/options"),
+        *("PUT /api/user/picture", "DELETE /api/user/picture"),
         *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),
     }
 

@@ -178,19 +178,23 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 143
+    assert len(pages) == 152
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
         assert (one.policy.styles, one.policy.images) == ((SELF,), (SELF,))
         assert one.policy.form_action in {(), (SELF,), None}
-        # No window of an application opens the device pages.
-        in_popup = one.path in BEFORE_AN_APPLICATION or (one.caller is IN_FLOW and not one.path.startswith("/ui/device"))
+        # No window of an application opens the device pages, or the links of invitations.
+        in_popup = one.path in BEFORE_AN_APPLICATION or (
+            one.caller is IN_FLOW and not one.path.startswith(("/ui/device", "/ui/invitations"))
+        )
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
     # The scripts of these pages fetch a challenge from us.
     asking = {str(one) for one in pages if one.policy is not None and one.policy.connections}
     assert asking == {
         *(f"{method} /ui/sign-in{step}" for method in ("GET", "POST") for step in ("", "/second-factor")),
+        # SAML begins with the page of every other sign-in.
+        "GET /saml/{org_slug}/{service_slug}/authenticate",
         *("POST /ui/sign-in/passkey", "POST /ui/sign-in/second-factor/passkey", "POST /ui/sign-in/mail-link"),
         *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
     }

@@ -36,6 +36,7 @@ async def test_what_a_key_does_stands_in_the_log_under_its_name(market: Market) 
     expected = {
         "id": str(key["id"]),
         "email": None,
+        "name": None,
         "is_platform_owner": False,
         "api_key": {"name": "key", "prefix": key["prefix"]},
     }
@@ -64,7 +65,7 @@ async def test_the_log_goes_on_naming_a_key_as_it_was_when_it_is_renamed_and_whe
         pass
     deleted, made = await logged(market, market.acme, market.admin)
     assert made["actor"]["api_key"] == {"name": "key", "prefix": key["prefix"]}
-    assert deleted["actor"] == {"id": str(market.admin.user), "email": market.admin.email, "is_platform_owner": False}
+    assert deleted["actor"] == {"id": str(market.admin.user), "email": market.admin.email, "name": None, "is_platform_owner": False}
 
 
 async def test_the_request_log_names_the_key(market: Market) -> None:

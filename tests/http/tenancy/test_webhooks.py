@@ -150,7 +150,7 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) 
         ("events", []),
         ("events", ["user.vanished"]),
         ("events", ["webhook.tested"]),
-        ("events", ["user.joined"] * 100),
+        ("events", ["user.joined"] * 1000),
         *(("events", [one.name]) for one in EVENT_TYPES if one.audience is not Audience.ORGANIZATION or not one.published),
     ],
 )

@@ -226,7 +226,7 @@ async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
     house = CallerPorts(standing=ADMIN)
     member = await house.resolve_member()
     assert (member.organization, member.organization_slug, member.organization_is_active) == (ORGANIZATION, "acme", True)
-    assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", frozenset(Capability), False)
+    assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", BuiltInRole.ADMIN.capabilities, False)
     assert member.caller.authentication_methods == ("pwd", "otp")
     assert house.asked == [(SESSION, USER)]
     assert house.marks == [(SESSION, NOW)]

@@ -2,6 +2,8 @@
 
 from typing import LiteralString
 
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+
 
 def is_to_be_asked(since: LiteralString) -> LiteralString:
     """A condition on a row of `profile_fields as fields`, left joined with the person's `profile_values`: a page has to ask the person for

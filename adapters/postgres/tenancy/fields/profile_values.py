@@ -10,6 +10,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.proofs.asked_fields import is_to_be_asked
+from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import FieldRow, field_columns

@@ -11,9 +11,9 @@ from core.frozen import Frozen
 from tests.adapters.postgres.conftest import Store
 
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
-KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",))
+KEYS: Final = KeyTable("further_keys", "org_id", ("capabilities",))
 MADE: Final = """
-    create table management_keys (
+    create table further_keys (
         id uuid primary key, org_id uuid, name text not null, prefix text not null unique, digest bytea not null unique,
         capabilities text[] not null, expires_at timestamptz, last_used_at timestamptz, created_by uuid not null, created_at timestamptz
     )
@@ -49,7 +49,7 @@ async def test_each_key_of_an_organization_is_counted_and_a_prefix_is_given_once
     assert [await add(fresh_store, prefix, organization) for prefix in ("pto_a", "pto_b")] == [0, 1]
     assert await add(fresh_store, "pto_a", organization, b"another digest") is None
     assert await add(fresh_store, "pto_c", uuid4()) == 0
-    assert await fresh_store.count("management_keys") == 3
+    assert await fresh_store.count("further_keys") == 3
 
 
 async def test_a_key_is_found_by_its_digest_alone(fresh_store: Store) -> None:
@@ -65,8 +65,8 @@ async def test_a_key_is_found_by_its_digest_alone(fresh_store: Store) -> None:
 async def test_its_use_is_marked_once_a_minute(fresh_store: Store) -> None:
     await fresh_store.query(MADE)
     await add(fresh_store, "ptp_a", None)
-    (row,) = await fresh_store.query("select id from management_keys")
+    (row,) = await fresh_store.query("select id from further_keys")
     for seconds, written in ((0, 0), (59, 0), (60, 60)):
         await PostgresKeyUse(fresh_store.pool, KEYS).mark_seen({row["id"]: NOON + timedelta(seconds=seconds)})
-        (kept,) = await fresh_store.query("select last_used_at from management_keys")
+        (kept,) = await fresh_store.query("select last_used_at from further_keys")
         assert kept["last_used_at"] == NOON + timedelta(seconds=written)

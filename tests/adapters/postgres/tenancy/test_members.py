@@ -52,7 +52,11 @@ async def test_who_joins_is_a_member_with_the_relation_of_the_role_and_counts(st
         assert await uow.members.find(acme, ada.id) == known[ada.id]
         assert await uow.members.find(acme, UserId(store.ids.new())) is None
     assert set(known) == {ada.id, bob.id}
-    assert (known[ada.id].account.email, known[ada.id].membership, known[ada.id].capabilities) == (ada.email, of_ada, frozenset(Capability))
+    assert (known[ada.id].account.email, known[ada.id].membership, known[ada.id].capabilities) == (
+        ada.email,
+        of_ada,
+        BuiltInRole(of_ada.role).capabilities,
+    )
     assert (known[bob.id].membership, known[bob.id].capabilities) == (of_bob, frozenset({Capability.AUDIT_LOGS_VIEW}))
 
 
