@@ -63,13 +63,13 @@ def preview_lines(preview: TokenPreview) -> list[str]:
     """The claims that the service would get, each with its source, and the missing ones with the reasons."""
     verdict = preview.verdict
     said = [
-        f"sign-in     {'yes' if verdict.may_sign_in else 'no'}: {verdict.because}",
-        f"consent     {preview.consent}",
-        f"scopes      {' '.join(preview.scopes)}",
+        f"sign-in       {'yes' if verdict.may_sign_in else 'no'}: {verdict.because}",
+        f"consent       {preview.consent}",
+        f"scopes        {' '.join(preview.scopes)}",
     ]
     for place, claims in preview.places.items():
-        said += [f"{place:<12}{one.name} = {json.dumps(one.value, ensure_ascii=False)} ({_origin(one)})" for one in told_in(claims)]
-        said += [f"{place:<12}{one.name} is missing: {one.reason}" for one in missing_in(claims)]
+        said += [f"{place:<14}{one.name} = {json.dumps(one.value, ensure_ascii=False)} ({_origin(one)})" for one in told_in(claims)]
+        said += [f"{place:<14}{one.name} is missing: {one.reason}" for one in missing_in(claims)]
     return said
 
 

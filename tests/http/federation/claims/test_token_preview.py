@@ -192,6 +192,6 @@ async def test_the_command_says_the_same(telling: Telling, postern: Postern) -> 
     await telling.learned(telling.shop)
     email = postern.foundation.email_syntax.parse(telling.ada.email)
     lines = preview_lines(await postern.federation.token_previews.explain(email, "acme", "shop"))
-    assert lines[0] == "sign-in     yes: The service lets in anyone"
-    assert 'id_token    cc = "CC-7" (organization_field cost_center)' in lines
-    assert "userinfo    desk is missing: The field desk has no value for this person" in lines
+    assert lines[0] == "sign-in       yes: The service lets in anyone"
+    assert 'id_token      cc = "CC-7" (organization_field cost_center)' in lines
+    assert "userinfo      desk is missing: The field desk has no value for this person" in lines
