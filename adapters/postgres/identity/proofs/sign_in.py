@@ -201,7 +201,7 @@ class SignInRows:
             "flow": look.flow,
             **vouching_parameters(look.email),
         }
-        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
+        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK if look.flow is None else _LAST_LOOK_IN_FLOW, parameters)
         return rows[0].confirmed if rows else None
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
@@ -298,11 +298,13 @@ _FIND_DESTINATION: Final = _NAMED
 
 _IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
 
+
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
 # have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
-_LAST_LOOK: Final[LiteralString] = f"""
+def _last_look(owes_answers: LiteralString) -> LiteralString:
+    return f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
                from users
@@ -328,7 +330,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                            for no key update
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
-                    {owes_answers("held.id", "held.created_at")} as owes_answers,
+                    {owes_answers} as owes_answers,
                     exists (
                         select
                           from memberships
@@ -364,6 +366,11 @@ _LAST_LOOK: Final[LiteralString] = f"""
     from users
     left join destination as services on true
 """
+
+
+# PostgreSQL sets up all parts of a statement at each run, so sign-ins without a flow, which end on no page, do not ask for fields.
+_LAST_LOOK: Final = _last_look("false")
+_LAST_LOOK_IN_FLOW: Final = _last_look(owes_answers("held.id", "held.created_at"))
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
 
