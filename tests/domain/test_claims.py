@@ -12,11 +12,16 @@ from core.domain.claims import (
     RESERVED,
     ClaimPlace,
     ClaimSource,
+    DescribedPerson,
+    OrganizationPart,
     ServiceClaim,
     ServiceFacts,
     StandardProfile,
+    ToldClaim,
+    WithheldClaim,
     is_reserved,
     largest,
+    service_told,
 )
 from core.domain.email import Email
 from core.domain.federation.logout.logout_notices import DueNotice, logout_claims
@@ -136,3 +141,21 @@ def test_a_long_access_token_loses_permissions_then_groups_then_claims_then_role
 
 def test_the_largest_claims_come_first() -> None:
     assert largest({"a": 1, "b": "x" * 50, "c": ["x"] * 5, "d": 1, "e": 1, "f": 1})[:2] == ["b", "c"]
+
+
+def test_only_a_member_has_a_role_to_tell_of_the_organization() -> None:
+    def told(role: str) -> object:
+        claim = ServiceClaim("rank", ClaimSource.ORGANIZATION, OrganizationPart.ROLE.value, (ClaimPlace.USERINFO,))
+        person = DescribedPerson(
+            user=SESSION.user,
+            email=OPENED.email,
+            email_is_verified=True,
+            organization=CONTEXT.organization,
+            organization_slug="acme",
+            role=role,
+            facts=ServiceFacts(claims=[claim]),
+        )
+        return service_told(ClaimPlace.USERINFO, person, SCOPES)
+
+    assert told("admin") == [ToldClaim("rank", "admin", ClaimSource.ORGANIZATION)]
+    assert told("") == [WithheldClaim("rank", ClaimSource.ORGANIZATION, "The person is not a member of the organization")]

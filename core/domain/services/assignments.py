@@ -121,5 +121,5 @@ def told(to: Assignee) -> Mapping[str, Json]:
             return {"user_id": str(user)}
         case ToRole(slug):
             return {"organization_role": slug}
-        case ToTeam(_, slug):
-            return {"team": slug}
+        case _:
+            return {"team": to.slug}

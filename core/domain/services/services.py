@@ -75,7 +75,7 @@ class SignInPolicy(StrEnum):
                 return True
             case SignInPolicy.MEMBERS:
                 return is_member
-            case SignInPolicy.ASSIGNED:
+            case _:
                 return is_assigned
 
 

@@ -5,7 +5,7 @@ administrators, directories, services and providers write its values, as far as 
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Final
@@ -242,7 +242,7 @@ def checked_value(field: ProfileField, given: Json) -> FieldValue:
             if not isinstance(given, str) or given not in field.rule.choices:
                 raise _refused(field, f"one of {', '.join(field.rule.choices)}", "field_choice")
             return given
-        case FieldKind.LIST:
+        case _:  # a list
             return _items(field, given)
 
 
@@ -400,11 +400,3 @@ def values_changed(person: UserId, organization: OrganizationId | None, keys: Se
 
 def _event(name: str, field: ProfileField, actor: Actor, details: Mapping[str, Json]) -> Event:
     return Event(name, actor, Target("profile_field", str(field.id)), field.organization, {"key": field.key, **details})
-
-
-def require_known_writers(names: Collection[str]) -> frozenset[FieldWriter]:
-    """Raises `BadRequest`."""
-    try:
-        return frozenset(FieldWriter(name) for name in names)
-    except ValueError:
-        raise BadRequest(f"written_by: each must be one of {', '.join(FieldWriter)}") from None

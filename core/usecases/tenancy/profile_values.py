@@ -159,8 +159,6 @@ class ProviderValues(Frozen):
 
     async def keep(self, user: UserId, organization: OrganizationId, provider: str, given: Mapping[str, Json]) -> None:
         """Writes what fits. A wrong value, a value without room, or a lock that takes too long never fails a sign-in."""
-        if not given:
-            return
         try:
             async with self.unit_of_work() as uow:
                 held = await uow.profile_values.hold(user, organization)

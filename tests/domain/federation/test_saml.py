@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim, ServiceFacts
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
@@ -39,6 +40,7 @@ from core.domain.federation.saml.sign_in import (
     unasked,
 )
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.json import Json
 from core.domain.record.events import SYSTEM
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
@@ -340,3 +342,14 @@ def test_metadata_count_until_their_time_is_up() -> None:
 )
 def test_what_is_no_id_is_not_put_on_record(sent: str, kept: str) -> None:
     assert kept_id(sent) == kept
+
+
+@pytest.mark.parametrize(
+    ("value", "texts"),
+    [("", None), (["", "x", ""], ["x"]), ([], None), ({"a": "b"}, None), (False, ["false"]), (0, ["0"]), (1.5, ["1.5"])],
+)
+def test_an_attribute_without_a_text_is_left_out(value: Json, texts: list[str] | None) -> None:
+    assert _MET.subject is not None
+    claim = ServiceClaim("of_service", ClaimSource.CONSTANT, value, (ClaimPlace.SAML,))
+    subject = replace(_MET.subject, facts=ServiceFacts(claims=[claim]))
+    assert attributes(replace(_UNCONFIGURED, attribute_mapping={}), _APPLICATION, subject).get("of_service") == texts

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 import trio
 
-from core.domain.errors import Conflict
+from core.domain.errors import Conflict, NotFound
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profile.profiles import OwnProfileChange, ToldProfile
 from core.domain.identity.profile.usernames import USERNAME_CHANGES
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
@@ -165,6 +165,14 @@ class TestUserNames:
             await postern.identity.profiles.change(ada, OwnProfileChange(username="countess"), SYSTEM, username="countess")
 
 
+async def test_what_a_provider_tells_of_an_account_that_has_ended_is_written_nowhere(postern: Postern, people: People) -> None:
+    async with postern.foundation.unit_of_work() as uow:
+        await postern.identity.profiles.fill(uow, UserId(UUID(int=7)), ToldProfile(name="Ada"), SYSTEM, "websuite")
+        await uow.commit()
+    assert people.rows("select from users") == []
+    assert people.rows("select from audit_log") == []
+
+
 async def test_an_impersonator_reads_a_profile_and_writes_none(client: Client, people: People, postern: Postern) -> None:
     ada = people.add()
     token = await people.token(ada)
@@ -239,6 +247,12 @@ class TestPictures:
         answer = await put(client, await people.token(people.add()), content, media_type)
         assert answer.status == status
         assert people.rows("select from pictures") == []
+
+    async def test_an_account_that_has_ended_gets_no_picture(self, postern: Postern, people: People) -> None:
+        with pytest.raises(NotFound, match="There is no such account"):
+            await postern.identity.pictures.put(UserId(UUID(int=7)), drawn_png(), SYSTEM)
+        assert people.rows("select from pictures") == []
+        assert people.rows("select from audit_log") == []
 
     @pytest.mark.parametrize("picture", [str(UUID(int=7)), "7", "../logos", "%00"])
     async def test_an_unknown_picture(self, client: Client, picture: str) -> None:

@@ -1,9 +1,15 @@
 """Fields on pages: a page after the sign-in asks for them once, and people see and change theirs in their account."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from uuid import uuid4
 
 import pytest
 
+from core.domain.errors import BadRequest
+from core.domain.identifiers import FlowId, UserId
+from core.domain.identity.flows import Flow, FlowPurpose, Wanted
+from core.domain.record.events import Actor
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
@@ -112,6 +118,20 @@ async def test_not_now_is_an_answer_unless_a_field_is_required(house: FieldPageS
     assert house.values(ada) == [{"legal_name": "Ada"}]
 
 
+async def test_answers_that_no_page_has_read_lack_no_required_field_either(house: FieldPageScene) -> None:
+    ada = await house.newcomer()
+    await house.declare("legal_name", asked_at="sign_in", required=True)
+    await house.declare("nickname", asked_at="sign_in")
+    values, user, now = house.postern.tenancy.profile_values, UserId(ada.user), datetime.now(UTC)
+    flow = Flow(FlowId(uuid4()), FlowPurpose.ACCOUNT, {}, Wanted(), now, now + timedelta(hours=1))
+    asked = await values.asked(user, flow)
+    for given in ({}, {"acme": {"nickname": "Countess"}}, {"acme": {"legal_name": "", "nickname": "Countess"}}):
+        with pytest.raises(BadRequest, match="legal_name: this field is required"):
+            await values.answer(user, flow, asked, given, Actor(user))
+    assert house.values(ada) == []
+    assert await values.asked(user, flow) == asked
+
+
 async def test_a_form_sent_twice_or_for_other_fields_changes_nothing_more(house: FieldPageScene) -> None:
     ada = await house.newcomer()
     await house.declare("nickname", asked_at="sign_in")
@@ -142,6 +162,17 @@ async def test_a_newcomer_on_the_way_to_an_application_answers_its_organization_
     assert tie == {"own_since": None, "first_login_at": None}
     # Elsewhere nobody asks for it.
     assert (await house.sign_in(ada)).place == "/ui"
+
+
+async def test_a_newcomer_who_answers_nothing_is_not_tied_to_the_organization_by_it(house: FieldPageScene) -> None:
+    ada = await house.newcomer(member=False)
+    await house.declare("company", asked_at="registration")
+    tab = await house.sign_in(ada, house.asking())
+    assert tab.place.startswith(PAGE)
+    await tab.send(fields=["acme/company"], values=["Engines"], answer="later")
+    assert tab.place.startswith("/ui/consent")
+    assert house.values(ada) == []
+    assert house.people.rows("select user_id from service_users") == []
 
 
 async def test_an_application_for_members_asks_nobody_else(house: FieldPageScene) -> None:

@@ -12,6 +12,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
 from tests.http.people import People
+from tests.meanwhile import meanwhile
 
 PAGE: Final = "/ui/invitations/accept"
 HERE: Final = f"{PAGE}/password"
@@ -128,6 +129,34 @@ async def test_an_account_in_use_keeps_its_ways_in(house: Inviting, use: str) ->
     refused = await tab.tabs.request("POST", HERE, {"token": mailed, "password": GOOD, "form_token": await own_token(tab)})
     assert refuses_here(refused)
     assert (person(house), house.statuses()) == (before, ["pending"])
+
+
+async def test_an_account_that_comes_into_use_while_the_password_is_hashed_keeps_its_ways_in(
+    house: Inviting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, mailed = await invited(house)
+    tab = await opened(house, mailed)
+    meanwhile(monkeypatch, house.postern.identity.passwords, "hash", lambda: house.people.add("bob@example.org"))
+    await tab.send(password=GOOD)
+    assert (refuses_here(tab.shown), tab.tabs.session) == (True, None)
+    assert (person(house)["password_hash"], house.statuses()) == (None, ["pending"])
+    assert "bob@example.org" not in house.members()
+
+
+async def test_the_first_password_of_a_proved_account_ends_the_links_mailed_before(house: Inviting) -> None:
+    """The owner has proved the address, and has no way in: neither a password nor a session is left."""
+    bob = house.verified("bob@example.org")
+    house.people.change("delete from sessions where user_id = %s", bob.user)
+    assert (await house.client.post("/api/auth/forgot-password", {"email": bob.email})).status == 200
+    earlier = await house.postbox.token()
+    _, mailed = await invited(house)
+    verified_at = person(house)["email_verified_at"]
+    tab = await opened(house, mailed)
+    await tab.send(password=GOOD)
+    assert (tab.place, tab.tabs.session is not None) == ("/ui/organizations/acme?done=joined", True)
+    assert (person(house)["id"], person(house)["email_verified_at"]) == (bob.user, verified_at)
+    refused = await house.client.post("/api/auth/reset-password", {"token": earlier, "new_password": OTHER})
+    assert refused.status == 400
 
 
 async def test_an_account_that_was_only_made_is_opened(house: Inviting) -> None:

@@ -22,6 +22,7 @@ from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, code_in, link_in, token_in
 from tests.http.signing_in import LOGIN, PASSWORD, enable_mfa, unlimited
 from tests.http.tenants import Tenants
+from tests.meanwhile import meanwhile
 
 ADA = "ada@example.org"
 NEW = "a fresh and lively password"
@@ -314,6 +315,19 @@ async def test_in_the_browser_that_registered_it_confirms_the_address(
     again = await tabs.request("POST", form.action, {**form.fields, "code": code_in(mail)})
     assert (again.header("location") or "").startswith("/ui/verify-email/done?what=address_confirmed")
     assert (await tabs.client.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 200
+
+
+async def test_a_link_that_ends_while_its_code_is_checked_confirms_nothing(
+    tabs: Tabs, people: People, postern: Postern, postbox: Postbox, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab = await registers(tabs)
+    mail = await mail_of(postbox, log)
+    expire = "update mailed_tokens set expires_at = now() - interval '1 second'"
+    meanwhile(monkeypatch, postern.identity.mailed_codes, "check", lambda: people.change(expire))
+    await tab.send(code=code_in(mail))
+    assert (tab.status, "This link has expired" in tab.page.text) == (400, True)
+    assert people.rows("select email_verified_at from users") == [{"email_verified_at": None}]
+    assert used(people) == [False]
 
 
 async def test_elsewhere_the_password_is_asked_for(tabs: Tabs, elsewhere: Tabs, people: People, postbox: Postbox, log: CapturedLog) -> None:

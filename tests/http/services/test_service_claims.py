@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from core.domain.claims import OrganizationPart
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -118,6 +119,20 @@ async def test_what_is_refused(house: ClaimScene) -> None:
         assert (await house.claims("PATCH", f"/{kept['id']}", changes)).status == 400, reason
     assert (await house.claims("PATCH", f"/{kept['id']}", {})).status == 400
     assert await house.listed() == [kept]
+
+
+async def test_a_constant_holds_any_value_of_json(house: ClaimScene) -> None:
+    constant = [True, False, None, 1.5, "text", {"on": True, "off": None}]
+    made = (await house.claims("POST", body={**CONSTANT, "argument": constant})).ok(201)
+    assert made["argument"] == constant
+    assert await house.listed() == [made]
+
+
+@pytest.mark.parametrize("part", OrganizationPart)
+async def test_a_claim_is_made_of_each_part_of_the_organization(house: ClaimScene, part: OrganizationPart) -> None:
+    made = (await house.claims("POST", body={**CONSTANT, "source": "organization", "argument": part})).ok(201)
+    assert (made["source"], made["argument"]) == ("organization", part)
+    assert await house.listed() == [made]
 
 
 async def test_an_assertion_has_names_of_its_own(house: ClaimScene) -> None:

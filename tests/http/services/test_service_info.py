@@ -157,6 +157,8 @@ async def test_a_service_that_goes_at_this_moment_is_gone(market: Market) -> Non
         with pytest.raises(Unauthorized):
             await market.postern.services.service_info.rename(holder, "Mine", SYSTEM)
         with pytest.raises(Unauthorized):
+            await market.postern.services.service_info.metadata(holder)
+        with pytest.raises(Unauthorized):
             await market.postern.services.service_analytics.get(holder)
     assert market.people.rows("select from all_services where name = 'Mine'") == []
 

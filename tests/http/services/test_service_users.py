@@ -540,3 +540,31 @@ async def test_a_service_that_goes_at_this_moment_makes_no_account(market: Marke
     listed = await market.postern.services.service_users.list(holder, 50, 0)
     assert (listed.items, listed.total) == ([], 0)
     assert (await shop.get(ada)).status == 401
+
+
+async def test_a_service_keeps_metadata_of_its_user_and_leaves_the_profile(market: Market, shop: Backend) -> None:
+    ada = await shop.create(ADA)
+    path, kept = f"{USERS}/{ada.user}", {"plan": [1, None, True]}
+    told = len(market.told())
+    for _ in range(2):
+        changed = (await shop.ask("PATCH", path, {"metadata": kept})).ok()
+        assert (changed["metadata"], changed["profile"]) == (kept, {})
+    # The same again is no change.
+    assert len(market.told()) == told + 1
+    assert market.people.rows("select from profile_values") == []
+
+
+async def test_a_user_who_leaves_at_this_moment_gets_no_profile(market: Market, shop: Backend, database_url: str) -> None:
+    ada, answers = await shop.create(ADA), list[Received]()
+
+    async def change() -> None:
+        answers.append(await shop.ask("PATCH", f"{USERS}/{ada.user}", {"profile": {}}))
+
+    with psycopg.connect(database_url) as other:
+        other.execute("delete from service_users where user_id = %s", [ada.user])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(change)
+            await market.people.somebody_waits()
+            other.commit()
+    assert refused(answers[0]) == (404, "NOT_FOUND")
+    assert market.people.rows("select from profile_values") == []

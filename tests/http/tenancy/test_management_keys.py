@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import trio
 
+from adapters.postgres.locks import NAMESPACE, PLATFORM_OWNERS
 from adapters.postgres.upkeep.housekeeping import ExpiredManagementKeys
 from core.domain.rate_limits import RateLimit
 from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
@@ -382,6 +383,23 @@ async def test_keys_of_the_platform(house: KeyScene) -> None:
     assert refused(await house.with_key(text, "GET", "/api/platform/organizations")) == (401, "UNAUTHORIZED")
     told = [one["action"] for one in house.audited("platform.management_key%")]
     assert told == [f"platform.management_key.{what}" for what in ("created", "adopted", "ended")]
+
+
+async def test_who_leaves_office_at_this_moment_makes_no_key_of_the_platform(house: KeyScene, emptied_database_url: str) -> None:
+    governor, answers = house.people.add(platform_owner=True), list[Received]()
+
+    async def ask() -> None:
+        answers.append(await house.make("people.view", by=governor, place=OF_PLATFORM))
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select pg_advisory_xact_lock(%s, %s)", (NAMESPACE, PLATFORM_OWNERS))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await house.people.somebody_waits()
+            other.execute("update users set is_platform_owner = false where id = %s", (governor.user,))
+            other.commit()
+    assert refused(answers[0]) == (403, "FORBIDDEN")
+    assert house.people.rows("select from management_keys") == []
 
 
 async def test_what_a_key_of_the_platform_does_is_told_under_its_name(house: KeyScene) -> None:

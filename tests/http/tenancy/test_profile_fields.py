@@ -6,11 +6,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.profile_fields import MOST_FIELDS, purge_job
 from core.domain.tenancy.roles import Capability
 from core.usecases.purge import Purge
+from core.usecases.tenancy.profile_values import ProviderValues
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops, all_at_once
@@ -106,6 +108,8 @@ async def test_a_field_is_declared_read_changed_and_deleted_and_all_of_it_is_on_
         {"kind": "choice"},
         {"rule": {"choices": ["a"]}},
         {"kind": "choice", "rule": {"choices": ["a", "a"]}},
+        {"kind": "choice", "rule": {"choices": ["a", " "]}},
+        {"kind": "list", "rule": {"choices": ["x" * 101]}},
         {"kind": "choice", "rule": {"choices": [str(one) for one in range(101)]}},
         {"kind": "number", "rule": {"minimum": 2, "maximum": 1}},
         {"kind": "date", "rule": {"earliest": "2026-02-30"}},
@@ -123,6 +127,19 @@ async def test_a_field_that_contradicts_itself_is_refused(house: FieldScene, wro
     body = {"key": "department", "label": "Department", "kind": "text", **wrong}
     assert refused(await house.request("POST", FIELDS, body)) == BAD_REQUEST
     assert (await house.request("GET", FIELDS)).json() == []
+
+
+async def test_a_field_takes_the_position_it_is_given(house: FieldScene) -> None:
+    assert (await house.declare("hired", "date", position=7)).ok(201)["position"] == 7
+    assert (await house.declare("grade", "number", position=3)).ok(201)["position"] == 3
+    assert [one["key"] for one in (await house.request("GET", FIELDS)).json()] == ["grade", "hired"]
+
+
+async def test_a_change_that_changes_nothing_is_not_on_record(house: FieldScene) -> None:
+    made = (await house.declare("department")).ok(201)
+    assert (await house.request("PATCH", f"{FIELDS}/department", {"label": " Department "})).ok() == made
+    assert house.audited("profile_field.updated") == []
+    assert [one["name"] for one in house.told()] == ["profile_field.created"]
 
 
 async def test_only_those_who_manage_the_settings_declare_fields(house: FieldScene) -> None:
@@ -155,9 +172,10 @@ async def test_of_many_who_declare_one_key_one_does_and_fifty_is_the_end(house: 
             "date",
             {"earliest": "2026-01-01", "latest": "2026-12-31"},
             ["2026-07-31"],
-            ["2025-12-31", "2027-01-01", "2026-02-30", "1.7.26"],
+            ["2025-12-31", "2027-01-01", "2026-02-30", "1.7.26", 20260731],
         ),
         ("choice", {"choices": ["a", "b"]}, ["a"], ["c", "A", ["a"]]),
+        ("list", {"max_length": 2}, [["ab", "c"]], [["abc"], ["a", " "]]),
         ("list", {"max_items": 2, "choices": ["a", "b"]}, [["a"], ["b", "a"]], [["c"], ["a", "a"], ["a", "b", "a"], "a", [1], [["a"]]]),
     ],
 )
@@ -191,6 +209,9 @@ async def test_administrators_read_and_write_the_people_of_their_kind_alone(hous
         assert refused(await house.kept(person, by=by)) == FORBIDDEN
     stranger = house.people.add()
     assert refused(await house.kept(stranger)) == refused(await house.keep(stranger, {"department": "x"})) == NOT_FOUND
+    # Members without these rights do not learn who is tied to the organization.
+    assert refused(await house.kept(stranger, by=house.ada)) == FORBIDDEN
+    assert refused(await house.keep(stranger, {"department": "x"}, by=house.ada)) == FORBIDDEN
     assert refused(await house.keep(house.ada, {"nickname": "x"})) == BAD_REQUEST
     assert refused(await house.keep(house.ada, {"unknown": "x"})) == BAD_REQUEST
     entries = [one["details"] for one in house.audited("user.fields.updated") if one["target_id"] == str(house.ada.user)]
@@ -279,6 +300,18 @@ async def test_all_values_of_a_person_together_have_a_limit(house: FieldScene) -
     assert refused(await house.keep(house.ada, {f"field_{number}": "x" * 1000 for number in range(20)})) == BAD_REQUEST
     assert (await house.kept(house.ada)).ok()["values"] == {}
     (await house.keep(house.ada, {f"field_{number}": "x" * 1000 for number in range(15)})).ok()
+
+
+async def test_values_of_a_provider_without_room_are_not_kept_and_refuse_nobody(house: FieldScene) -> None:
+    keys = [f"field_{number}" for number in range(20)]
+    for key in keys:
+        (await house.declare(key, written_by=["provider"])).ok(201)
+    provided = ProviderValues(house.postern.foundation.unit_of_work, house.postern.tenancy.profile_values)
+    await provided.keep(UserId(house.ada.user), OrganizationId(house.acme.id), "own", dict.fromkeys(keys, "x" * 1000))
+    assert (await house.kept(house.ada)).ok()["values"] == {}
+    (line,) = house.log.events("provider_values_not_kept")
+    assert (line["provider"], line["organization"]) == ("own", str(house.acme.id))
+    assert "at most 16384 bytes" in line["reason"]
 
 
 async def test_what_an_organization_keeps_ends_with_the_last_tie(house: FieldScene) -> None:

@@ -138,7 +138,7 @@ def reads() -> Iterator[Step]:
             for query in (plain, *QUERIES.get(one.path, ())) if by in {"ada", "key", "directory"} else (plain,):
                 yield Step("GET", one.path, by=by, query=query)
         if one.keys is not None and one.keys.of_platform is None:
-            yield Step("GET", one.path, by="robot")
+            yield Step("GET", one.path, by="robot", query=NEEDED.get(one.path, ""))
     for place in ("Users/", "Groups/", ""):
         yield Step("POST", f"/scim/v2/{place}.search", {"filter": 'id eq "{bob}"' if place == "Users/" else None}, by="directory")
     yield Step("GET", "/scim/v2/Users/{user_id}", by="directory", ids={"user_id": "{dan}"})

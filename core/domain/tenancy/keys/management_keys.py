@@ -92,10 +92,6 @@ class ManagementKeyHolder(Frozen, kw_only=True):
     def acting(self) -> ActingKey:
         return ActingKey(self.key, self.name, self.prefix, ActingKind.MANAGEMENT_KEY)
 
-    @property
-    def is_of_platform(self) -> bool:
-        return self.organization is None
-
 
 class MadeKey(Frozen):
     """An API key that a management key has made."""

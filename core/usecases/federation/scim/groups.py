@@ -10,7 +10,7 @@ from core.domain.federation.scim.groups import GroupChange, compared_member, gro
 from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import ReasonForLeaving, listing_changed
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import UserId
 from core.domain.record.events import Actor, Event
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
@@ -30,9 +30,8 @@ class ScimGroups(Frozen):
     clock: Clock
     ids: Ids
 
-    async def get(self, holder: ScimHolder, group: OrganizationId, *, with_members: bool) -> FoundGroup:
+    async def get(self, holder: ScimHolder, *, with_members: bool) -> FoundGroup:
         """Raises `NotFound`."""
-        _require_ours(holder, group)
         return await self._found(holder, with_members=with_members)
 
     async def list(self, holder: ScimHolder, wanted: Filter | None, *, with_members: bool) -> Sequence[FoundGroup]:
@@ -51,13 +50,10 @@ class ScimGroups(Frozen):
                 return ()
         return (found,)
 
-    async def change(
-        self, holder: ScimHolder, group: OrganizationId, asked: GroupChange, version: str | None, actor: Actor, *, with_members: bool
-    ) -> FoundGroup:
+    async def change(self, holder: ScimHolder, asked: GroupChange, version: str | None, actor: Actor, *, with_members: bool) -> FoundGroup:
         """Applies the whole change or nothing. Raises `NotFound`, `PreconditionFailed`, `Forbidden` when the change would remove a person
         who may do more than a member, `InvalidValue` for people whom the directory does not know, `Mutability`, `TeamLimitExceeded`.
         """
-        _require_ours(holder, group)
         async with self.changes.one(holder) as uow:
             touched = await uow.provisioned_users.hold_group(holder.organization, asked)
             if touched is None:
@@ -96,8 +92,3 @@ class ScimGroups(Frozen):
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
-
-
-def _require_ours(holder: ScimHolder, group: OrganizationId) -> None:
-    if group != holder.organization:
-        raise NotFound(_UNKNOWN)

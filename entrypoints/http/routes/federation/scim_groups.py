@@ -23,7 +23,6 @@ from core.domain.federation.scim.resources import (
     projected,
 )
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.identifiers import OrganizationId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.large_bodies import beside_the_loop
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
@@ -179,7 +178,7 @@ async def scim_group(
     want = call.query.wanted
     group, with_members = call.path.group_id, want.has(_MEMBERS)
     if group == call.caller.organization:
-        found = await postern.federation.scim_groups.get(call.caller, OrganizationId(group), with_members=with_members)
+        found = await postern.federation.scim_groups.get(call.caller, with_members=with_members)
     else:
         found = await postern.federation.scim_teams.get(call.caller, group, with_members=with_members)
     version = group_version(found.group)
@@ -268,7 +267,6 @@ async def _changed(
 ) -> Answer[bytes]:
     changed = await postern.federation.scim_groups.change(
         call.caller,
-        OrganizationId(call.path.group_id),
         change,
         version_of(call.request),
         call.actor,

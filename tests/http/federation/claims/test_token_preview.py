@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+from core.domain.errors import NotFound
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.access import preview_lines
@@ -42,6 +43,7 @@ def furnish(telling: Telling) -> None:
     telling.claim(telling.shop, "desk", "organization_field", "desk")
     telling.claim(telling.shop, "secret", "person_field", "secret")
     telling.claim(telling.shop, "gone", "organization_field", "gone")
+    telling.claim(telling.shop, "lost", "person_field", "lost")
     telling.claim(telling.shop, "fixed", "constant", [1, 2])
 
 
@@ -79,6 +81,7 @@ async def test_each_claim_has_its_source_and_each_missing_one_its_reason(telling
     missing = reasons_in(preview["userinfo"])
     assert missing["desk"] == "The field desk has no value for this person"
     assert missing["gone"] == "There is no field gone any more"
+    assert missing["lost"] == "There is no field lost any more"
     assert missing["zoneinfo"] == "The person has not set it"
     assert missing["secret"] == "No scope tells the field secret to applications"
     assert reasons_in(preview["id_token"])["at_hash"] == "Each token has its own"
@@ -195,3 +198,24 @@ async def test_the_command_says_the_same(telling: Telling, postern: Postern) -> 
     assert lines[0] == "sign-in       yes: The service lets in anyone"
     assert 'id_token      cc = "CC-7" (organization_field cost_center)' in lines
     assert "userinfo      desk is missing: The field desk has no value for this person" in lines
+
+
+async def test_the_command_says_that_the_organization_is_not_active(telling: Telling, postern: Postern) -> None:
+    telling.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    email = postern.foundation.email_syntax.parse(telling.ada.email)
+    lines = preview_lines(await postern.federation.token_previews.explain(email, "acme", "shop"))
+    assert lines[0] == "sign-in       no: The organization is not active"
+
+
+@pytest.mark.parametrize(
+    ("email", "organization", "service"),
+    [("ada@example.org", "acme", "no-such"), ("ada@example.org", "no-such", "shop"), ("nobody@else.example", "acme", "shop")],
+)
+async def test_the_command_finds_nobody_without_a_tie(
+    telling: Telling, postern: Postern, email: str, organization: str, service: str
+) -> None:
+    assert telling.ada.email == "ada@example.org"
+    telling.people.add("nobody@else.example")
+    parsed = postern.foundation.email_syntax.parse(email)
+    with pytest.raises(NotFound, match=f"There is no service {organization}/{service}, or {email} has nothing to do with it"):
+        await postern.federation.token_previews.explain(parsed, organization, service)

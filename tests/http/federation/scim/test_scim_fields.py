@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client
 from tests.http.federation.scim.directories import BASE, USER, USERS, Directory, refusal
@@ -99,6 +100,35 @@ async def test_a_directory_writes_its_fields_and_no_others(directory: FieldDirec
     told = [one["details"] for one in directory.logged() if one["action"] == "user.fields.updated"]
     assert [one["keys"] for one in told] == [["department", "tags"], ["department", "tags"], ["tags"], ["department", "tags"]]
     assert {one["written_by"] for one in told} == {"directory"}
+
+
+@pytest.mark.parametrize("path", [FIELDS, FIELDS.upper(), f"{FIELDS}:"])
+async def test_a_directory_removes_all_its_fields_by_the_name_of_the_extension(directory: FieldDirectory, path: str) -> None:
+    await directory.declare("department")
+    await directory.declare("tags", "list")
+    user = (await directory.create(ADA, **{FIELDS: {"department": "Sales", "tags": ["a"]}}))["id"]
+    assert FIELDS not in (await directory.patch(user, {"op": "remove", "path": path})).ok()
+    assert FIELDS not in await directory.shown(user)
+    assert await directory.kept(user) == {}
+
+
+async def test_where_the_fields_of_a_user_cannot_be_held_nothing_is_changed(
+    directory: FieldDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hold(*_: Any) -> None:
+        return None
+
+    await directory.declare("department")
+    made = await directory.create(ADA, displayName="Ada", **{FIELDS: {"department": "Sales"}})
+    changes = (
+        {"op": "replace", "path": "displayName", "value": "Countess"},
+        {"op": "replace", "path": f"{FIELDS}:department", "value": "Support"},
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(ProfileValueRows, "hold", hold)
+        assert refusal(await directory.patch(made["id"], *changes)) == (404, None)
+    assert await directory.shown(made["id"]) == made
+    assert (await directory.patch(made["id"], *changes)).ok()[FIELDS] == {"department": "Support"}
 
 
 async def test_values_outlive_a_deactivation_and_end_with_the_user(directory: FieldDirectory) -> None:

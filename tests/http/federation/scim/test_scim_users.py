@@ -694,12 +694,12 @@ async def test_a_place_that_only_begins_alike_is_none_of_scim(directory: Directo
 
 async def test_an_organization_that_is_gone_has_nobody(postern: Postern) -> None:
     nobody = ScimHolder(ScimTokenId(uuid4()), "Late", "scim_live_x", OrganizationId(uuid4()), "gone")
-    scim, groups, group = postern.federation.scim_users, postern.federation.scim_groups, nobody.organization
+    scim, groups = postern.federation.scim_users, postern.federation.scim_groups
     for refused in (
         scim.create(nobody, Stated(user_name=ADA), SYSTEM),
         scim.delete(nobody, UserId(uuid4()), None, SYSTEM),
-        groups.get(nobody, group, with_members=True),
-        groups.change(nobody, group, GroupChange(), None, SYSTEM, with_members=False),
+        groups.get(nobody, with_members=True),
+        groups.change(nobody, GroupChange(), None, SYSTEM, with_members=False),
     ):
         with pytest.raises(NotFound):
             await refused

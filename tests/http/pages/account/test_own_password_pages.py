@@ -130,6 +130,18 @@ async def test_what_is_refused_stands_beside_its_field(fields: dict[str, str], f
     assert await password_is(home, OLD)
 
 
+async def test_a_wrong_current_password_is_told_with_the_other_errors_and_is_remembered(home: AccountPagesScene) -> None:
+    await home.has_password(OLD)
+    await home.open("/ui/password")
+    await home.send(current="wrong", new_password="short", repeated="short")
+    assert home.tab.status == 400
+    assert "current password is not right" in home.tab.page.text
+    assert "at least 8" in home.tab.page.text
+    (entry,) = home.audited("security.password.changed")
+    assert entry["details"] == {"reason": "wrong_password"}
+    assert await password_is(home, OLD)
+
+
 async def test_guessing_at_the_current_password_ends(home: AccountPagesScene) -> None:
     await home.has_password(OLD)
     await home.open("/ui/password")
