@@ -119,7 +119,7 @@ def test_the_service_interface_answers_as_its_guide_says(installation: Installat
 @needs("jq")
 def test_claims_and_scopes_are_as_their_page_says(installation: Installation, e2e_directory: Path) -> None:
     shown, log = follow(CLAIMS, installation, e2e_directory)
-    for part in ('"may_sign_in": true', '"rule": "policy_members"', 'id_token    cost_center = "4711" (organization_field cost_center)'):
+    for part in ('"may_sign_in": true', '"rule": "policy_members"', 'id_token      cost_center = "4711" (organization_field cost_center)'):
         assert part in shown
     for secret in ("three wet matches", "@example.org"):
         assert secret not in log
