@@ -1,7 +1,6 @@
 """The store of assignments of services' roles."""
 
 from typing import Protocol
-from uuid import UUID
 
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
 from core.domain.services.assignments import Assignment, AssignmentPage, ToRole, ToTeam
@@ -40,9 +39,6 @@ class AssignmentStore(Protocol):
 
     async def team(self, organization: OrganizationId, slug: str) -> ToTeam | None:
         """The organization's team with this slug. Within a unit of work, the team stays until it ends."""
-
-    async def carries_roles(self, team: UUID) -> bool:
-        """Whether roles of services are assigned to the team: somebody who joins it gets them. Another unit of work asks this, too."""
 
     async def add(self, organization: OrganizationId, assignment: Assignment) -> bool:
         """False when the role is already assigned to whom the assignment names: of two callers, one gets False."""

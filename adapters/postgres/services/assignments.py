@@ -111,10 +111,6 @@ class AssignmentRows:
         rows = await self._statements.ask(_Team, _TEAM, {"organization": organization, "slug": storable_text(slug)})
         return ToTeam(rows[0].id, rows[0].slug, rows[0].by_directory) if rows else None
 
-    async def carries_roles(self, team: UUID) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _CARRIES, {"team": team})
-        return answer.yes
-
     async def add(self, organization: OrganizationId, assignment: Assignment) -> bool:
         to = assignment.to
         parameters = {
@@ -212,8 +208,6 @@ _ROLE: Final = """
 _TEAM: Final = """
     select id, slug, source = 'directory' as by_directory from teams where org_id = %(organization)s and slug = %(slug)s for key share
 """
-
-_CARRIES: Final = "select exists (select from relations where team_id = %(team)s and service_id is not null) as yes"
 
 _ADD: Final = """
     insert into relations (organization_id, user_id, role_id, team_id, built_in_role, relation, object_type, object_id, id, service_id,

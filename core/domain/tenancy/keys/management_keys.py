@@ -40,7 +40,6 @@ class PlatformCapability(StrEnum):
     CONFIGURATION_MANAGE = "configuration.manage"
 
 
-_ALL_OF_PLATFORM: Final = frozenset(PlatformCapability)
 _NONE: Final[frozenset[Capability]] = frozenset()
 _NONE_OF_PLATFORM: Final[frozenset[PlatformCapability]] = frozenset()
 Word = TypeVar("Word", Capability, PlatformCapability)

@@ -41,8 +41,7 @@ class SignInLinks(Frozen):
 
     async def issue(self, email: Email, operator: str = "", *, to: str = "") -> Secret:
         """Makes a link that the operator passes on, and ends an earlier link. `to` is the page of ours that it ends on, in place of the
-        person's account. Raises `NotFound`, and `BadRequest` for an account that may
-        not sign in or is not a platform owner's.
+        person's account. Raises `NotFound`, and `BadRequest` for an account that may not sign in or is not a platform owner's.
         """
         token = self.secrets.token()
         now = self.clock.now()
