@@ -164,7 +164,8 @@ class Door:
 
     def shut(self, guests: trio.Nursery) -> None:
         """Accept the connections that the kernel has already accepted, then close. Closing a listener resets the connections in its
-        backlog, and their clients would see an error.
+        backlog, and their clients would see an error. A connection that arrives between the last accept and the close is reset: Linux does
+        not do both in one step, and a filter that keeps connections off would stay on the socket, which other processes may share.
         """
         try:
             while self._admit(guests, _ACCEPTS_AT_ONCE):

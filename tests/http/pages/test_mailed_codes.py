@@ -372,6 +372,29 @@ async def test_it_leads_to_the_page_that_sets_a_password_once(
     assert (await tabs.client.post(LOGIN, {"email": ADA, "password": NEW})).status == 200
 
 
+@pytest.mark.parametrize("first", ["link", "code"])
+async def test_a_code_whose_link_has_set_a_password_leads_nowhere(
+    first: str, tabs: Tabs, ada: Person, elsewhere: Tabs, people: People, postbox: Postbox, log: CapturedLog
+) -> None:
+    tab = await wants_reset(tabs, ada.email)
+    mail = await mail_of(postbox, log)
+    form = tab.page.forms[0]
+    if first == "link":
+        other = await elsewhere.tab().open(link_in(mail).removeprefix(BASE_URL))
+        await other.send(new_password=NEW, repeated=NEW)
+        assert other.place == "/ui/password-chosen"
+    else:
+        await tab.send(code=code_in(mail))
+        log.remember(token_in(tab.place))
+        await tab.send(new_password=NEW, repeated=NEW)
+        assert tab.place == "/ui/password-chosen"
+    # However long this test takes, the link was used a moment ago.
+    people.change("update mailed_tokens set used_at = now() + interval '1 minute'")
+    again = await tabs.request("POST", form.action, {**form.fields, "code": code_in(mail)})
+    assert (again.status, b"This link has been used, or a newer one has replaced it" in again.body) == (400, True)
+    assert used(people) == [True] * (1 if first == "link" else 2)
+
+
 async def test_an_api_client_gets_no_code(tabs: Tabs, ada: Person, postbox: Postbox, people: People) -> None:
     """No browser asks there, so a code would be bound to nothing."""
     for path in ("/api/auth/magic-link", "/api/auth/forgot-password"):
