@@ -6,25 +6,25 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.pages import Listed
-from core.domain.services.service_users import HeldServiceUser, ServiceUser
+from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
 from core.domain.tenancy.metadata import Metadata
 
 
 class ServiceUserStore(Protocol):
-    """Outside a unit of work, `list`, `get` and `metadata` are one statement and one round trip each. The other methods need a unit of
+    """Outside a unit of work, `list` and `detail` are one statement and one round trip each. The other methods need a unit of
     work. Only PostgreSQL implements it.
     """
 
     async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
         """The users in the order in which they became users, with their exact number."""
 
-    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None: ...
+    async def detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None: ...
 
-    async def metadata(self, service: ServiceId, user: UserId) -> Metadata | None:
-        """What the service keeps of its user. None for a person who is not a user of the service."""
+    async def hold_detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
+        """The person stays a user of the service, and nobody else changes what the service keeps, until the unit of work ends."""
 
     async def save_metadata(self, service: ServiceId, user: UserId, metadata: Metadata) -> None:
-        """After `hold`."""
+        """After `hold_detail`."""
 
     async def join(self, service: ServiceId, email: Email, at: datetime) -> tuple[ServiceUser, bool] | None:
         """Makes the account with this address a user of the service. The bool says whether the account was a user before. None when there

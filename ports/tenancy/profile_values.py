@@ -5,23 +5,18 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
-from core.domain.tenancy.profile_fields import FieldValue, KeptValues
+from core.domain.tenancy.profile_fields import FieldValue
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
 
 
 class ProfileValueStore(Protocol):
-    """`organization` is None for what the installation keeps. Outside a unit of work, `read`, `read_tied`, `read_all` and `asked` are one
+    """`organization` is None for what the installation keeps. Outside a unit of work, `read_tied`, `read_all` and `asked` are one
     statement and one round trip each. The other methods need a unit of work. Only PostgreSQL implements it.
     """
 
-    async def read(self, user: UserId, organization: OrganizationId | None) -> KeptValues:
-        """Every declared field, with the person's values. The caller has made sure that the person may be told, or is tied to the
-        organization.
-        """
-
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
-        """The same, for a person who is tied to the organization: as a member, through its directory, or as a user of one of its services.
-        Everybody who has an account is tied to the installation. None for anybody else.
+        """Every declared field, with the values of a person who is tied to the organization: as a member, through its directory, or as a
+        user of one of its services. Everybody who has an account is tied to the installation. None for anybody else.
         """
 
     async def read_all(self, user: UserId, slug: str | None, most: int) -> Sequence[KeptBy]:

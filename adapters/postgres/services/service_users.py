@@ -16,6 +16,7 @@ from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
+from adapters.postgres.tenancy.fields.profile_values import values_in_organization
 from adapters.postgres.ties import has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -23,19 +24,9 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.pages import Listed
-from core.domain.services.service_users import HeldServiceUser, ServiceUser
+from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
 from core.domain.tenancy.metadata import Metadata
 from core.frozen import Frozen
-
-
-class _User(Frozen):
-    id: UUID
-    email: str
-    created_at: datetime
-    name: str | None
-
-    def user(self) -> ServiceUser:
-        return ServiceUser(UserId(self.id), Email(self.email), self.created_at, self.name)
 
 
 class _Listed(Frozen):
@@ -67,17 +58,22 @@ class _Held(AccountRow):
     came_through_service: bool
     owns_an_organization: bool
     is_held_elsewhere: bool
-    since: datetime
-    name: str | None
 
     def held(self) -> HeldServiceUser:
-        return HeldServiceUser(
-            self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere, self.since, self.name
-        )
+        return HeldServiceUser(self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere)
 
 
-class _Metadata(Frozen):
+class _Detail(Frozen):
+    id: UUID
+    email: str
+    created_at: datetime
+    name: str | None
     metadata: Mapping[str, Json]
+    profile: Mapping[str, Json] | None
+
+    def detail(self) -> ServiceUserDetail:
+        user = ServiceUser(UserId(self.id), Email(self.email), self.created_at, self.name)
+        return ServiceUserDetail(user, self.metadata, self.profile or {})
 
 
 # The first look may wait for another request. The second look then sees the other request's commit.
@@ -95,13 +91,13 @@ class ServiceUserRows:
         # No row means that the service was deleted since the request came in.
         return Listed([user for row in rows if (user := row.user()) is not None], rows[0].total if rows else 0)
 
-    async def get(self, service: ServiceId, user: UserId) -> ServiceUser | None:
-        rows = await self._statements.ask(_User, GET, {"service": service, "user": user})
-        return rows[0].user() if rows else None
+    async def detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
+        rows = await self._statements.ask(_Detail, DETAIL, {"service": service, "user": user})
+        return rows[0].detail() if rows else None
 
-    async def metadata(self, service: ServiceId, user: UserId) -> Metadata | None:
-        rows = await self._statements.ask(_Metadata, _METADATA, {"service": service, "user": user})
-        return rows[0].metadata if rows else None
+    async def hold_detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
+        await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
+        return await self.detail(service, user)
 
     async def save_metadata(self, service: ServiceId, user: UserId, metadata: Metadata) -> None:
         await self._statements.tell(_SAVE_METADATA, {"service": service, "user": user, "metadata": Jsonb(storable(metadata))})
@@ -145,14 +141,15 @@ class ServiceUserRows:
 _SINCE: Final[LiteralString] = f"case when {has_come()} then users.created_at else service_users.created_at end"
 _NAME: Final[LiteralString] = f"case when {has_come()} then users.name end"
 
-GET: Final[LiteralString] = f"""
-    select users.id, users.email, {_SINCE} as created_at, {_NAME} as name
+DETAIL: Final[LiteralString] = f"""
+    select users.id, users.email, {_SINCE} as created_at, {_NAME} as name, service_users.metadata,
+           {values_in_organization("service_users.org_id", "users.id")} as profile
       from service_users
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
 
-_METADATA: Final = "select metadata from service_users where service_id = %(service)s and user_id = %(user)s"
+_HOLD_PLACE: Final = "select from service_users where service_id = %(service)s and user_id = %(user)s for no key update"
 _SAVE_METADATA: Final = "update service_users set metadata = %(metadata)s where service_id = %(service)s and user_id = %(user)s"
 
 # The statement jumps to the last mark before the page, and skips at most two thousand users from there. `offset 0` is needed because the
@@ -239,8 +236,7 @@ FIND_HELD: Final[LiteralString] = f"""
                exists (select from organizations where organizations.owner_user_id = users.id)
             or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
            ) as owns_an_organization,
-           {held_by("ties.service_id is distinct from %(service)s")} as is_held_elsewhere,
-           {_SINCE} as since, {_NAME} as name
+           {held_by("ties.service_id is distinct from %(service)s")} as is_held_elsewhere
       from service_users
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s

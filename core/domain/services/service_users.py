@@ -2,6 +2,7 @@
 There are limits, because an account belongs to its owner and may be in use elsewhere.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -15,7 +16,6 @@ from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.api_keys import KeyHolder
 from core.domain.tenancy.metadata import Metadata
-from core.domain.tenancy.profile_fields import KeptValues
 from core.frozen import Frozen
 
 # For each key. An import of many users goes on at this pace, and a caller who tries addresses does not get far.
@@ -41,7 +41,8 @@ class ServiceUserDetail(Frozen):
 
     user: ServiceUser
     metadata: Metadata
-    kept: KeptValues
+    profile: Mapping[str, Json]
+    """The values by the keys of the organization's fields, in the order of the fields."""
 
 
 class AccountFate(StrEnum):
@@ -60,14 +61,6 @@ class HeldServiceUser(Frozen):
     owns_an_organization: bool
     is_held_elsewhere: bool
     """A membership, a directory, another service or a role on the platform uses the account."""
-    since: datetime
-    """The time that the service sees as `created_at`."""
-    name: str | None = None
-    """The name that the service sees."""
-
-    @property
-    def user(self) -> ServiceUser:
-        return ServiceUser(self.account.id, self.account.email, self.since, self.name)
 
     @property
     def belongs_to_service(self) -> bool:

@@ -1,7 +1,7 @@
 """The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from core.domain.email import Email
 from core.domain.errors import NotFound, RateLimited, Unavailable
@@ -15,7 +15,6 @@ from core.domain.services.api_keys import KeyHolder
 from core.domain.services.service_users import (
     ADDITIONS,
     AccountFate,
-    HeldServiceUser,
     ServiceUser,
     ServiceUserDetail,
     email_changed,
@@ -50,37 +49,30 @@ class ServiceUsers(Frozen):
         """The service's users, in the order in which they became users of the service."""
         return await self.lookup.list(holder.service, limit, offset)
 
-    async def get(self, holder: KeyHolder, user: UserId) -> ServiceUser:
-        """Raises `NotFound` for a person who is not a user of the service."""
-        found = await self.lookup.get(holder.service, user)
-        if found is None:
-            raise NotFound(_UNKNOWN)
-        return found
-
     async def detail(self, holder: KeyHolder, user: UserId) -> ServiceUserDetail:
         """The user with what the service and its organization keep of them. Raises `NotFound`."""
-        found = await self.get(holder, user)
-        metadata = await self.lookup.metadata(holder.service, user)
-        return ServiceUserDetail(found, metadata or {}, await self.values.lookup.read(user, holder.organization))
+        return _found(await self.lookup.detail(holder.service, user))
 
     async def change_kept(
         self, holder: KeyHolder, user: UserId, actor: Actor, *, metadata: Metadata | None, profile: Mapping[str, Json] | None
-    ) -> None:
+    ) -> ServiceUserDetail:
         """Replaces the service's metadata of the user, and writes those fields of the organization that services may write. Raises
         `NotFound`, `BadRequest`.
         """
         wanted = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
-            _found(await uow.service_users.hold(holder.service, user))
-            if wanted is not None and not same_metadata(wanted, await uow.service_users.metadata(holder.service, user)):
+            # The organization and the account are locked before the person's place in the service.
+            kept = None if profile is None else _found(await uow.profile_values.hold(user, holder.organization))
+            after = _found(await uow.service_users.hold_detail(holder.service, user))
+            if wanted is not None and not same_metadata(wanted, after.metadata):
                 await uow.service_users.save_metadata(holder.service, user, wanted)
                 await uow.record(metadata_changed(user, holder, actor))
-            if profile is not None:
-                held = await uow.profile_values.hold(user, holder.organization)
-                if held is None:
-                    raise NotFound(_UNKNOWN)
-                await self.values.written(uow, held, profile, FieldWriter.SERVICE, actor)
+                after = replace(after, metadata=wanted)
+            if kept is not None and profile is not None:
+                written = await self.values.written(uow, kept, profile, FieldWriter.SERVICE, actor)
+                after = replace(after, profile=written.by_key)
             await uow.commit()
+        return after
 
     async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
         """Make the account with this address a user of the service. If no account has the address, a new account is created, without a
@@ -106,7 +98,7 @@ class ServiceUsers(Frozen):
             await uow.commit()
         return user
 
-    async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUser:
+    async def change_email(self, holder: KeyHolder, user: UserId, email: Email | None, actor: Actor) -> ServiceUserDetail:
         """Give an account that belongs to this service alone another address, which its owner has to verify. A mail tells the old address.
         With None the address stays as it is. Raises `NotFound`, `Forbidden` for an account whose owner has proved its address or that
         belongs elsewhere too, and `BadRequest` for an address that is taken.
@@ -114,7 +106,7 @@ class ServiceUsers(Frozen):
         async with self.unit_of_work() as uow:
             held = _found(await uow.service_users.hold(holder.service, user))
             if email is None or email.address == held.account.email.address:
-                return held.user
+                return _found(await uow.service_users.detail(holder.service, user))
             held.require_belonging()
             # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
             now = self.clock.now()
@@ -136,8 +128,9 @@ class ServiceUsers(Frozen):
             )
             await uow.jobs.add(mail.as_job())
             await uow.record(email_changed(user, holder, actor))
+            after = _found(await uow.service_users.detail(holder.service, user))
             await uow.commit()
-        return replace(held.user, email=email)
+        return after
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
         """Remove all data that the service has about the user, and the account itself if it belongs to this service alone. Raises
@@ -156,11 +149,12 @@ class ServiceUsers(Frozen):
             await uow.commit()
 
 
+Found = TypeVar("Found")
 _UNKNOWN: Final = "The service has no such user"
 _SOON: Final = 1.0
 
 
-def _found(held: HeldServiceUser | None) -> HeldServiceUser:
-    if held is None:
+def _found(one: Found | None) -> Found:
+    if one is None:
         raise NotFound(_UNKNOWN)
-    return held
+    return one

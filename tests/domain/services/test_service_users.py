@@ -15,7 +15,6 @@ from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.service_users import (
     AccountFate,
     HeldServiceUser,
-    ServiceUser,
     email_changed,
     user_created,
     user_deleted,
@@ -38,7 +37,7 @@ HOLDER = KeyHolder(
     ServiceProfile("Shop", ServiceType.WEB, NOW),
 )
 ACCOUNT = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=NOW)
-OWN = HeldServiceUser(ACCOUNT, came_through_service=True, owns_an_organization=False, is_held_elsewhere=False, since=NOW)
+OWN = HeldServiceUser(ACCOUNT, came_through_service=True, owns_an_organization=False, is_held_elsewhere=False)
 
 
 def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_else_holds_it() -> None:
@@ -49,7 +48,7 @@ def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_els
             deactivated_at=NOW if deactivated else None,
             email_verified_at=NOW if proved else None,
         )
-        held = HeldServiceUser(account, came_through_service=came, owns_an_organization=owns, is_held_elsewhere=elsewhere, since=NOW)
+        held = HeldServiceUser(account, came_through_service=came, owns_an_organization=owns, is_held_elsewhere=elsewhere)
         belongs = came and not (owns or elsewhere or in_office or deactivated or proved)
         assert held.belongs_to_service is belongs
         if belongs:
@@ -62,10 +61,6 @@ def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_els
                 held.fate()
         else:
             assert held.fate() is (AccountFate.DELETED if belongs else AccountFate.KEPT)
-
-
-def test_a_held_user_is_shown_as_any_other() -> None:
-    assert OWN.user == ServiceUser(USER, Email("ada@example.org"), NOW)
 
 
 def test_events_name_the_service_and_the_key_and_no_address() -> None:

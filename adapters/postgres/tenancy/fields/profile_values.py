@@ -51,10 +51,6 @@ class ProfileValueRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def read(self, user: UserId, organization: OrganizationId | None) -> KeptValues:
-        statement = _READ_OF_INSTALLATION if organization is None else _READ_OF_ORGANIZATION
-        return _kept(await self._statements.ask(_Kept, statement, {"user": user, "organization": organization}))
-
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED
         rows = await self._statements.ask(_Tied, statement, {"user": user, "organization": organization})
@@ -128,22 +124,6 @@ _FIELD: Final[LiteralString] = field_columns("fields")
 _VALUE: Final = "profile_values.values -> fields.id::text as value, profile_values.updated_at as kept_at"
 _OF_ORGANIZATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id = %(organization)s"
 _OF_INSTALLATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id is null"
-
-_READ_OF_ORGANIZATION: Final[LiteralString] = f"""
-    select {_FIELD}, {_VALUE}
-      from profile_fields as fields
-      left join profile_values on {_OF_ORGANIZATION}
-     where fields.org_id = %(organization)s
-     order by fields.position, fields.key
-"""
-
-_READ_OF_INSTALLATION: Final[LiteralString] = f"""
-    select {_FIELD}, {_VALUE}
-      from profile_fields as fields
-      left join profile_values on {_OF_INSTALLATION}
-     where fields.org_id is null
-     order by fields.position, fields.key
-"""
 
 
 def _is_tied(organization: LiteralString, person: LiteralString) -> LiteralString:
@@ -312,22 +292,13 @@ _ENTER: Final[LiteralString] = f"""
 """
 
 
-# For statements of other stores: the values of one keeper as an object by the keys of the fields, null if there are none.
-
-
 def values_in_organization(organization: LiteralString, person: LiteralString) -> LiteralString:
+    """For statements of other stores: the values as an object by the keys of the fields, in the order of the fields; null if there are
+    none.
+    """
     return f"""(
-               select jsonb_object_agg(fields.key, profile_values.values -> fields.id::text)
+               select json_object_agg(fields.key, profile_values.values -> fields.id::text order by fields.position, fields.key)
                  from profile_values
                  join profile_fields as fields on fields.org_id = profile_values.org_id and profile_values.values ? fields.id::text
                 where profile_values.user_id = {person} and profile_values.org_id = {organization}
-           )"""
-
-
-def values_in_installation(person: LiteralString) -> LiteralString:
-    return f"""(
-               select jsonb_object_agg(fields.key, profile_values.values -> fields.id::text)
-                 from profile_values
-                 join profile_fields as fields on fields.org_id is null and profile_values.values ? fields.id::text
-                where profile_values.user_id = {person} and profile_values.org_id is null
            )"""

@@ -123,12 +123,10 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
     metadata, profile = given(body.metadata), given(body.profile)
     if metadata is None and profile is None:
-        await users.change_email(call.caller, user, email, call.actor)
-    elif email is None:
-        await users.change_kept(call.caller, user, call.actor, metadata=metadata, profile=profile)
-    else:
-        raise BadRequest("email: send it alone, without metadata and profile")
-    return _whole(await users.detail(call.caller, user))
+        return _whole(await users.change_email(call.caller, user, email, call.actor))
+    if email is None:
+        return _whole(await users.change_kept(call.caller, user, call.actor, metadata=metadata, profile=profile))
+    raise BadRequest("email: send it alone, without metadata and profile")
 
 
 @endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, status=204, tags=_TAGS)
@@ -151,7 +149,7 @@ def _whole(found: ServiceUserDetail) -> ServiceUserWhole:
         name=user.name,
         created_at=user.created_at,
         metadata=found.metadata,
-        profile=found.kept.by_key,
+        profile=found.profile,
     )
 
 

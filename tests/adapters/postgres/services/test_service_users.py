@@ -14,7 +14,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.service_analytics import AT_ONCE, COUNT, PostgresServiceAnalytics
-from adapters.postgres.services.service_users import DELETE_ACCOUNT, FIND_HELD, GET, JOIN, LEAVE, LIST, ServiceUserRows
+from adapters.postgres.services.service_users import DELETE_ACCOUNT, DETAIL, FIND_HELD, JOIN, LEAVE, LIST, ServiceUserRows
 from adapters.postgres.statements import Statements
 from core.domain.identifiers import ServiceId
 from tests.adapters.postgres.conftest import Store
@@ -240,7 +240,7 @@ async def test_no_question_and_no_deletion_reads_more_than_is_about_one_user(gro
         "request": UUID(int=1),
         "by": None,
     }
-    for statement in (GET, JOIN, FIND_HELD, *LEAVE, *DELETE_ACCOUNT):
+    for statement in (DETAIL, JOIN, FIND_HELD, *LEAVE, *DELETE_ACCOUNT):
         assert read_whole(await generic_plan(grown.url, statement)) == set(), statement
         plain = statement.replace("%(at)s", "now()").replace("%(until)s", "now()")
         used = set(re.findall(r"%\((\w+)\)s", plain))
