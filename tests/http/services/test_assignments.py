@@ -17,6 +17,7 @@ from tests.http.client import refused
 from tests.http.people import Person
 from tests.http.services.governing import BAD_REQUEST, CONFLICT, FORBIDDEN, NOT_FOUND, Government
 from tests.http.tenants import OwnRole
+from tests.meanwhile import meanwhile
 
 CROWD: Final = 20
 
@@ -134,6 +135,15 @@ async def test_of_many_who_assign_or_end_the_same_one_does(government: Governmen
     answers = await all_at_once(*[lambda: government.at("DELETE", f"/assignments/{one['id']}")] * CROWD)
     assert sorted(answer.status for answer in answers) == [204] + [404] * (CROWD - 1)
     assert len(government.audited("service.assignment.%")) == 2
+
+
+async def test_an_assignment_that_goes_at_this_moment_is_not_found(government: Government, monkeypatch: pytest.MonkeyPatch) -> None:
+    await government.role()
+    one = await government.assigned(user_id=str(government.member.user))
+    gone = "delete from relations where id = %s"
+    meanwhile(monkeypatch, government.postern.services.assignments.lookup, "find", lambda: government.people.change(gone, one))
+    assert refused(await government.at("DELETE", f"/assignments/{one}")) == NOT_FOUND
+    assert government.audited("service.assignment.removed") == []
 
 
 async def test_only_managers_of_services_see_and_change_assignments(government: Government) -> None:

@@ -138,6 +138,7 @@ async def test_a_field_takes_the_position_it_is_given(house: FieldScene) -> None
 async def test_a_change_that_changes_nothing_is_not_on_record(house: FieldScene) -> None:
     made = (await house.declare("department")).ok(201)
     assert (await house.request("PATCH", f"{FIELDS}/department", {"label": " Department "})).ok() == made
+    assert refused(await house.request("PATCH", f"{FIELDS}/department", {})) == BAD_REQUEST
     assert house.audited("profile_field.updated") == []
     assert [one["name"] for one in house.told()] == ["profile_field.created"]
 
