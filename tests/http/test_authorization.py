@@ -27,6 +27,7 @@ from entrypoints.http.machinery.callers import (
     DIRECTORY,
     LEAVING,
     MEMBER,
+    MEMBER_IN_PERSON,
     MEMBER_OF_INACTIVE,
     OPENID_SESSION,
     OWN_PERSON,
@@ -55,7 +56,7 @@ from tests.http.tenants import Tenants
 
 # Rules for members of the organization that the path names. No caller here is a member; `test_member_authorization.py` walks as members.
 ABLE_IN_PERSON = tuple(able(capability, impersonated=False) for capability in Capability)
-IN_PERSON_RULES = (OWNER_IN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, *ABLE_IN_PERSON)
+IN_PERSON_RULES = (MEMBER_IN_PERSON, OWNER_IN_PERSON, OWNER_IN_PERSON_OF_INACTIVE, *ABLE_IN_PERSON)
 MEMBER_RULES = (
     MEMBER,
     MEMBER_OF_INACTIVE,
@@ -648,6 +649,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/roles/{role_id}",
         # The use case asks for `org.members.manage` or `end_users.manage`, by the kind of person.
         "GET /api/organizations/{org_slug}/users/{user_id}/profile",
+    },
+    MEMBER_IN_PERSON.name: {
         "PATCH /api/organizations/{org_slug}/users/{user_id}/profile",
     },
     OWNER.name: {

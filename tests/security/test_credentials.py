@@ -327,7 +327,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
-maog.   po.  yes        org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
+maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
 
 # Its settings

@@ -509,6 +509,7 @@ PLATFORM_OWNER: Final[CallerRule] = _Session("platform_owner", _IN_PERSON, platf
 
 BUYER: Final[CallerRule] = _Buyer(_IN_PERSON_ANYWHERE)
 MEMBER: Final[CallerRule] = _Member("member", _WITHOUT_SERVICES, capability=None, owner=False)
+MEMBER_IN_PERSON: Final[CallerRule] = _Member("member_in_person", _IN_PERSON, capability=None, owner=False)
 MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
 OWNER: Final[CallerRule] = _Member("owner", _WITHOUT_SERVICES, capability=None, owner=True)
 OWNER_IN_PERSON: Final[CallerRule] = _Member("owner_in_person", _IN_PERSON, capability=None, owner=True)

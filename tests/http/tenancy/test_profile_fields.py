@@ -46,6 +46,13 @@ class FieldScene(Shops):
     async def kept(self, person: Person, *, at: str = "acme", by: Person | None = None) -> Received:
         return await self.request("GET", f"/api/organizations/{at}/users/{person.user}/profile", by=by)
 
+    async def impersonated(self, person: Person) -> str:
+        """The token of a platform owner who acts in the person's name."""
+        seen = self.tenants.session(person, self.acme)
+        by = (self.platform.user, self.postern.foundation.ids.new())
+        self.people.change("update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", *by, seen.session)
+        return await self.tenants.token(seen, self.acme, token_use="impersonation", impersonator=str(self.platform.user))
+
     def key(self, service: UsedService) -> str:
         text = self.postern.foundation.secrets.key("sk").reveal()
         self.people.change(
@@ -191,6 +198,18 @@ async def test_each_kind_takes_its_values_and_no_others(
     for value in bad:
         assert refused(await house.keep(house.ada, {"it": value})) == BAD_REQUEST, value
     assert (await house.keep(house.ada, {"it": None})).ok()["values"] == {}
+
+
+async def test_nobody_writes_values_while_impersonating(house: FieldScene) -> None:
+    """Claims of applications may follow from values, and would outlast the impersonation."""
+    (await house.declare("department", written_by=["administrator", "person"])).ok(201)
+    (await house.keep(house.ada, {"department": "Sales"})).ok()
+    as_owner, as_ada = [await house.impersonated(person) for person in (house.owner, house.ada)]
+    path = f"/api/organizations/acme/users/{house.ada.user}/profile"
+    for method, place, token in (("PATCH", path, as_owner), ("PATCH", OWN, as_ada)):
+        body = {"values": {"department": "Board"}, **({"organization": "acme"} if place == OWN else {})}
+        assert refused(await house.client.request(method, place, body=body, token=token)) == FORBIDDEN
+    assert (await house.client.get(path, token=as_owner)).ok()["values"] == {"department": "Sales"}
 
 
 async def test_administrators_read_and_write_the_people_of_their_kind_alone(house: FieldScene) -> None:

@@ -12,10 +12,11 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.profile_fields import FieldWriter, KeptValues
 from core.domain.tenancy.profile_values import KeptBy
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import MEMBER, OWN_USER
+from entrypoints.http.machinery.callers import MEMBER, MEMBER_IN_PERSON, OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, UserUuid, example
+from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.tenancy.profile_fields import FieldRecord, field_record
 
 _TAGS = ("fields",)
@@ -99,11 +100,12 @@ async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Pos
     return kept_record(await postern.tenancy.profile_values.of_tied(call.caller, UserId(call.path.user_id)))
 
 
-@endpoint.patch(_PROFILE, caller=MEMBER, keys=True, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_PROFILE, caller=MEMBER_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
     """Write values of a person
 
-    Only fields with `administrator` in `written_by`. You cannot write those of a member with permissions that you do not have.
+    Only fields with `administrator` in `written_by`. You cannot write those of a member with permissions that you do not have, and nothing
+    while impersonating: an application may draw rights from values.
     """
     user = UserId(call.path.user_id)
     return kept_record(await postern.tenancy.profile_values.write_of_tied(call.caller, user, call.body.values, call.actor))
