@@ -346,12 +346,12 @@ def may_be_transient(name: str) -> bool:
 
 
 def attributes(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Mapping[str, Sequence[str]]:
-    """The attributes of the assertion. Attributes without a value are left out."""
-    said: dict[str, list[str]] = {}
+    """The attributes of the assertion."""
+    told: dict[str, list[str]] = {}
     for one in saml_said(configuration, application, subject):
-        if isinstance(one, ToldClaim) and (texts := _texts(one.value)):
-            said.setdefault(one.name, []).extend(texts)
-    return said
+        if isinstance(one, ToldClaim):
+            told.setdefault(one.name, []).extend(_texts(one.value))
+    return told
 
 
 def saml_said(configuration: Configuration, application: RequestingApplication, subject: SamlSubject) -> Sequence[Said]:
@@ -373,7 +373,17 @@ def saml_said(configuration: Configuration, application: RequestingApplication, 
     for source, name in configuration.attributes.items():
         value, origin, scope = known_values[source]
         said.append(ToldClaim(name, value, origin, source, scope) if value else WithheldClaim(name, origin, _MISSING[origin], scope))
-    return [*said, *service_told(ClaimPlace.SAML, person, SCOPES)]
+    return [*said, *map(_in_words, service_told(ClaimPlace.SAML, person, SCOPES))]
+
+
+def _in_words(one: Said) -> Said:
+    """Withholds a claim that would be an attribute without a value: an empty text or list, or an object, for which SAML has no form."""
+    if isinstance(one, WithheldClaim) or _texts(one.value):
+        return one
+    return WithheldClaim(one.name, one.source, _NO_TEXT, one.scope)
+
+
+_NO_TEXT: Final = "An assertion has no attribute for a value without a text"
 
 
 # The source of each value, and the scope that tells the person's own values to applications of OpenID Connect.

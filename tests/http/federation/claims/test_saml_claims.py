@@ -47,6 +47,10 @@ async def test_attributes_come_from_the_same_sources_as_claims(provider: Telling
         ("desk", "organization_field", "desk"),
         ("nothing", "organization_field", "empty"),
         ("memberOf", "permissions", None),
+        ("blank", "constant", ""),
+        ("blanks", "constant", ["", []]),
+        ("object", "constant", {"a": 1}),
+        ("plan_features", "features", None),
     ):
         provider.claim(app, name, source, argument, "saml")
     provider.claim(app, "of_tokens", "constant", "x", "id_token")
@@ -67,6 +71,7 @@ async def test_attributes_come_from_the_same_sources_as_claims(provider: Telling
     assert {one["name"]: one["reason"] for one in saml["missing"]} == {
         "sn": "The person has not set it",
         "nothing": "The field empty has no value for this person",
+        **dict.fromkeys(("blank", "blanks", "object", "plan_features"), "An assertion has no attribute for a value without a text"),
     }
 
 
