@@ -10,7 +10,7 @@ from hypothesis import given, strategies
 from core.domain.branding import POSTERN, READABLE, VISIBLE, Branding, contrast
 from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
-from entrypoints.http.pages import FOREVER, Pages, colours, shipped_pages
+from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, colours, shipped_pages
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024
@@ -123,3 +123,10 @@ def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str])
         for _ in range(2):
             assert pages.leaving(language, brand=brand, fields=fields, **words) == made
         assert pages.leaving(language, fields=fields, **words) != made
+
+
+def test_a_long_address_breaks_behind_its_marks() -> None:
+    """A line that began with a dot would look like another address."""
+    assert breakable("ada.l@example.org") == "ada.<wbr>l@<wbr>example.<wbr>org"
+    assert breakable("<x>.org") == "&lt;x&gt;.<wbr>org"
+    assert breakable_addresses("To a@b.org.") == "To a@<wbr>b.<wbr>org."

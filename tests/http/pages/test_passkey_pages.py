@@ -7,8 +7,10 @@ import pytest
 import trio
 
 from core.domain.identity.passkeys import Obstacle
+from core.domain.languages import Language
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
+from entrypoints.http.pages import shipped_pages
 from tests.authenticator import Passkey, b64
 from tests.changed_fields import put
 from tests.http.browsing import PageForm, Tab, Tabs
@@ -55,6 +57,28 @@ async def asked_for_after_the_password(client: Client, people: People, person: P
     people.change("delete from sessions where id = %s", session.session)
     codes: list[str] = answer.json()["backup_codes"]
     return codes
+
+
+@pytest.mark.parametrize("offers", [[], ["google"]])
+def test_a_line_stands_above_the_button_if_there_is_one(offers: list[str]) -> None:
+    """A script shows the form if the browser knows passkeys. Without it, and without providers, nothing stands below the line."""
+    told = {
+        "errors": {},
+        "email": "",
+        "service": "",
+        "place": "",
+        "form_token": "",
+        "flow": "",
+        "action": SIGN_IN,
+        "passkey": BY_PASSKEY,
+        "passkeys": True,
+        "register": "/ui/register",
+    }
+    page = shipped_pages().page("sign_in/sign_in.html", Language.ENGLISH, offers=[(one, one, "/") for one in offers], **told).decode()
+    before, form = page.split(f'<form method="post" action="{BY_PASSKEY}"')
+    line = '<p class="or">or</p>'
+    assert (before.count(line), form.partition("</form>")[0].count(line)) == ((1, 0) if offers else (0, 1))
+    assert page.count(line) == 1
 
 
 def form_of(tab: Tab, action: str) -> PageForm:
