@@ -62,7 +62,7 @@ async def asked_for_after_the_password(client: Client, people: People, person: P
 @pytest.mark.parametrize("offers", [[], ["google"]])
 def test_a_line_stands_above_the_button_if_there_is_one(offers: list[str]) -> None:
     """A script shows the form if the browser knows passkeys. Without it, and without providers, nothing stands below the line."""
-    told = {
+    told: dict[str, Any] = {
         "errors": {},
         "email": "",
         "service": "",

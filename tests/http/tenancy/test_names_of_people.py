@@ -73,10 +73,10 @@ async def test_an_organization_sees_names_of_end_users_who_came(house: Inviting)
         (one,) = (await listed(house, "/api/organizations/acme/users", house.ada))["users"]
         assert one["name"] == told
         assert (await listed(house, f"/api/organizations/acme/users/{customer.user}", house.ada))["name"] == told
-        found = await house.postern.services.service_users.lookup.get(ServiceId(shop.id), UserId(customer.user))
+        found = await house.postern.services.service_users.lookup.detail(ServiceId(shop.id), UserId(customer.user))
         page = await house.postern.services.service_users.lookup.list(ServiceId(shop.id), 10, 0)
         assert found is not None
-        assert [found.name, *(user.name for user in page.items)] == [told, told]
+        assert [found.user.name, *(user.name for user in page.items)] == [told, told]
 
 
 async def test_the_platforms_owners_see_all_names(house: Inviting) -> None:
