@@ -43,6 +43,18 @@ def has_come(use: LiteralString = "service_users") -> LiteralString:
     return f"({use}.own_since is not null or {use}.first_login_at is not null and {member})"
 
 
+def shown_name(person: LiteralString) -> LiteralString:
+    """The name by which others know the person of this row of `users`: see `core.domain.identity.profile.profiles.shown_name`. Whether the
+    reader may know the person is not asked here.
+    """
+    return f"coalesce({person}.name, nullif(concat_ws(' ', {person}.given_name, {person}.family_name), ''))"
+
+
+def has_name(person: LiteralString) -> LiteralString:
+    """Whether there is anything to show, for statements that must ask first whether the reader may see it."""
+    return f"num_nonnulls({person}.name, {person}.given_name, {person}.family_name) > 0"
+
+
 # The update for a person who returns to a service, after `on conflict (service_id, user_id) do update set`. The first sign-in stays the
 # first, and a tie that the person made their own stays their own.
 ENTERED_AGAIN: Final = """

@@ -8,6 +8,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
+from adapters.postgres.ties import shown_name
 from core.domain.identifiers import UserId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.platform.governance import GovernedOrganization, GovernedOwner, OrganizationFilter
@@ -58,7 +59,7 @@ class PostgresOrganizationRegister:
 _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION},
            {TIER},
            owners.email as owner_email, owners.is_platform_owner as owner_is_platform_owner, owners.created_at as owner_created_at,
-           owners.name as owner_name"""
+           {shown_name("owners")} as owner_name"""
 
 _FIND: Final[LiteralString] = f"""
     select {_COLUMNS}

@@ -11,6 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import shown_name
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
@@ -99,7 +100,7 @@ def containing(part: str) -> str:
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
-  select {ACCOUNT}, users.name,
+  select {ACCOUNT}, {shown_name("users")} as name,
          {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
@@ -144,7 +145,7 @@ _MFA: Final[LiteralString] = f"""
                 order by id desc
                 limit 1
            ) as last_challenge,
-           users.language, users.name
+           users.language, {shown_name("users")} as name
       from users
      where users.id = %(user)s
 """

@@ -9,7 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import has_come, is_own_member
+from adapters.postgres.ties import has_come, has_name, is_own_member, shown_name
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
@@ -141,7 +141,7 @@ _MAY_SEE_ACTOR: Final[LiteralString] = f"""(
 _ENTRIES: Final[LiteralString] = f"""
     select totals.total, entries.id,
            entries.actor_id, actors.email as actor_email, actors.is_platform_owner as actor_is_platform_owner,
-           case when actors.name is not null and {_MAY_SEE_ACTOR} then actors.name end as actor_name,
+           case when {has_name("actors")} and {_MAY_SEE_ACTOR} then {shown_name("actors")} end as actor_name,
            entries.impersonator_id, impersonators.email as impersonator_email,
            impersonators.is_platform_owner as impersonator_is_platform_owner,
            entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
@@ -158,7 +158,9 @@ _ENTRIES: Final[LiteralString] = f"""
                    and {STAYS}
                  limit 1
            ) as personal on true
-      left join lateral (select email, is_platform_owner, name from users where users.id = entries.actor_id limit 1) as actors on true
+      left join lateral (
+                select email, is_platform_owner, name, given_name, family_name from users where users.id = entries.actor_id limit 1
+           ) as actors on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.impersonator_id limit 1) as impersonators
              on true
 """

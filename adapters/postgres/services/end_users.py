@@ -8,7 +8,7 @@ from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import has_come
+from adapters.postgres.ties import has_come, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -191,7 +191,7 @@ _LIST: Final[LiteralString] = """
       from (select least(count(*), %(most)s) as total from found) as counted
       left join page on true
       left join lateral (
-                select users.id, users.email, users.created_at, users.name, {mfa_enabled}
+                select users.id, users.email, users.created_at, {name} as name, {mfa_enabled}
                   from users
                  where users.id = page.user_id
                 offset 0
@@ -211,7 +211,7 @@ _SERVICE_EXISTS: Final = "exists (select from services where services.id = %(ser
 
 def _list(candidates: LiteralString, service_exists: LiteralString, *, search: bool) -> LiteralString:
     ids = _MATCHING.format(candidates=candidates) if search else candidates
-    return _LIST.format(ids=ids, service_exists=service_exists, mfa_enabled=_MFA_ENABLED, has_come=has_come())
+    return _LIST.format(ids=ids, service_exists=service_exists, mfa_enabled=_MFA_ENABLED, has_come=has_come(), name=shown_name("users"))
 
 
 # One statement for each combination: with or without a search, for all services or one.
@@ -231,7 +231,7 @@ _IN_SERVICES: Final = """
 """
 
 GET: Final[LiteralString] = f"""
-    select users.id, users.email, case when used.came then users.name end as person_name,
+    select users.id, users.email, case when used.came then {shown_name("users")} end as person_name,
            used.came and users.email_verified_at is not null as email_verified,
            case when used.came then users.created_at else used.since end as created_at,
            case when used.came then users.updated_at else used.since end as updated_at,

@@ -17,7 +17,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
-from adapters.postgres.ties import has_come
+from adapters.postgres.ties import has_come, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -139,7 +139,7 @@ class ServiceUserRows:
 # A service may make a person its user who never signed in there. Such a person has told the service nothing, so the service sees when the
 # relation began, and not when the account did.
 _SINCE: Final[LiteralString] = f"case when {has_come()} then users.created_at else service_users.created_at end"
-_NAME: Final[LiteralString] = f"case when {has_come()} then users.name end"
+_NAME: Final[LiteralString] = f"case when {has_come()} then {shown_name('users')} end"
 
 DETAIL: Final[LiteralString] = f"""
     select users.id, users.email, {_SINCE} as created_at, {_NAME} as name, service_users.metadata,
@@ -185,7 +185,10 @@ LIST: Final[LiteralString] = f"""
       from counted
       left join page on true
       left join lateral (
-                select users.id, users.email, users.created_at, users.name from users where users.id = page.user_id offset 0
+                select users.id, users.email, users.created_at, {shown_name("users")} as name
+                  from users
+                 where users.id = page.user_id
+                offset 0
            ) as listed on true
      order by page.created_at, page.user_id
 """
@@ -194,7 +197,7 @@ LIST: Final[LiteralString] = f"""
 # no write.
 JOIN: Final[LiteralString] = f"""
     with known as (
-             select id, email, created_at, name from users where email_key = %(email_key)s for key share
+             select id, email, created_at, {shown_name("users")} as name from users where email_key = %(email_key)s for key share
          ),
          joined as (
              insert into service_users (service_id, user_id, org_id, created_at)

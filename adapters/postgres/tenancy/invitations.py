@@ -10,7 +10,7 @@ from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.ties import is_own_member
+from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
@@ -318,7 +318,7 @@ _INVITATION: Final = """
 
 def _inviter_name(organization: LiteralString) -> LiteralString:
     """An organization sees the names of its own members, and of nobody else."""
-    return f"case when users.name is not null and {is_own_member(organization, 'users.id')} then users.name end"
+    return f"case when {has_name('users')} and {is_own_member(organization, 'users.id')} then {shown_name('users')} end"
 
 
 # An overdue invitation would block the new one, so this statement closes it. For the limits on the number of invitations, the statement

@@ -15,7 +15,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
@@ -524,7 +524,7 @@ class _Listed(Frozen):
 # numbers are not null.
 _SELECT_PAGE: Final[LiteralString] = f"""
            wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email,
-           case when {IS_OWN_MEMBERSHIP} then users.name end as name, users.is_platform_owner,
+           case when {IS_OWN_MEMBERSHIP} then {shown_name("users")} end as name, users.is_platform_owner,
            memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
       from organizations as wanted
       join tiers on tiers.id = wanted.tier_id

@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
@@ -61,9 +62,10 @@ class _Member(Frozen):
     user_id: UUID
     email: str
     added_at: datetime
+    name: str | None
 
     def member(self) -> TeamMember:
-        return TeamMember(UserId(self.user_id), Email(self.email), self.added_at)
+        return TeamMember(UserId(self.user_id), Email(self.email), self.added_at, self.name)
 
 
 class TeamRows:
@@ -183,8 +185,9 @@ _SLUGS_OF: Final[LiteralString] = f"""
      limit %(most)s
 """
 
-_MEMBERS: Final = """
-    select team_members.user_id, users.email, team_members.added_at
+_MEMBERS: Final[LiteralString] = f"""
+    select team_members.user_id, users.email, team_members.added_at,
+           case when {has_name("users")} and {is_own_member("team_members.org_id", "users.id")} then {shown_name("users")} end as name
       from team_members
       join users on users.id = team_members.user_id
      where team_members.team_id = %(team)s and team_members.org_id = %(organization)s and team_members.user_id > %(after)s

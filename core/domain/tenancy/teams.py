@@ -60,6 +60,8 @@ class TeamMember(Frozen):
     user: UserId
     email: Email
     added_at: datetime
+    name: str | None = None
+    """None for people whom others have listed, as in the list of members."""
 
 
 class TeamMembers(Frozen):

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
 from core.domain.branding import NO_LINKS, POSTERN, Branding
+from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from entrypoints.http.pages import colours
 from ports.texts import Text
@@ -29,7 +30,11 @@ _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript;
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
+<<<<<<< HEAD
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=.)")
+=======
+_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=@)|(?=\.\w)")
+>>>>>>> 89426c3f (Show the name beside the address where people decide)
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
@@ -133,6 +138,11 @@ class Pages:
     def _in_colour(self, color: str) -> tuple[str, bytes]:
         content = self._assets["pages.css"] + colours.declarations(color)
         return _url(f"pages-{color[1:]}.css", content), content
+
+
+def account_of(caller: Caller) -> dict[str, str]:
+    """The values for a page that says whose account it is, by `account` of `parts.html`. Only for pages of the person who is signed in."""
+    return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
 
 
 def breakable(value: str | Markup) -> str | Markup:

@@ -12,13 +12,14 @@ _CONSENT: Final[dict[str, Any]] = {
     "service": "Timesheets",
     "organization": ACME.name,
     "email": ORDINARY,
+    "person_name": "Anneliese Lovelace",
     "scopes": ["openid"],
     "destination": "timesheets.example",
     "on_device": False,
     "hidden": {},
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups"]
-_ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org"}
+_ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name, "asks_for_role": False}
 _REQUIRED: Final[dict[str, Any]] = {
     **_TURNED,
@@ -33,6 +34,7 @@ _LISTED: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/confirm-membership",
     "email": "ada@example.org",
+    "person_name": "Ada Lovelace",
     "listed": LISTED[:1],
     "more": "",
     "now": NOW,
@@ -52,7 +54,14 @@ _FIELDS_WRONG: Final[dict[str, Any]] = {
     "insists": True,
     "keepers": [Thing(name=FROM_THE_RIGHT.name, controls=CONTROLS)],
 }
-_LOGOUT: Final[dict[str, Any]] = {"action": "/ui/logout", "form_token": "token", "hidden": {}, "service": "", "email": "ada@example.org"}
+_LOGOUT: Final[dict[str, Any]] = {
+    "action": "/ui/logout",
+    "form_token": "token",
+    "hidden": {},
+    "service": "",
+    "email": "ada@example.org",
+    "person_name": "",
+}
 _LINK: Final[dict[str, Any]] = {
     "action": "/ui/connect/codehost/request",
     "form_token": "token",
@@ -60,6 +69,7 @@ _LINK: Final[dict[str, Any]] = {
     "application": "Timesheets",
     "organization": ACME.name,
     "email": "ada@example.org",
+    "person_name": "Ada Lovelace",
     "destination": "timesheets.example",
     "cancelled": "https://timesheets.example/",
     "errors": {},
@@ -82,6 +92,7 @@ STATES: Final = (
             "application": _LONG,
             "organization": ENDLESS.name,
             "email": LONG,
+            "person_name": ENDLESS.name,
             "destination": "sign-in." * 8 + "example",
             "errors": {"": Words("refusals.provider_failed")},
         },
@@ -89,7 +100,7 @@ STATES: Final = (
     State(
         "link request, from the right",
         "authorization/link_request.html",
-        {**_LINK, "application": "الفواتير", "organization": FROM_THE_RIGHT.name},
+        {**_LINK, "application": "الفواتير", "organization": FROM_THE_RIGHT.name, "person_name": "ياسمين الفارسي"},
     ),
     State(
         "link request, of another account",
@@ -97,7 +108,7 @@ STATES: Final = (
         {
             "good": False,
             "title": Words("link_request.another_title"),
-            "explained": Words("link_request.another_text", {"email": "ada@example.org"}),
+            "explained": Words("link_request.another_text", {"email": "\u2068Ada Lovelace\u2069 (ada@example.org)"}),
             "onward": "/ui/sign-in",
         },
     ),
@@ -116,6 +127,7 @@ STATES: Final = (
             "service": _LONG,
             "organization": ENDLESS.name,
             "email": LONG,
+            "person_name": ENDLESS.name,
             "scopes": _EVERYTHING,
             "destination": "sign-in." * 8 + "example",
         },
@@ -124,7 +136,7 @@ STATES: Final = (
     State(
         "consent, from the right",
         "authorization/consent.html",
-        {**_CONSENT, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "scopes": _EVERYTHING},
+        {**_CONSENT, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "person_name": "ياسمين الفارسي", "scopes": _EVERYTHING},
         FROM_THE_RIGHT,
     ),
     State(
@@ -139,30 +151,40 @@ STATES: Final = (
         ACME,
     ),
     State("choose an account", "sign_in/choose_account.html", _ASKED, ACME),
-    State("choose an account, long", "sign_in/choose_account.html", {**_ASKED, "service": _LONG, "email": LONG}, ENDLESS),
+    State(
+        "choose an account, long",
+        "sign_in/choose_account.html",
+        {**_ASKED, "service": _LONG, "email": LONG, "person_name": ENDLESS.name},
+        ENDLESS,
+    ),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
     State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),
     State(
         "turned away, long",
         "authorization/turned_away.html",
-        {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG},
+        {**_TURNED, "service": _LONG, "organization": ENDLESS.name, "email": LONG, "person_name": ENDLESS.name},
         ENDLESS,
     ),
     State("second factor required", "sign_in/second_factor_required.html", _REQUIRED, ACME),
     State(
         "second factor required, no time left, long",
         "sign_in/second_factor_required.html",
-        {**_REQUIRED, "service": _LONG, "organization": ENDLESS.name, "email": LONG, "has_time": False},
+        {**_REQUIRED, "service": _LONG, "organization": ENDLESS.name, "email": LONG, "person_name": ENDLESS.name, "has_time": False},
         ENDLESS,
     ),
     State(
         "second factor required, from the right",
         "sign_in/second_factor_required.html",
-        {**_REQUIRED, "service": "الفواتير", "organization": FROM_THE_RIGHT.name},
+        {**_REQUIRED, "service": "الفواتير", "organization": FROM_THE_RIGHT.name, "person_name": "ياسمين الفارسي"},
         FROM_THE_RIGHT,
     ),
     State("listed by an organization", "sign_in/confirm_membership.html", _LISTED, ACME),
-    State("listed by an organization, long", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[1:2], "email": LONG}, ENDLESS),
+    State(
+        "listed by an organization, long",
+        "sign_in/confirm_membership.html",
+        {**_LISTED, "listed": LISTED[1:2], "email": LONG, "person_name": ENDLESS.name},
+        ENDLESS,
+    ),
     State(
         "listed by an organization, from the right", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT
     ),
@@ -175,5 +197,7 @@ STATES: Final = (
     State("choose an organization", "sign_in/choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
     State("choose an organization, none", "sign_in/choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),
     State("sign out", "sign_in/sign_out.html", _LOGOUT),
-    State("sign out, asked by a service", "sign_in/sign_out.html", {**_LOGOUT, "service": "Timesheets"}, ACME),
+    State(
+        "sign out, asked by a service", "sign_in/sign_out.html", {**_LOGOUT, "service": "Timesheets", "person_name": "Ada Lovelace"}, ACME
+    ),
 )

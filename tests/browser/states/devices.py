@@ -20,6 +20,7 @@ _DECISION: Final[dict[str, Any]] = {
     "asked_at": NOW - timedelta(minutes=2),
     "now": NOW,
     "email": "ada@example.org",
+    "person_name": "Ada Lovelace",
     "scopes": ["openid", "email", "offline_access"],
 }
 
@@ -39,6 +40,7 @@ STATES: Final = (
             "service": "The timesheets of the northern branch",
             "organization": ENDLESS.name,
             "email": LONG,
+            "person_name": ENDLESS.name,
             "is_here": False,
             "scopes": [],
         },
@@ -47,7 +49,7 @@ STATES: Final = (
     State(
         "decide on a device, from the right",
         "device/device_decision.html",
-        {**_DECISION, "organization": FROM_THE_RIGHT.name},
+        {**_DECISION, "organization": FROM_THE_RIGHT.name, "person_name": "ياسمين الفارسي"},
         FROM_THE_RIGHT,
     ),
 )

@@ -92,7 +92,9 @@ STATES: Final = (
     ),
     State("sign in to a service, from the right", "sign_in/sign_in.html", {**_ADDRESS, "service": "الفواتير"}, FROM_THE_RIGHT),
     State("sign in to a service, known address", "sign_in/sign_in.html", {**_ADDRESS, "service": ENDLESS.name, "email": LONG}, ENDLESS),
-    State("open an application", "saml/saml_open.html", {**_FORM, "email": LONG, "hidden": {"RelayState": "x"}}),
+    State(
+        "open an application", "saml/saml_open.html", {**_FORM, "email": LONG, "person_name": "Ada Lovelace", "hidden": {"RelayState": "x"}}
+    ),
     State("sign in, password", "sign_in/password.html", _PASSWORD),
     State(
         "sign in, password wrong",

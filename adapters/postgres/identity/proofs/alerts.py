@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
+from adapters.postgres.ties import shown_name
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import (
@@ -164,7 +165,7 @@ _ALERTS: Final[LiteralString] = f"""
                          order by user_id, created_at desc
                     ) as latest
          )
-  select users.id as user_id, users.email, users.name, alerts.type, alerts.details, alerts.detected_at
+  select users.id as user_id, users.email, {shown_name("users")} as name, alerts.type, alerts.details, alerts.detected_at
     from alerts
     join users on users.id = alerts.user_id
    order by alerts.detected_at desc, users.id, alerts.type

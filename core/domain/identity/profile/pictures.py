@@ -63,7 +63,7 @@ SHADES: Final = 8
 
 def portrait(user: UserId, profile: OwnProfile, email: Email) -> Portrait:
     """The colour comes from the id, so it stays when the name changes."""
-    words = (profile.name or " ".join(filter(None, (profile.given_name, profile.family_name))) or email.address).split()
+    words = (profile.shown_name or email.address).split()
     letters = [next((letter for letter in word if letter.isalnum()), "") for word in (words[0], *words[1:][-1:])]
     path = "" if profile.picture is None else picture_path(profile.picture)
     return Portrait(path, "".join(letters).upper()[:2], user.int % SHADES)

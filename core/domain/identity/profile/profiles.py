@@ -36,6 +36,15 @@ class OwnProfile(Frozen, kw_only=True):
     picture: PictureId | None = None
     updated_at: datetime | None = None
 
+    @property
+    def shown_name(self) -> str | None:
+        return shown_name(self.name, self.given_name, self.family_name)
+
+
+def shown_name(name: str | None, given_name: str | None, family_name: str | None) -> str | None:
+    """The name by which pages and lists show a person: the name, or else the first and the last name. None when there is none of them."""
+    return name or " ".join(filter(None, (given_name, family_name))) or None
+
 
 NO_PROFILE: Final = OwnProfile()
 

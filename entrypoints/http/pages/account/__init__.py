@@ -85,7 +85,7 @@ def show(
         sections=_sections(postern, text, here),
         here=here,
         person=call.caller.email.address,
-        person_name=call.caller.profile.name or "",
+        person_name=call.caller.profile.shown_name or "",
         person_portrait=portrait(call.caller.user, call.caller.profile, call.caller.email),
         form_token=token_for(BROWSER, call.request, postern),
         now=postern.foundation.clock.now(),

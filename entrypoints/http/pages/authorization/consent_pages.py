@@ -12,7 +12,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, advice, form_of, left, settled
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
 from entrypoints.http.pages.declaring import IN_POPUP, page
@@ -83,7 +83,7 @@ async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
         service=flow.wanted.service_name,
-        email=call.caller.email.address,
+        **account_of(call.caller),
     )
 
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from core.domain.federation.oauth.authorization_steps import SignedInPerson
 from core.domain.federation.oauth.redirects import destination, proves_nothing
+from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
 from core.domain.services.services import SignInPolicy
 from core.usecases.federation import authorizations
@@ -10,7 +12,7 @@ from core.usecases.federation.saml import sign_in
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import SECOND_FACTOR, token_for
 from entrypoints.http.machinery.callers import CallerRule
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.flows import AnyCall
 
 Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
@@ -29,9 +31,16 @@ def interim_page(
         service=asked.application.name,
         organization=asked.application.organization_name,
         asks_for_role=asked.application.sign_in_policy is SignInPolicy.ASSIGNED,
-        email="" if asked.signed_in is None else asked.signed_in.email,
+        **_account(call.request.caller, asked.signed_in),
         **more,
     )
+
+
+def _account(caller: Caller | None, signed_in: SignedInPerson | None) -> dict[str, str]:
+    """The request's caller has a name, and may be another person than the one who has just signed in."""
+    if caller is not None and signed_in is not None and caller.user == signed_in.user:
+        return account_of(caller)
+    return {"email": "" if signed_in is None else signed_in.email, "person_name": ""}
 
 
 def leading_to(address: str) -> dict[str, Any]:

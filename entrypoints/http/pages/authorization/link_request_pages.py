@@ -21,7 +21,7 @@ from entrypoints.http.machinery.browsers import ANOTHER, BROWSER, BoundForm, sig
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import browser_secret
@@ -82,7 +82,7 @@ def _page(call: Call[Any, None, LinkRequestPath], postern: Postern, asked: LinkR
         provider=isolated(asked.name),
         application=asked.asker.application,
         organization=asked.asker.organization,
-        email=call.caller.email.address,
+        **account_of(call.caller),
         destination=destination(place),
         cancelled=with_query(place, told),
         errors={} if refusal is None else {"": in_words(refusal, text)},
@@ -92,12 +92,13 @@ def _page(call: Call[Any, None, LinkRequestPath], postern: Postern, asked: LinkR
 def _another_account(call: Call[Any, None, LinkRequestPath]) -> Answer[bytes]:
     """The page for a person who is not the one that the request names."""
     text = shipped_pages().text(call.language)
+    email, name = call.caller.email.address, call.caller.profile.shown_name
     content = shipped_pages().page(
         "outcome.html",
         call.language,
         good=False,
         title=text("link_request.another_title"),
-        explained=text("link_request.another_text", email=call.caller.email.address),
+        explained=text("link_request.another_text", email=f"{isolated(name)} ({email})" if name else email),
         onward=sign_in_again(call.request.path, ANOTHER),
     )
     return Answer(content, 403)

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import AnyCall, Page
@@ -131,7 +131,7 @@ def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewel
         form_token=token_for(BROWSER_OR_NOBODY, call.request, postern),
         hidden={name: value for name, value in kept.items() if value},
         service="" if application is None else application.name,
-        email=caller.email.address,
+        **account_of(caller),
         **brand,
     )
 

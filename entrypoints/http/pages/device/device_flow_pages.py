@@ -35,7 +35,7 @@ from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, boun
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization.authorization_pages import form_of
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
@@ -133,7 +133,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         is_here=asker.address is not None and client_key(asker.address) == client_key(call.client.address or ""),
         asked_at=entered.created_at,
         now=postern.foundation.clock.now(),
-        email=call.caller.email.address,
+        **account_of(call.caller),
         scopes=entered.scopes,
     )
     return Answer(content, 200)

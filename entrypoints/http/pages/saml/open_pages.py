@@ -24,7 +24,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
 from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import HTML, shipped_pages
+from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.flows import Page
@@ -120,5 +120,5 @@ def open_service_provider(call: Call[None, OpenQuery, OpenPath], postern: Poster
         action=_LOGIN.format(org_slug=call.path.org_slug, service_slug=call.path.service_slug),
         hidden={"RelayState": state} if state else {},
         form_token=token_for(BROWSER, call.request, postern),
-        email=call.caller.email.address,
+        **account_of(call.caller),
     )

@@ -24,6 +24,7 @@ from entrypoints.http.machinery.fields import (
     Id,
     Name,
     OrganizationUuid,
+    PersonName,
     RoleSlug,
     SlugOfOrganization,
     UpdatedAt,
@@ -106,10 +107,11 @@ class TeamRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TeamMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of the team."""
+    """A member of the team. You see the name of people whose membership in the organization is their own."""
 
     user_id: UserUuid
     email: EmailAddress
+    name: PersonName | None
     added_at: datetime
     """When the person came into the team."""
 
@@ -198,7 +200,7 @@ async def list_team_members(call: Call[None, TeamMembersQuery, TeamPath, Member]
     asked = call.query
     after = None if asked.after is None else UserId(asked.after)
     found = await postern.tenancy.teams.members(call.caller, call.path.team_slug, after, asked.limit)
-    listed = [TeamMemberRecord(user_id=one.user, email=one.email.address, added_at=one.added_at) for one in found.members]
+    listed = [TeamMemberRecord(user_id=one.user, email=one.email.address, name=one.name, added_at=one.added_at) for one in found.members]
     return TeamMemberList(listed, found.next)
 
 

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
 from entrypoints.http.pages.declaring import page
@@ -92,6 +92,6 @@ def _page(call: AnyCall, postern: Postern, flow: Flow, listed: Sequence[ListedMe
         form_token=token_for(BROWSER, call.request, postern),
         listed=listed[:MOST_ASKED],
         more=ORGANIZATIONS if len(listed) > MOST_ASKED else "",
-        email=call.caller.email.address,
+        **account_of(call.caller),
         now=postern.foundation.clock.now(),
     )
