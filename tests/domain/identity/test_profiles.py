@@ -163,3 +163,18 @@ def test_a_picture_cannot_hide_its_size() -> None:
     hostile += begins[begins.index(b"\xff\xda") :]
     with pytest.raises(BadRequest, match=f"1 to {MOST_PIXELS} pixels"):
         picture_of(hostile)
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (("Countess", "Ada", "Lovelace"), "Countess"),
+        ((None, "Ada", "Lovelace"), "Ada Lovelace"),
+        ((None, None, "Lovelace"), "Lovelace"),
+        ((None, "Ada", None), "Ada"),
+        ((None, None, None), None),
+    ],
+)
+def test_the_name_that_others_see(parts: tuple[str | None, str | None, str | None], shown: str | None) -> None:
+    name, given_name, family_name = parts
+    assert OwnProfile(name=name, given_name=given_name, family_name=family_name).shown_name == shown

@@ -59,6 +59,7 @@ async def home(postern: Postern, people: People, log: CapturedLog) -> DevicePage
 
 async def test_from_the_code_to_the_device(home: DevicePageScene) -> None:
     codes = await home.ask_for_codes(scope="openid email")
+    home.people.change("update users set family_name = 'Lovelace', profile_updated_at = now() where id = %s", home.ada.user)
     tab = await home.tabs.tab().open(DEVICE)
     await tab.send(user_code=codes.user_code.lower().replace("-", " "))
     # The person is not signed in, so the sign-in comes first, on the organization's pages.
@@ -75,7 +76,7 @@ async def test_from_the_code_to_the_device(home: DevicePageScene) -> None:
         "Acme",
         "AcmeTV",
         "192.0.2.1",
-        home.ada.email,
+        f"Lovelace {home.ada.email}",
         "Only approve if you started this on your own device",
     ):
         assert told in text, told

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
-from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.identity.profile.profiles import OwnProfileChange, shown_name
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -25,7 +25,9 @@ def house(postern: Postern, people: People, log: CapturedLog) -> Inviting:
 
 async def named(house: Inviting, person: Person) -> Person:
     user = UserId(person.user)
-    await house.postern.identity.profiles.change(user, OwnProfileChange(name=NAME), Actor(user=user), username=None)
+    # Most people have one name. Of those who say only the parts, lists show the parts.
+    change = OwnProfileChange(given_name="Ada", family_name="Lovelace")
+    await house.postern.identity.profiles.change(user, change, Actor(user=user), username=None)
     return person
 
 
@@ -50,6 +52,10 @@ async def test_an_organization_sees_names_of_its_own_members_alone(house: Inviti
     assert invitation["inviter"]["name"] == told
     entries = (await listed(house, "/api/organizations/acme/audit-log", house.ada))["logs"]
     assert {one["actor"]["name"] for one in entries if one["actor"]} == {told}
+    await house.request("POST", "/api/organizations/acme/teams", {"slug": "watch", "name": "Watch"}, by=house.ada)
+    await house.request("PUT", f"/api/organizations/acme/teams/watch/members/{bob.user}", by=house.ada)
+    (member,) = (await listed(house, "/api/organizations/acme/teams/watch/members", house.ada))["members"]
+    assert (member["email"], member["name"]) == (bob.email, told)
     assert NAME not in str(house.people.rows("select * from audit_log where action like 'user.invited'")), "the chain has no name"
 
 
@@ -93,3 +99,15 @@ async def test_no_mail_to_an_unproved_address_has_a_name_in_it(house: Inviting) 
     await house.invite("bob@example.org")
     (mail,) = await house.postbox.empty()
     assert "Lovelace" not in mail.subject + mail.text + (mail.html or "")
+
+
+_PARTS = [(name, given, family) for name in (None, "Countess") for given in (None, "Ada") for family in (None, "Lovelace")]
+
+
+async def test_lists_and_pages_show_the_same_name(house: Inviting) -> None:
+    """Lists make it in SQL, and pages in Python."""
+    governor = house.people.add("governor@example.org", platform_owner=True)
+    for parts in _PARTS:
+        house.people.change("update users set name = %s, given_name = %s, family_name = %s where id = %s", *parts, house.ada.user)
+        (found,) = (await listed(house, f"/api/platform/users/search?user_id={house.ada.user}", governor))["users"]
+        assert found["name"] == shown_name(*parts), parts

@@ -1,0 +1,57 @@
+"""Pages that say whose account it is: the name stands beside the address, and never in its place."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pytest
+
+from core.domain.identifiers import UserId
+from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.record.events import Actor
+from tests.http.federation.arriving import Arriving
+from tests.http.people import Person
+
+_SAID: Final = "Ada Lovelace ( ada@example.org )"
+_ROOMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "consent": ("Your account Ada Lovelace ada@example.org", {}),
+    "choose an account": (f"Go on as {_SAID}", {"prompt": "select_account"}),
+    "turned away": (f"{_SAID} is not one of them", {"prompt": "consent"}),
+    "listed": (f"with your account {_SAID}", {}),
+    "second factor required": (f"your account {_SAID}", {}),
+    "sign out": (f"You are signed in as {_SAID}", {"address": "/oauth/logout"}),
+    "open a service provider": (f"You go on as {_SAID}", {"address": "/ui/open/acme/app"}),
+}
+
+
+async def named(house: Arriving, person: Person, change: OwnProfileChange) -> None:
+    user = UserId(person.user)
+    await house.postern.identity.profiles.change(user, change, Actor(user=user), username=None)
+
+
+def furnish(house: Arriving, ada: Person, room: str) -> None:
+    """Arranges what leads the person to the page."""
+    match room:
+        case "turned away":
+            house.set(house.app, sign_in_policy="members")
+        case "listed":
+            house.tenants.join(ada, house.acme, listed=True)
+            house.set(house.app, trusted=True)
+        case "second factor required":
+            house.tenants.join(ada, house.acme)
+            house.people.change("update all_organizations set mfa_required_since = now() - interval '30 days', mfa_grace_days = 0")
+
+
+@pytest.mark.parametrize("room", _ROOMS)
+async def test_a_page_names_the_person_beside_the_address(house: Arriving, ada: Person, room: str) -> None:
+    said, asked = _ROOMS[room]
+    address = asked.get("address")
+    furnish(house, ada, room)
+    trips = []
+    for change in (OwnProfileChange(), OwnProfileChange(given_name="Ada", family_name="Lovelace")):
+        await named(house, ada, change)
+        tab = await house.signed_in(house.people.session_of(ada)).tab().open(address or house.asking(**asked))
+        trips.append(house.log.events("request")[-1]["db_round_trips"])
+        assert ada.email in tab.page.text.replace(" ", "")
+        assert ("Lovelace" in tab.page.text) == (change.family_name == "Lovelace"), tab.page.text
+    assert said in tab.page.text, tab.page.text
+    assert trips[0] == trips[1]
