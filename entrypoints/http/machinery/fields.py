@@ -63,7 +63,9 @@ SlugOfRole = Annotated[
 ]
 EmailAddress = Annotated[str, _described("The e-mail address."), example("ada@example.org")]
 PersonName = Annotated[
-    str, _described("The name that the person gives, if they do, and if you may see it; otherwise null."), example("Ada Lovelace")
+    str,
+    _described("The name that the person gives, or their first and last name; null if there is none, or if you may not see it."),
+    example("Ada Lovelace"),
 ]
 IsPlatformOwner = Annotated[bool, _described("Whether the account is a platform owner."), example(False)]
 HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]

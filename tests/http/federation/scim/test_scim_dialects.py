@@ -50,6 +50,7 @@ async def test_a_directory_gets_what_it_asks_for(postern: Postern, client: Clien
     await follow(directory, shapes)
     passwords = people.rows("select from users where password_hash is not null")
     assert passwords == [], "a directory sets no password"
+    assert people.rows("select from users where profile_updated_at is not null") == [], "names are the organization's own data"
 
 
 @pytest.mark.parametrize("shapes", TEAM_CORPORA.values(), ids=TEAM_CORPORA)

@@ -106,9 +106,13 @@ async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directo
 
 async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(directory: Directory, globex: Directory) -> None:
     ada = directory.tenants.member(globex.tenant, "owner", "Ada@Example.org")
-    directory.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
+    directory.people.change(
+        "update users set email_verified_at = now(), password_hash = 'x', name = 'Her own', profile_updated_at = now() where id = %s",
+        ada.user,
+    )
     before = account(directory, ada.user)
     created = await directory.create(ADA, displayName="Theirs", name={"givenName": "A"})
+    assert created["name"] == {"givenName": "A"}, "no directory reads or writes a profile"
     assert (created["id"], created["userName"]) == (str(ada.user), "Ada@Example.org")
     assert account(directory, ada.user) == before
     assert mails(directory) == ["mail"]
@@ -124,7 +128,7 @@ async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(director
         else:
             assert refusal(answer) == (400, "mutability")
     assert account(directory, ada.user)["email"] == "Ada@Example.org"
-    assert "displayName" not in await globex.shown(ada.user)
+    assert not {"displayName", "name"} & set(await globex.shown(ada.user)), "not even of a member by the person's own act"
     # The person leaves this organization only.
     assert (await directory.ask("DELETE", f"{USERS}/{ada.user}")).status == 204
     assert account(directory, ada.user) == before
