@@ -29,7 +29,7 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
     await require_sound(page)
     await page.fill("New password", NEW)
     await page.fill("Repeat the new password", OLD)
-    await page.follow("Choose a new password")
+    await page.follow("Set the password")
     # The error comes first, beside its field, and links to the field.
     assert page.status == 400
     assert (await page.title()).startswith("Error: ")
@@ -41,7 +41,7 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
 
     await page.fill("New password", NEW)
     await page.fill("Repeat the new password", NEW)
-    await page.follow("Choose a new password")
+    await page.follow("Set the password")
     assert "Your password was changed" in await page.text()
     await require_sound(page)
     assert await password_is(postern, NEW)
@@ -50,7 +50,7 @@ async def test_a_person_chooses_a_password(page: Page, link: str, postern: Poste
 async def test_with_a_keyboard_alone(plain_page: Page, link: str, postern: Postern) -> None:
     page = plain_page
     await page.open(link)
-    assert await require_keyboard(page) == ["New password", "Repeat the new password", "Choose a new password"]
+    assert await require_keyboard(page) == ["New password", "Repeat the new password", "Set the password"]
     for field in ("New password", "Repeat the new password"):
         await tab_to(page, field)
         await page.type(NEW)

@@ -30,11 +30,7 @@ _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript;
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
-<<<<<<< HEAD
-_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=.)")
-=======
-_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=@)|(?=\.\w)")
->>>>>>> 89426c3f (Show the name beside the address where people decide)
+_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.]{3})")
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
@@ -146,7 +142,9 @@ def account_of(caller: Caller) -> dict[str, str]:
 
 
 def breakable(value: str | Markup) -> str | Markup:
-    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow. Other values stay as they are."""
+    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow. Other values stay as they are. A letter or
+    two never stand alone.
+    """
     if isinstance(value, Markup) or " " in value:
         return value
     return Markup("<wbr>").join(_WHERE_ADDRESSES_BREAK.split(value))

@@ -65,8 +65,8 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
-_FOR_NOW: Final = frozenset({429, 500, 503})
-_LATER: Final = Advised("common.later")
+# Nothing leads on from these. A refusal of too many requests itself says when to try again.
+_FOR_NOW: Final = {429: Advised(), 500: Advised("common.later"), 503: Advised("common.later")}
 _ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUNT)
 
 
@@ -120,8 +120,8 @@ class PageErrors:
             return _stale(refused)
         if isinstance(refused, SecondFactorRequired):
             return _SET_UP_FIRST
-        if status_of(refused) in _FOR_NOW:
-            return _LATER
+        if for_now := _FOR_NOW.get(status_of(refused)):
+            return for_now
         if isinstance(refused, MethodNotAllowed):
             return _ONLY_FOR_FORMS
         advised = self._advice(refused)

@@ -78,6 +78,12 @@ def _refused(name: str, words: str, advice: str, label: str) -> State:
     return State(name, "outcome.html", values)
 
 
+def _for_now(name: str, words: str, advice: str = "") -> State:
+    """A refusal that leads nowhere else: the person tries again."""
+    values = {"title": Words(f"refusals.{words}"), "explained": Words(advice) if advice else "", "good": False, "onward": ""}
+    return State(name, "outcome.html", values)
+
+
 STATES: Final = (
     State("password", "mailed/choose_password.html", _PASSWORD),
     State("password, wrong", "mailed/choose_password.html", {**_PASSWORD, "errors": {"repeated": Words("refusals.passwords_differ")}}),
@@ -138,6 +144,9 @@ STATES: Final = (
     _refused("invitation refused", "invitation_unknown", "accept_invitation.otherwise", "password.sign_in"),
     _refused("no such page", "no_such_page", "refusals.no_such_page_advice", "common.to_account"),
     _refused("address of a form", "method_not_allowed", "refusals.method_not_allowed_advice", "common.to_account"),
+    _for_now("at fault", "internal_server_error", "common.later"),
+    _for_now("busy", "service_unavailable", "common.later"),
+    _for_now("too many attempts", "rate_limit_exceeded"),
     State("mails, none", "development/mail_list.html", {"mails": [], "most": 100}),
     State("mails", "development/mail_list.html", {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "most": 2}),
     State(
