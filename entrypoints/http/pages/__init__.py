@@ -136,7 +136,7 @@ class Pages:
         return _url(f"pages-{color[1:]}.css", content), content
 
 
-def account_of(caller: Caller) -> dict[str, str]:
+def account_of(caller: Caller) -> dict[str, Any]:
     """The values for a page that says whose account it is, by `account` of `parts.html`. Only for pages of the person who is signed in."""
     return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
 

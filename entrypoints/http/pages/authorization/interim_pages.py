@@ -36,7 +36,7 @@ def interim_page(
     )
 
 
-def _account(caller: Caller | None, signed_in: SignedInPerson | None) -> dict[str, str]:
+def _account(caller: Caller | None, signed_in: SignedInPerson | None) -> dict[str, Any]:
     """The request's caller has a name, and may be another person than the one who has just signed in."""
     if caller is not None and signed_in is not None and caller.user == signed_in.user:
         return account_of(caller)
