@@ -10,7 +10,6 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
-from adapters.postgres.identity.proofs.asked_fields import owes_answers
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
@@ -201,7 +200,7 @@ class SignInRows:
             "flow": look.flow,
             **vouching_parameters(look.email),
         }
-        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK if look.flow is None else _LAST_LOOK_IN_FLOW, parameters)
+        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
         return rows[0].confirmed if rows else None
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
@@ -303,8 +302,7 @@ _IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = 
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
 # have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
-def _last_look(owes_answers: LiteralString) -> LiteralString:
-    return f"""
+_LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
                from users
@@ -330,7 +328,7 @@ def _last_look(owes_answers: LiteralString) -> LiteralString:
                            for no key update
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
-                    {owes_answers} as owes_answers,
+                    %(flow)s::uuid is not null and owes_answers(held.id, held.created_at, %(flow)s) as owes_answers,
                     exists (
                         select
                           from memberships
@@ -366,11 +364,6 @@ def _last_look(owes_answers: LiteralString) -> LiteralString:
     from users
     left join destination as services on true
 """
-
-
-# PostgreSQL sets up all parts of a statement at each run, so sign-ins without a flow, which end on no page, do not ask for fields.
-_LAST_LOOK: Final = _last_look("false")
-_LAST_LOOK_IN_FLOW: Final = _last_look(owes_answers("held.id", "held.created_at"))
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
 

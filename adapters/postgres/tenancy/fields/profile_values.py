@@ -9,7 +9,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.identity.proofs.asked_fields import is_to_be_asked
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
@@ -268,13 +267,13 @@ _ASKED: Final[LiteralString] = f"""
                from users
                join profile_fields as fields on fields.org_id is null and fields.asked_at is not null
                left join profile_values on {_OF_INSTALLATION}
-              where users.id = %(user)s and {is_to_be_asked("users.created_at")}
+              where users.id = %(user)s and is_to_be_asked(fields, profile_values, users.created_at)
               union all
              select {_FIELD}, keepers.slug, keepers.name
                from keepers
                join profile_fields as fields on fields.org_id = keepers.id and fields.asked_at is not null
                left join profile_values on profile_values.user_id = %(user)s and profile_values.org_id = keepers.id
-              where {is_to_be_asked("keepers.since")}
+              where is_to_be_asked(fields, profile_values, keepers.since)
          )
   select * from asked order by keeper_slug, position, key limit 100
 """
