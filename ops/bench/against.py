@@ -22,14 +22,14 @@ from typing import Final
 import trio
 
 from ops.bench.alternating import alternate
+from ops.bench.cases.federation import application_tokens, make_shop, refreshes
 from ops.bench.cases.federation import codes as codes_of
-from ops.bench.cases.federation import make_shop
 from ops.bench.cases.identity import people
 from ops.bench.cases.saml import provided
 from ops.bench.fill import Person
 from ops.bench.harness import Case, DidNotStart, Options, Server, directory, environment_of, generate, serving
 from ops.bench.load import Client, Target
-from ops.bench.paired import Contestant, Side, check, each_once, ratio, take_turns
+from ops.bench.paired import WITH_POSTGRES, Contestant, Side, Turn, check, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Figure, at_most
 from ops.bench.shared_postgres import SharedPostgres, shared_postgres
 
@@ -92,7 +92,7 @@ async def lookups(revision: str, turns: int, options: Options) -> Sequence[Figur
         for one in trees:
             await _sign_in_all(one)
         for connections in (16, 64):
-            figures += await _looking_up(trees, connections, turns, options.seconds)
+            figures += await _looking_up(trees, "/api/user", connections, turns, options.seconds)
     return figures
 
 
@@ -109,6 +109,7 @@ async def signin(revision: str, turns: int, options: Options) -> Sequence[Figure
         ),
         Figure(f"this tree against {revision}: CPU per sign-in besides hashing", ratio(ours, before, UNHASHED), bar=at_most(0.6)),
         Figure(f"this tree against {revision}: PostgreSQL's CPU per sign-in", ratio(ours, before, POSTGRES), bar=at_most(0.7)),
+        Figure(f"this tree against {revision}: both", ratio(ours, before, _unhashed_with_postgres)),
         Figure("sign-ins that failed", ours.failures + before.failures, bar=at_most(0)),
     ]
 
@@ -123,6 +124,31 @@ async def codes(revision: str, turns: int, options: Options) -> Sequence[Figure]
     return await _each_once(revision, turns, options, "a code to tokens", redeeming)
 
 
+async def refresh(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """A refresh token exchanged for tokens: processor time of the server and of PostgreSQL."""
+
+    async def refreshing(one: Revised, persons: Sequence[Person]) -> Iterator[Target]:
+        shop = await trio.to_thread.run_sync(make_shop, one.server, persons)
+        return await trio.to_thread.run_sync(refreshes, one.server, shop, persons)
+
+    return await _each_once(revision, turns, options, "a refresh token to tokens", refreshing)
+
+
+async def userinfo(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """GET /oauth/userinfo on 16 connections, by a thousand people: processor time of the server and of PostgreSQL."""
+    async with _pair(revision) as trees:
+        for one in trees:
+            persons = await people(one.server, ASKING)
+            shop = await trio.to_thread.run_sync(make_shop, one.server, persons)
+            given = await application_tokens(one.server, shop, persons)
+            await trio.to_thread.run_sync(one.side.postgres.settle)
+            file = trio.Path(one.asked)
+            await file.touch(mode=0o600)
+            await file.write_text("\n".join(f"Authorization: Bearer {token}" for token in given))
+            await check(one.name, one.server.target("/oauth/userinfo"), one.asked, ASKING)
+        return await _looking_up(trees, "/oauth/userinfo", 16, turns, options.seconds)
+
+
 async def saml(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     """A SAML request by a signed-in person; a form answers it: processor time of the server and of PostgreSQL."""
 
@@ -133,7 +159,15 @@ async def saml(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     return await _each_once(revision, turns, options, "a SAML exchange", exchanging)
 
 
-CASES: Final = {"latency": latency, "lookups": lookups, "signin": signin, "codes": codes, "saml": saml}
+CASES: Final = {
+    "latency": latency,
+    "lookups": lookups,
+    "signin": signin,
+    "codes": codes,
+    "refresh": refresh,
+    "userinfo": userinfo,
+    "saml": saml,
+}
 
 
 async def _each_once(
@@ -157,24 +191,29 @@ async def _each_once(
         *(Figure(f"{one.name}: {what}: CPU", one.median(SERVER), "µs", beside=one.described()) for one in (before, ours)),
         Figure(f"{what}: CPU, this tree against {before.name}", ratio(ours, before, SERVER)),
         Figure(f"{what}: PostgreSQL's CPU, this tree against {before.name}", ratio(ours, before, POSTGRES)),
+        Figure(f"{what}: both, this tree against {before.name}", ratio(ours, before, WITH_POSTGRES)),
         Figure(f"{what}: requests that failed", ours.failures + before.failures, bar=at_most(0)),
     ]
 
 
-async def _looking_up(trees: Sequence[Revised], connections: int, turns: int, seconds: float) -> Sequence[Figure]:
+async def _looking_up(trees: Sequence[Revised], path: str, connections: int, turns: int, seconds: float) -> Sequence[Figure]:
     pair = [
-        Contestant(one.name, one.side, partial(generate, one.server.target("/api/user"), connections, seconds, tokens=one.asked))
-        for one in trees
+        Contestant(one.name, one.side, partial(generate, one.server.target(path), connections, seconds, tokens=one.asked)) for one in trees
     ]
     await take_turns(pair, turns)
     ours, before = pair
-    at = f"GET /api/user, {connections} connections"
+    at = f"GET {path}, {connections} connections"
     return [
         *(Figure(f"{one.name}: {at}: CPU per request", one.median(SERVER), "µs", beside=one.described()) for one in (before, ours)),
         Figure(f"{at}: CPU per request, this tree against {before.name}", ratio(ours, before, SERVER)),
         Figure(f"{at}: PostgreSQL's CPU per request, this tree against {before.name}", ratio(ours, before, POSTGRES)),
+        Figure(f"{at}: both, this tree against {before.name}", ratio(ours, before, WITH_POSTGRES)),
         Figure(f"{at}: requests that failed", ours.failures + before.failures, bar=at_most(0)),
     ]
+
+
+def _unhashed_with_postgres(turn: Turn) -> float:
+    return turn.unhashed + turn.postgres
 
 
 def _signing_in(one: Revised, seconds: float) -> Contestant:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from itertools import cycle
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.cases.identity import people
-from ops.bench.fill import Person
+from ops.bench.fill import Person, copy
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearers_for, postern_of
 from ops.bench.load import Target
@@ -177,8 +178,11 @@ def make_shop(
 
 async def application_tokens(server: Server, shop: Shop, persons: Sequence[Person]) -> Sequence[str]:
     now = datetime.now(UTC)
+    """An access token for each person, of the session in this shop."""
     with psycopg.connect(server.database_url) as connection:
-        rows = connection.execute("select parent_id, id from sessions where scopes is not null").fetchall()
+        rows = connection.execute(
+            "select parent_id, id from sessions where scopes is not null and service_id = %s", [shop.service]
+        ).fetchall()
     by_parent: dict[UUID, UUID] = dict(rows)
     async with postern_of(server.settings) as postern:
         return [
@@ -220,6 +224,42 @@ def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Tar
     name, _, value = shop.basic.partition(": ")
     headers = {**FORM, name: value}
     return (replace(target, method="POST", headers=headers, body=urlencode(exchange_of(code)).encode()) for code in made)
+
+
+def refreshes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
+    """Yields a refresh token of each session once. It opens all sessions before the first one, in turns for all people, since a session has
+    one current token.
+    """
+    made = [uuid4().hex + uuid4().hex for _ in range(CODES)]
+    sessions = [uuid4() for _ in made]
+    now = datetime.now(UTC)
+    until = now + timedelta(days=1)
+    with psycopg.connect(server.database_url, autocommit=True) as connection:
+        columns = [
+            "id",
+            "user_id",
+            "organization_id",
+            "service_id",
+            "created_at",
+            "last_seen_at",
+            "expires_at",
+            "parent_id",
+            "depth",
+            "scopes",
+        ]
+        rows = (
+            (session, one.user, shop.organization, shop.service, now, now, until, one.session, 1, list(_SCOPES))
+            for session, one in zip(sessions, cycle(persons), strict=False)
+        )
+        copy(connection, "sessions", columns, rows)
+        kept = ((Token(token).digest(), session, now) for token, session in zip(made, sessions, strict=True))
+        copy(connection, "refresh_tokens", ("digest", "session_id", "created_at"), kept)
+        connection.execute("vacuum analyze sessions, refresh_tokens")
+    target = server.target("/auth/token")
+    name, _, value = shop.basic.partition(": ")
+    headers = {**FORM, name: value}
+    asked = ({"grant_type": "refresh_token", "refresh_token": token} for token in made)
+    return (replace(target, method="POST", headers=headers, body=urlencode(one).encode()) for one in asked)
 
 
 def exchange_of(code: str) -> Mapping[str, str]:
