@@ -16,11 +16,11 @@ PAGE: Final = ROOT / "docs" / "benchmarks.md"
 SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Beside other servers": ("peers", "providers"),
     "Starting and memory": ("start", "memory"),
-    "Requests": ("http", "driver", "processes", "tokens", "pages"),
+    "Requests": ("http", "driver", "processes", "tokens", "furnished", "pages"),
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd", "upstream"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
-    "Many rows": ("users", "tenants", "audit", "exported", "services", "deletion", "sweeper"),
+    "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, upstream
+from ops.bench import answers, furnished, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -61,6 +61,8 @@ CASES: Final[Mapping[str, Case]] = {
     "services": services.services,
     "place": services.place,
     "tokens": federation.tokens,
+    "furnished": furnished.furnished,
+    "organizations": furnished.organizations,
     "deliveries": webhooks.deliveries,
     "destinations": webhooks.destinations,
     "delivered": webhooks.delivered,

@@ -56,6 +56,8 @@ class Shop:
     organization: UUID
     client_id: UUID
     secret: str
+    slug: str
+    """The organization's."""
 
     @property
     def basic(self) -> str:
@@ -140,7 +142,7 @@ def make_shop(
     server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: IdTokenAlgorithm = IdTokenAlgorithm.RS256
 ) -> Shop:
     """A service with a secret, in an organization with this slug. Everybody has signed in there and given consent."""
-    shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal())
+    shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal(), slug)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         connection.execute(
             "insert into all_organizations (id, slug, name, status, created_at, updated_at)"
@@ -190,7 +192,7 @@ async def application_tokens(server: Server, shop: Shop, persons: Sequence[Perso
                 {
                     "iss": read(server.settings).public_url,
                     "sub": str(person.user),
-                    "aud": "service:acme/shop",
+                    "aud": f"service:{shop.slug}/shop",
                     "exp": int((now + timedelta(hours=1)).timestamp()),
                     "iat": int(now.timestamp()),
                     "jti": str(postern.foundation.ids.new()),
@@ -199,7 +201,7 @@ async def application_tokens(server: Server, shop: Shop, persons: Sequence[Perso
                     "is_platform_owner": False,
                     "token_use": "access",
                     "amr": ["pwd"],
-                    "org": "acme",
+                    "org": shop.slug,
                     "service": "shop",
                     "client_id": str(shop.client_id),
                     "scope": " ".join(_SCOPES),
@@ -235,23 +237,12 @@ def refreshes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator
     now = datetime.now(UTC)
     until = now + timedelta(days=1)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
-        columns = [
-            "id",
-            "user_id",
-            "organization_id",
-            "service_id",
-            "created_at",
-            "last_seen_at",
-            "expires_at",
-            "parent_id",
-            "depth",
-            "scopes",
-        ]
+        columns = ("id", "user_id", "organization_id", "service_id", "created_at", "last_seen_at", "expires_at", "parent_id", "depth")
         rows = (
             (session, one.user, shop.organization, shop.service, now, now, until, one.session, 1, list(_SCOPES))
             for session, one in zip(sessions, cycle(persons), strict=False)
         )
-        copy(connection, "sessions", columns, rows)
+        copy(connection, "sessions", (*columns, "scopes"), rows)
         kept = ((Token(token).digest(), session, now) for token, session in zip(made, sessions, strict=True))
         copy(connection, "refresh_tokens", ("digest", "session_id", "created_at"), kept)
         connection.execute("vacuum analyze sessions, refresh_tokens")
