@@ -583,13 +583,9 @@ create index relations_of_service on relations (service_id, id) where service_id
 create index relations_of_service_role on relations (object_id, id) where service_id is not null;
 
 -- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
--- has. A role of the organization also comes by a team that carries it. A function and not a part of each statement, since PostgreSQL sets up
--- all parts of a statement at each run, and this one is needed by services alone that ask for a role. It is volatile, so it sees what others
--- have committed while its statement waited for a lock.
+-- has. A role of the organization also comes by a team that carries it. PostgreSQL makes it a part of the statement that asks.
 create function held_service_roles(person uuid, organization uuid, service uuid) returns setof relations
-    language plpgsql volatile as $$
-begin
-    return query
+    language sql stable as $$
       with carried as (
                select memberships.role, memberships.role_id
                  from memberships
@@ -617,9 +613,11 @@ begin
       from team_members
       join relations on relations.team_id = team_members.team_id and relations.service_id = service
      where team_members.user_id = person and team_members.org_id = organization;
-end $$;
+$$;
 
--- Whether there is any. A value is set up in no time, a set of rows is not.
+-- Whether there is any. A function that is no part of the statement that asks, since PostgreSQL sets up all parts of a statement at each run, and
+-- this one is needed by services alone that ask for a role. It is volatile, so it sees what others have committed while its statement waited for
+-- a lock.
 create function holds_service_role(person uuid, organization uuid, service uuid) returns boolean
     language plpgsql volatile as $$
 begin

@@ -18,7 +18,7 @@ from core.frozen import Frozen
 
 # A row of `service_claims` as JSON, for statements that read all claims of a service at once.
 CLAIM: Final = """
-                   jsonb_build_object(
+                   json_build_object(
                        'name', service_claims.name, 'source', service_claims.source, 'argument', service_claims.argument,
                        'into', service_claims.told_in
                    )"""

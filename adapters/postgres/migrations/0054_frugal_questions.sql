@@ -1,5 +1,38 @@
 -- additive
--- The question whether a sign-in leads to the page that asks for fields.
+-- Questions of sign-ins and tokens that cost nobody anything who is not concerned, and little those who are.
+
+-- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
+-- has. A role of the organization also comes by a team that carries it. PostgreSQL makes it a part of the statement that asks.
+create or replace function held_service_roles(person uuid, organization uuid, service uuid) returns setof relations
+    language sql stable as $$
+      with carried as (
+               select memberships.role, memberships.role_id
+                 from memberships
+                where memberships.org_id = organization and memberships.user_id = person
+                union
+               select teams.role, teams.role_id
+                 from team_members
+                 join teams on teams.id = team_members.team_id
+                where team_members.user_id = person and team_members.org_id = organization and teams.role is not null
+           )
+    select relations.*
+      from relations
+     where relations.user_id = person and relations.organization_id = organization and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.role_id = carried.role_id and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.organization_id = organization and relations.built_in_role = carried.role and relations.service_id = service
+     where carried.role_id is null
+     union all
+    select relations.*
+      from team_members
+      join relations on relations.team_id = team_members.team_id and relations.service_id = service
+     where team_members.user_id = person and team_members.org_id = organization;
+$$;
 
 -- Whether a page has to ask a person for a field. `since`: when the person came to the keeper of the field. PostgreSQL makes it a part of the
 -- statement that asks.
