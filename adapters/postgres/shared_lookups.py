@@ -52,13 +52,22 @@ class SharedLookups(Generic[Key, Found]):
     lead on, and the new leader repeats the look-up for the other callers.
     """
 
-    def __init__(self, look_up: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Found]]], *, abreast: int = 1, most: int = MOST) -> None:
+    def __init__(
+        self,
+        look_up: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Found]]],
+        *,
+        abreast: int = 1,
+        most: int = MOST,
+        gathers: bool = False,
+    ) -> None:
         """`look_up` gets each key once, at most `most` keys, and leaves out keys that it does not find. At most `abreast` look-ups are
-        under way at once: with more of them, fewer callers share each look-up, but each caller waits less for other look-ups.
+        under way at once: with more of them, fewer callers share each look-up, but each caller waits less for other look-ups. `gathers`: a
+        leader gives the other tasks one turn before it departs. Callers whom another shared look-up has woken come at the same moment.
         """
         self._look_up = look_up
         self._abreast = abreast
         self._most = most
+        self._gathers = gathers
         self._under_way = 0
         self._departed = 0.0
         # While any task waits here, at least `abreast` look-ups are under way. A look-up that returns wakes the next waiting task.
@@ -68,6 +77,9 @@ class SharedLookups(Generic[Key, Found]):
         """None when nothing is found. Raises what the look-up raises."""
         if self._under_way < self._abreast or trio.current_time() - self._departed > PATIENCE:
             self._under_way += 1
+            if self._gathers:
+                self._departed = trio.current_time()
+                await trio.lowlevel.cancel_shielded_checkpoint()
             return await self._lead(key)
         traveller: _Traveller[Key, Found] = _Traveller(key)
         self._waiting.append(traveller)

@@ -80,7 +80,7 @@ class PostgresFacts:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._known = SharedLookups(self._find)
+        self._known = SharedLookups(self._find, gathers=True)
 
     async def find(self, service: ServiceId, user: UserId) -> ServiceFacts:
         return await self._known.find((service, user)) or NO_FACTS

@@ -37,7 +37,7 @@ class Trip:
 class Database:
     """What is looked up is the number of the moment at which the look-up began; `nobody` is never found."""
 
-    def __init__(self, **options: int) -> None:
+    def __init__(self, **options: Any) -> None:
         self.lookups: SharedLookups[str, int] = SharedLookups(self._look_up, **options)
         self.trips: list[Trip] = []
         self.under_way: list[Trip] = []
@@ -141,6 +141,32 @@ async def test_a_caller_who_asks_alone_waits_for_nobody() -> None:
             await database.returns()
             assert ada.outcome == database.trips[-1].began
     assert [trip.keys for trip in database.trips] == [["ada"]] * 3
+
+
+@pytest.mark.parametrize("gathers", [True, False])
+async def test_those_who_come_at_the_same_moment_go_together_if_a_leader_gathers_them(gathers: bool) -> None:
+    database = Database(gathers=gathers)
+    people = [LookupAsker(database, key) for key in ("ada", "bob", "cid")]
+    async with trio.open_nursery() as nursery:
+        for person in people:
+            nursery.start_soon(person.ask)
+        await wait_all_tasks_blocked()
+        assert [len(trip.keys) for trip in database.trips] == ([3] if gathers else [1])
+        await database.all_return()
+    assert all(person.outcome > person.asked for person in people)
+
+
+async def test_a_leader_who_leaves_while_gathering_leaves_the_others_a_look_up() -> None:
+    database = Database(gathers=True)
+    people = [LookupAsker(database, key) for key in ("ada", "bob")]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(people[0].ask)
+        people[0].leave()
+        nursery.start_soon(people[1].ask)
+        await wait_all_tasks_blocked()
+        await database.all_return()
+    assert people[0].outcome == "left"
+    assert people[1].outcome > people[1].asked
 
 
 async def test_nobody_joins_a_look_up_that_began_before_they_arrived_not_even_for_the_same_key() -> None:
