@@ -50,10 +50,11 @@ class Furniture:
     teams: int
     teams_each: int
     roles: int
+    claims: Mapping[str, tuple[str, str | None]]
 
 
-FULL: Final = Furniture(fields=10, teams=20, teams_each=5, roles=10)
-SMALL: Final = Furniture(fields=3, teams=3, teams_each=1, roles=2)
+FULL: Final = Furniture(fields=10, teams=20, teams_each=5, roles=10, claims=CLAIMS)
+SMALL: Final = Furniture(fields=3, teams=3, teams_each=1, roles=0, claims={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +193,9 @@ def furnish(connection: psycopg.Connection[Any], slugs: str, furniture: Furnitur
         "teams_each": furniture.teams_each,
         "step": furniture.teams // furniture.teams_each,
         "roles": furniture.roles,
-        "claims": list(CLAIMS),
-        "sources": [source for source, _ in CLAIMS.values()],
-        "arguments": [argument for _, argument in CLAIMS.values()],
+        "claims": list(furniture.claims),
+        "sources": [source for source, _ in furniture.claims.values()],
+        "arguments": [argument for _, argument in furniture.claims.values()],
     }
     with connection.transaction():
         for statement in _FURNISH:
