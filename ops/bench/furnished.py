@@ -16,7 +16,7 @@ from ops.bench.fill_furnished import CLAIMS, FULL, SMALL, furnish
 from ops.bench.fill_tenancy import Size, grow_tenancy
 from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
 from ops.bench.inside import bearers_for
-from ops.bench.load import Target, fetch
+from ops.bench.load import fetch
 from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, each_once, ratio, take_turns
 from ops.bench.report import Figure, at_most, complain
 from ops.bench.shared_postgres import SharedPostgres, shared_postgres
@@ -56,8 +56,11 @@ class House:
     async def listing(self, noun: str, seconds: float) -> Load:
         """The first person owns the organization that has everything."""
         (header,) = await bearers_for(self.server.settings, self.persons[:1])
-        lines = [f"Authorization: {header['Authorization']}"]
-        return self._reading(f"/api/organizations/{self.furnished.slug}/{noun}", lines, self.furnished, seconds)
+        path = f"/api/organizations/{self.furnished.slug}/{noun}"
+        answer = await fetch(self.server.target(path, header))
+        if answer is None or answer.status != 200:
+            raise DidNotStart(f"nobody can list {noun}: {answer}")
+        return self._reading(path, [f"Authorization: {header['Authorization']}"], self.furnished, seconds)
 
     def _reading(self, path: str, lines: Sequence[str], shop: Shop, seconds: float) -> Load:
         file = Path(self.server.settings["POSTERN_DATA_DIR"]) / f"{shop.slug}-{path.replace('/', '-')}"
@@ -157,15 +160,19 @@ def _fill(database_url: str, persons: Sequence[Person], shop: Shop, members: int
 
 
 async def _check(server: Server, is_furnished: bool, token: str) -> None:  # noqa: FBT001 - a fact
-    target = server.target("/oauth/userinfo", {"Authorization": f"Bearer {token}"})
-    answer = await fetch(Target(target.host, target.port, target.path, target.headers))
+    answer = await fetch(server.target("/oauth/userinfo", {"Authorization": f"Bearer {token}"}))
     told = b"" if answer is None else answer.body
     if answer is None or answer.status != 200 or any((f'"{name}":'.encode() in told) is not is_furnished for name in CLAIMS):
         raise DidNotStart(f"userinfo does not tell what it should: {told!r}")
 
 
 _JOIN: Final[LiteralString] = """
-    insert into memberships (id, org_id, user_id, role, created_at, own_since)
-    select gen_random_uuid(), %(organization)s, one, case when one = %(owner)s then 'owner' else 'member' end, now(), now()
-      from unnest(%(users)s::uuid[]) as one
+    with joined as (
+             insert into memberships (id, org_id, user_id, role, created_at, own_since)
+             select gen_random_uuid(), %(organization)s, one, case when one = %(owner)s then 'owner' else 'member' end, now(), now()
+               from unnest(%(users)s::uuid[]) as one
+          returning org_id, user_id, role
+         )
+    insert into relations (organization_id, user_id, relation, object_type, object_id)
+    select org_id, user_id, role, 'organization', org_id from joined
 """
