@@ -48,6 +48,9 @@ class SealedColumns(Protocol):
     def columns(self) -> Sequence[str]:
         """All of them, each as `table.column`."""
 
+    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:
+        """Up to `limit` values of the column, in the order of their rows, behind this row. The first call passes None."""
+
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         """Up to `limit` values of the column that were sealed under another key than the ring's first, in a stable order."""
 

@@ -2,7 +2,7 @@
 remove the older key.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import structlog
@@ -32,6 +32,16 @@ class Reencrypted(Frozen):
     unreadable: int
 
 
+class OpenedColumn(Frozen):
+    """The result of opening every value of a column. `first_row` and `reason` are about the first unreadable value."""
+
+    column: str
+    values: int
+    unreadable: int
+    first_row: str = ""
+    reason: str = ""
+
+
 def reencryption_job(keyring: KeyRing) -> NewJob:
     """Makes the job that is queued after a rotation of the ring."""
     return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
@@ -55,6 +65,27 @@ class Reencryption(Frozen):
             if await self.sealed_columns.outdated(column, 1):
                 return False
         return True
+
+    async def open_all(self) -> AsyncIterator[OpenedColumn]:
+        """Opens every sealed value and keeps none: it finds values that were altered, or whose key is lost."""
+        for column in self.sealed_columns.columns:
+            yield await self._opened(column)
+
+    async def _opened(self, column: str) -> OpenedColumn:
+        values = unreadable = 0
+        first_row = reason = ""
+        after: str | None = None
+        while batch := await self.sealed_columns.all(column, after, BATCH):
+            after = batch[-1].row
+            values += len(batch)
+            for value in batch:
+                try:
+                    self.keyring.open(value.sealed, value.context)
+                except CannotOpen as error:
+                    unreadable += 1
+                    if unreadable == 1:
+                        first_row, reason = value.row, str(error)
+        return OpenedColumn(column, values, unreadable, first_row, reason)
 
     async def _column(self, column: str) -> Reencrypted:
         replaced = 0

@@ -11,6 +11,7 @@ from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
+from ports.encryption import CannotOpen
 
 # The most faults that are printed for a chain. A longer list would not help the reader.
 _MOST_SHOWN: Final = 20
@@ -30,7 +31,13 @@ async def _verify(settings: Settings, organization: str | None, noted: ChainHead
     report = _Report()
     async with opened_postern(settings) as postern:
         only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
-        await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+        try:
+            await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+        except CannotOpen:
+            raise StartFailed(
+                f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they do not open "
+                "the secret of its audit chains. Verify with the keys that it was used with"
+            ) from None
         backlog = await postern.record.audit.backlog()
     report.end(backlog.pending)
     return FAILURE if report.faults else OK
@@ -45,7 +52,7 @@ class _Report:
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
         if self.faults[name] <= _MOST_SHOWN:
-            print(f"FAIL  {name}  {_told(finding)}", flush=True)
+            print(f"FAIL  {name}  {told_of(finding)}", flush=True)
         elif self.faults[name] == _MOST_SHOWN + 1:
             print(f"FAIL  {name}  … and more faults", flush=True)
 
@@ -68,7 +75,7 @@ def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
 
 
-def _told(finding: ChainFinding) -> str:
+def told_of(finding: ChainFinding) -> str:
     place = [] if finding.sequence is None else [str(finding.sequence) if finding.last is None else f"{finding.sequence} to {finding.last}"]
     entry = [] if finding.entry is None else [f"entry {finding.entry}"]
     return f"{', '.join(place + entry)}: {finding.fault}"

@@ -45,6 +45,7 @@ _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
     "forget": "anonymize a person for good; a serving process removes the rest",
 }
+_OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem")
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
     "deactivate": "lock an account: end all its sessions, and refuse new sign-ins",
@@ -182,6 +183,9 @@ def _parser() -> argparse.ArgumentParser:
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 
+    _add_backup_commands(_group(commands, "backup", "make backups, prove them and restore them"))
+    _add_jobs_commands(_group(commands, "jobs", "look at work that goes out of the house, and let held work go after a restore"))
+
     _add_billing_commands(_group(commands, "billing", "look at what the payment provider reports, and ask it"))
 
     audit = _group(commands, "audit", "check the audit log")
@@ -248,6 +252,41 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+
+
+def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
+    create = _command(backup, "create", "backups.create", "dump the database, with a manifest of what is in it")
+    create.add_argument("--database", metavar="URL", help="connect with this address, of a role that may only read")
+    create.add_argument("--seal-keys-for", metavar="FILE", help="add the encryption keys, sealed for this X25519 public key (PEM)")
+    check = _command(backup, "check", "backups.check", "restore a backup into a scratch database, and prove it")
+    check.add_argument("--scratch", metavar="URL", help="a server to make the scratch database on (default: a PostgreSQL of its own)")
+    check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL keeps its files (default: the folder for temporary files)")
+    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup, compare the two")
+    check.add_argument("--no-sign-in", action="store_true", help="with --database: do not write to the copy")
+    check.add_argument("--json", action="store_true", help="print the result as JSON")
+    restore = _command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
+    restore.add_argument("--recovery-key", metavar="FILE", help="take the encryption keys out of the backup, with this private key (PEM)")
+    restore.add_argument("--hold", action="store_true", help="hold all work that goes out of the house, and do not ask")
+    restore.add_argument(
+        "--let-go", action="append", default=[], choices=_OUTGOING_WORK, help="let this work go; may be repeated (default: ask, or hold)"
+    )
+    listed = _command(backup, "list", "backups.listing", "list backups, newest first", action="list")
+    listed.add_argument("--json", action="store_true", help="print the list as JSON")
+    keys = _command(backup, "keys", "backups.listing", "print the encryption keys that were sealed into a backup", action="keys")
+    keys.add_argument("--recovery-key", metavar="FILE", required=True, help="the X25519 private key (PEM)")
+    for one in (create, check, restore, listed, keys):
+        text = "the folder of all backups (default: backups in the data directory)"
+        one.add_argument("--to" if one is create else "--in", dest="places", metavar="FOLDER", help=text)
+    for one in (check, restore, keys):
+        one.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
+
+
+def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
+    _command(jobs, "list", "backups.work", "show how much waits, and how much of it is held", action="list")
+    released = _command(jobs, "release", "backups.work", "let held work go", action="release")
+    released.add_argument(
+        "--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this kind; may be repeated (default: all that is held)"
+    )
 
 
 def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:

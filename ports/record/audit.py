@@ -22,6 +22,9 @@ class AuditLog(Protocol):
     async def matching(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         """The newest first. At most `MOST_COUNTED` entries are counted; a total of that size means "at least this many"."""
 
+    async def last(self, action: str) -> datetime | None:
+        """When the platform's log last recorded the action, with success. None if never."""
+
 
 class Backlog(Frozen):
     """Entries that wait to be linked. `pending` counts up to a limit."""

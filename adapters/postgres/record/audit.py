@@ -40,6 +40,20 @@ class _Row(Frozen):
     created_at: datetime
 
 
+class _Last(Frozen):
+    created_at: datetime
+
+
+# One step in an index.
+_LAST: Final = """
+    select created_at
+      from audit_entries
+     where organization_id is null and action = %(action)s and success
+     order by created_at desc
+     limit 1
+"""
+
+
 class PostgresAuditLog:
     """Implements `ports.record.audit.AuditLog`."""
 
@@ -61,6 +75,10 @@ class PostgresAuditLog:
             "most": MOST_COUNTED,
         }
         return await self._list(matching(wanted), parameters, page)
+
+    async def last(self, action: str) -> datetime | None:
+        rows = await ask(self._pool, _Last, _LAST, {"action": action})
+        return rows[0].created_at if rows else None
 
     async def _list(self, statement: LiteralString, parameters: Mapping[str, Any], page: Page) -> Listed[AuditEntry]:
         rows = await ask(self._pool, _Row, statement, {**parameters, "limit": page.limit, "offset": page.offset})

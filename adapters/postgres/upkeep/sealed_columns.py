@@ -10,8 +10,9 @@ from ports.encryption import KeyRing, SealedValue
 
 
 class _Column(Frozen):
-    """`outdated` takes `header` and `limit`; `replace` takes `row`, `old` and `new`."""
+    """`all` takes `after` and `limit`; `outdated` takes `header` and `limit`; `replace` takes `row`, `old` and `new`."""
 
+    all: LiteralString
     outdated: LiteralString
     replace: LiteralString
 
@@ -20,10 +21,18 @@ def _column(
     table: LiteralString, column: LiteralString, key: LiteralString, key_type: LiteralString, context: LiteralString | None = None
 ) -> _Column:
     """`context` is what the value was sealed with, before the row's key. It must be the same text as in the code that seals the value."""
+    values: LiteralString = (
+        f"select {key}::text as row, {column} as sealed, '{context or f'{table}.{column}'}:' || {key} as context from {table}"
+    )
     return _Column(
+        all=f"""
+            {values}
+             where {column} is not null and (%(after)s::text is null or {key} > %(after)s::{key_type})
+             order by {key}
+             limit %(limit)s
+        """,
         outdated=f"""
-            select {key}::text as row, {column} as sealed, '{context or f"{table}.{column}"}:' || {key} as context
-              from {table}
+            {values}
              where substring({column} from 1 for length(%(header)s)) <> %(header)s
              order by {key}
              limit %(limit)s
@@ -61,6 +70,9 @@ class PostgresSealedColumns:
     @property
     def columns(self) -> Sequence[str]:
         return tuple(_COLUMNS)
+
+    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:
+        return await ask(self._pool, SealedValue, _COLUMNS[column].all, {"after": after, "limit": limit})
 
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         parameters = {"header": self._keyring.current_header(), "limit": limit}

@@ -49,7 +49,7 @@ SYSTEM = Actor()
 
 
 class TargetType(StrEnum):
-    """The types of targets, by which the audit log can be filtered. The last two are only in the platform's log."""
+    """The types of targets, by which the audit log can be filtered. The last three are only in the platform's log."""
 
     USER = "user"
     SERVICE = "service"
@@ -70,6 +70,7 @@ class TargetType(StrEnum):
     UPSTREAM_PROVIDER = "upstream_provider"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
+    BACKUP = "backup"
 
 
 class Target(Frozen):

@@ -1,6 +1,7 @@
 """The audit log: read by people with permission, linked into chains in the background, verified by the operator."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -79,6 +80,10 @@ class Audit(Frozen):
         listed = await self.log.newest(chain, Page(limit=1))
         return listed.total > 0 or bool(await self.chains.unchained(chain, 1)) or chain in await self.chains.slugs()
 
+    async def last(self, action: str) -> datetime | None:
+        """Returns when the action was last recorded in the platform's log."""
+        return await self.log.last(action)
+
     async def verify(
         self,
         found: Callable[[str, ChainFinding], None],
@@ -87,9 +92,11 @@ class Audit(Frozen):
         only: OrganizationId | None = None,
         name: str | None = None,
         noted: ChainHead | None = None,
+        heads: Mapping[OrganizationId, ChainHead] | None = None,
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
-        chain. `noted` is the end of that one chain at an earlier time.
+        chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. Raises
+        `CannotOpen` when the key ring does not open the secret of the chains.
         """
         names = await self._names() if only is None else {only: name or str(only)}
         key = await self.server_secrets.get(CHAIN_KEY)
@@ -98,9 +105,10 @@ class Audit(Frozen):
             for finding in findings:
                 found(_name(names, finding.chain), finding)
 
+        ends = dict(heads or {})
         chain = await self.chains.next_chain(None) if only is None else only
         while chain is not None:
-            check = ChainCheck(key, chain, noted)
+            check = ChainCheck(key, chain, ends.pop(chain, noted))
             since = 0
             while links := await self.chains.links(chain, since, READ_AT_ONCE):
                 for link in links:
@@ -109,6 +117,8 @@ class Audit(Frozen):
             told(check.end())
             checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
             chain = await self.chains.next_chain(chain) if only is None else None
+        for gone, end in ends.items():
+            told(ChainCheck(key, gone, end).end())
         told(await self.chains.unchained(only, MOST_UNCHAINED))
 
     async def _names(self) -> Mapping[OrganizationId, str]:

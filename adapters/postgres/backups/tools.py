@@ -1,0 +1,179 @@
+"""PostgreSQL's own programs, which write and read dumps: the embedded PostgreSQL's, or those on the operator's PATH."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+from psycopg.conninfo import conninfo_to_dict
+
+from adapters.postgres.embedded import BINARIES
+from core.frozen import Frozen
+
+_VERSION: Final = re.compile(r"(\d+)(?:\.\d+|beta\d+|rc\d+|devel)")
+# PostgreSQL 17 brought `transaction_timeout`.
+_NEW_SETTING: Final = 17
+_LONGEST_REASON: Final = 300
+# The value that a column does not take. It may be personal.
+_VALUE: Final = re.compile(r': ".*')
+# The table whose rows are restored last, so that no Postern starts on half a database.
+MARK: Final = "schema_migrations"
+_MARK_DATA: Final = re.compile(rf"^\d+; \d+ \d+ TABLE DATA \S+ {MARK} ", re.MULTILINE)
+
+
+class ToolsUnusable(Exception):
+    """The programs are missing or too old. The message is one sentence for the operator."""
+
+
+class ToolFailed(Exception):
+    """A program reported a failure. The message is its reason, without the rows that it was about."""
+
+
+class PostgresTools(Frozen):
+    folder: Path
+    major: int
+
+    @classmethod
+    async def find(cls, *, embedded: bool, server_version: int) -> "PostgresTools":
+        """The programs for a server of this version, in libpq's form (180001 is 18.1). Raises `ToolsUnusable`."""
+        folder = BINARIES if embedded else _on_path()
+        if folder is None or not (folder / "pg_dump").exists() or not (folder / "pg_restore").exists():
+            raise ToolsUnusable("pg_dump and pg_restore are missing: install PostgreSQL's client programs, and put them on the PATH")
+        done = await trio.run_process([str(folder / "pg_dump"), "--version"], capture_stdout=True, env=_environment())
+        found = _VERSION.search(done.stdout.decode(errors="replace"))
+        major = int(found[1]) if found is not None else 0
+        if major < server_version // 10_000:
+            raise ToolsUnusable(
+                f"{folder / 'pg_dump'} is of version {major}, and the server of version {server_version // 10_000}: "
+                "install client programs that are at least as new as the server"
+            )
+        return cls(folder, major)
+
+    def require_restoring_into(self, server_version: int) -> None:
+        """From version 17 on, pg_restore sets what earlier servers do not know. Raises `ToolsUnusable`."""
+        server = server_version // 10_000
+        if self.major >= _NEW_SETTING > server:
+            raise ToolsUnusable(
+                f"{self.folder / 'pg_restore'} is of version {self.major}, which cannot restore into a server of version {server}: "
+                "put the programs of the server's version first on the PATH"
+            )
+
+    async def dump(self, conninfo: str, snapshot: str, file: Path) -> None:
+        """Writes what the exported snapshot contains, compressed, into a new file that only its owner may read. Raises `ToolFailed`."""
+        options = [
+            "--format=custom",
+            "--no-owner",
+            "--no-privileges",
+            "--no-unlogged-table-data",
+            f"--snapshot={snapshot}",
+            f"--file={file}",
+        ]
+        await self._run("pg_dump", options, conninfo)
+
+    async def read_all(self, conninfo: str) -> None:
+        """Reads every row of the database and keeps none, so that a page that cannot be read is found. Raises `ToolFailed`."""
+        await self._run("pg_dump", ["--format=plain", "--data-only", f"--file={os.devnull}"], conninfo)
+
+    async def restore(self, conninfo: str, file: Path, *, leave_mark_out: bool = False) -> None:
+        """Restores the dump in one transaction: all of it or nothing. With `leave_mark_out`, the rows of `schema_migrations` are left
+        out, until `restore_mark`. Raises `ToolFailed`.
+        """
+        options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        if not leave_mark_out:
+            await self._run("pg_restore", [*options, str(file)], conninfo)
+            return
+        with _list_of(_MARK_DATA.sub(lambda entry: f";{entry[0]}", await self._contents(file)), file) as contents:
+            await self._run("pg_restore", [*options, f"--use-list={contents}", str(file)], conninfo)
+
+    async def restore_mark(self, conninfo: str, file: Path) -> None:
+        options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        await self._run("pg_restore", [*options, "--data-only", f"--table={MARK}", str(file)], conninfo)
+
+    async def _contents(self, file: Path) -> str:
+        return (await self._run("pg_restore", ["--list", str(file)], None)).decode(errors="replace")
+
+    async def _run(self, program: str, options: Sequence[str], conninfo: str | None) -> bytes:
+        with _service(conninfo) as (target, environment):
+            done = await trio.run_process(
+                [str(self.folder / program), *target, *options],
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+                env={**_environment(), **environment},
+                umask=0o077,
+            )
+        if done.returncode != 0:
+            raise ToolFailed(_reason(program, done))
+        return done.stdout
+
+
+class _list_of:  # noqa: N801 - a context manager that is called like a function
+    """A file beside the dump with the contents that are to be restored."""
+
+    def __init__(self, text: str, beside: Path) -> None:
+        self._text = text
+        self._folder = tempfile.TemporaryDirectory(prefix="postern-contents-")
+        self._name = beside.name
+
+    def __enter__(self) -> Path:
+        path = Path(self._folder.name) / f"{self._name}.list"
+        path.write_text(self._text, encoding="utf-8")
+        return path
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+
+class _service:  # noqa: N801 - a context manager that is called like a function
+    """The address for a program, in a file and a variable. Every user of the machine may read a program's arguments."""
+
+    def __init__(self, conninfo: str | None) -> None:
+        self._conninfo = conninfo
+        self._folder = tempfile.TemporaryDirectory(prefix="postern-service-")
+
+    def __enter__(self) -> tuple[Sequence[str], Mapping[str, str]]:
+        if self._conninfo is None:
+            return (), {}
+        parameters = {name: str(value) for name, value in conninfo_to_dict(self._conninfo).items() if value is not None}
+        environment = {"PGPASSWORD": password} if (password := parameters.pop("password", None)) is not None else {}
+        path = Path(self._folder.name) / "service.conf"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - has no mode
+            file.write("[postern]\n" + "".join(_lines(parameters)))
+        return ("--dbname=service=postern",), {"PGSERVICEFILE": str(path), **environment}
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):
+            self._folder.cleanup()
+
+
+def _lines(parameters: Mapping[str, str]) -> Iterable[str]:
+    for name, value in parameters.items():
+        if "\n" in value:
+            raise ToolsUnusable(f"The database address cannot be used: its {name} contains the end of a line")
+        yield f"{name}={value}\n"
+
+
+def _on_path() -> Path | None:
+    found = shutil.which("pg_dump")
+    if found is not None:
+        return Path(found).parent
+    return BINARIES if (BINARIES / "pg_dump").exists() else None
+
+
+def _environment() -> dict[str, str]:
+    """The environment without Postern's settings: the programs must not see the encryption keys."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
+
+
+def _reason(program: str, done: "subprocess.CompletedProcess[bytes]") -> str:
+    """The first line that tells an error. The lines after it may quote rows."""
+    lines = done.stderr.decode(errors="replace").splitlines()
+    told = next((line for line in lines if "error:" in line.lower()), lines[0] if lines else "it said nothing")
+    reason = _VALUE.sub("", told.partition("error: ")[2] or told)
+    return f"{program}: {reason[:_LONGEST_REASON].strip()}"

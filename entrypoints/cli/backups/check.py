@@ -1,0 +1,157 @@
+"""`postern backup check`: restores a backup into a scratch database and proves it, or proves a database that somebody else has restored."""
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import psycopg
+import trio
+
+from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestUnusable
+from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.postgres.backups.snapshots import is_served, is_the_same, server_version
+from adapters.postgres.backups.tools import ToolFailed
+from core.domain.backups import BackupFile, BackupManifest, DamageKind
+from core.domain.record.events import SYSTEM, Event, Target
+from entrypoints.assembly.configured import key_ring
+from entrypoints.cli.backups.common import (
+    find_backup,
+    known_migrations,
+    on_database,
+    require_tools,
+    run_interruptibly,
+    was_recorded,
+)
+from entrypoints.cli.backups.proof import prove
+from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.backups.scratch import scratch_database
+from entrypoints.failures import OK, StartFailed, sole
+from entrypoints.installation import conninfo
+from entrypoints.settings import Settings
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    return run_interruptibly(partial(_run, arguments, settings))
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
+    folder = None
+    if arguments.database is None or arguments.backup is not None:
+        folder = find_backup(settings, arguments.places, arguments.backup)
+    named = "the restored database" if folder is None else folder.path.name
+    report = CheckReport(named, as_json=arguments.json)
+    try:
+        if arguments.database is not None:
+            await check_database(settings, arguments.database, folder, report, signs_in=not arguments.no_sign_in)
+        elif folder is not None:
+            work = Path(tempfile.gettempdir() if arguments.work is None else arguments.work)
+            await check_backup(settings, folder, report, scratch=arguments.scratch, work=work)
+    except (psycopg.Error, BaseExceptionGroup) as error:
+        cause = sole(error)
+        if isinstance(cause, psycopg.Error):
+            raise StartFailed(f"The check could not be finished: {' '.join(str(cause).split())}") from None
+        raise cause from None
+    report.end()
+    if report.status == OK:
+        event = Event("platform.backup.checked", SYSTEM, Target("backup", named))
+        if not await was_recorded(settings, event) and not arguments.json:
+            print("The audit log could not be told of the check, so `sso_backup_checked_timestamp_seconds` stays as it is.")
+    return report.status
+
+
+async def check_backup(settings: Settings, folder: BackupFolder, report: CheckReport, *, scratch: str | None, work: Path) -> None:
+    """Reports damage, and raises `StartFailed` when the check cannot be made."""
+    manifest = await verified(folder, key_ring(settings), report)
+    if manifest is None:
+        return
+    if not _is_known(manifest.database.migrations, report):
+        return
+    async with scratch_database(scratch, work, manifest.database.size) as made:
+        try:
+            await made.tools.restore(made.url, folder.dump)
+        except ToolFailed as error:
+            report.damaged(DamageKind.DUMP, f"the dump cannot be restored: {error}")
+            return
+        report.passed(DamageKind.DUMP, f"{manifest.dump.size / (1 << 20):.1f} MiB, restored into a scratch database")
+        await prove(on_database(settings, made.url), manifest, report, may_migrate=True)
+
+
+async def check_database(settings: Settings, url: str, folder: BackupFolder | None, report: CheckReport, *, signs_in: bool) -> None:
+    """Proves a database that was restored by other means. With a backup, the database must contain exactly what that backup contains."""
+    await _require_copy(settings, url)
+    manifest = None
+    if folder is not None:
+        manifest = await verified(folder, key_ring(settings), report, reads_files=False)
+        if manifest is None:
+            return
+    tools = await require_tools(embedded=False, server_version=await server_version(url))
+    try:
+        # Counting may read indexes alone. This reads every page of every table, so checksums of pages are compared, too.
+        await tools.read_all(url)
+    except ToolFailed as error:
+        report.damaged(DamageKind.ROWS, f"the database cannot be read: {error}")
+    await prove(on_database(settings, url), manifest, report, may_migrate=False, signs_in=signs_in, stays=True)
+
+
+async def verified(folder: BackupFolder, keyring: AesGcmKeyRing, report: CheckReport, *, reads_files: bool = True) -> BackupManifest | None:
+    """The manifest, if it and the files are as they were written. Reports the damage otherwise."""
+    try:
+        manifest = folder.verified_manifest(keyring)
+    except KeysDiffer as error:
+        report.damaged(DamageKind.KEYS, str(error))
+        return None
+    except ManifestUnusable as error:
+        report.damaged(DamageKind.MANIFEST, str(error))
+        return None
+    report.passed(DamageKind.MANIFEST, f"of {manifest.made_at:%Y-%m-%d %H:%M} UTC, sealed with {keyring.current_key_id()} or an older key")
+    if reads_files:
+        await _compare(folder, manifest.dump, DamageKind.DUMP, report)
+        if manifest.sealed_keys is not None:
+            await _compare(folder, manifest.sealed_keys, DamageKind.KEYS, report)
+    return None if report.damages else manifest
+
+
+async def _compare(folder: BackupFolder, expected: BackupFile, kind: DamageKind, report: CheckReport) -> None:
+    try:
+        found = await trio.to_thread.run_sync(folder.weigh, expected.name, trio.from_thread.check_cancelled)
+    except FileNotFoundError:
+        report.damaged(kind, f"{expected.name} is missing")
+        return
+    except OSError as error:
+        report.damaged(kind, f"{expected.name} cannot be read: {error.strerror}")
+        return
+    if found.size != expected.size:
+        change = "cut off" if found.size < expected.size else "too long"
+        report.damaged(kind, f"{expected.name} is {change}: it has {found.size} bytes, the manifest says {expected.size}")
+    elif found.sha256 != expected.sha256:
+        report.damaged(kind, f"{expected.name} was altered: its bytes are not those that were written")
+
+
+def _is_known(migrations: Sequence[str], report: CheckReport) -> bool:
+    """Whether this program knows the schema. An older one is brought up to date in the scratch database."""
+    ours = known_migrations()
+    for number, migration in enumerate(migrations):
+        name = migration.partition(" ")[0]
+        if number >= len(ours):
+            report.damaged(DamageKind.SCHEMA, f"the backup was made by a newer Postern, with {name}: check it with that version")
+            return False
+        if migration != ours[number]:
+            report.damaged(DamageKind.SCHEMA, f"the schema is another: {name} of the backup is not this Postern's")
+            return False
+    return True
+
+
+async def _require_copy(settings: Settings, url: str) -> None:
+    """Raises `StartFailed` for the database that this installation serves: a check writes there."""
+    if await is_served(url):
+        raise StartFailed("A running Postern serves this database: `postern backup check --database` is for a restored copy")
+    if settings.embedded:
+        return  # its socket is in the data directory, and only `postern serve` runs it
+    try:
+        same = await is_the_same(conninfo(settings), url)
+    except psycopg.OperationalError:
+        return  # the own database is away, and this one answers
+    if same:
+        raise StartFailed("This is the database of this installation, not a copy: restore elsewhere, and name that database")

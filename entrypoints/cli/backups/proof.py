@@ -1,0 +1,133 @@
+"""Proves a restored database: it has what the manifest says, opens with the key ring, its audit chains are whole, and people sign in."""
+
+from collections.abc import Mapping
+from typing import Final
+from uuid import UUID
+
+import psycopg
+
+from adapters.postgres.backups.completeness import missing_parts, missing_rows
+from adapters.postgres.backups.snapshots import Unreadable, exported_snapshot
+from adapters.postgres.migrate import SchemaMismatch, migrate, plan
+from core.domain.backups import BackupManifest, DamageKind, DatabaseState, differences
+from core.domain.errors import Refusal
+from core.domain.identifiers import OrganizationId
+from core.domain.record.audit_chains import ChainFinding, ChainHead
+from core.usecases.record.audit import CheckedChain
+from entrypoints.bootstrap import Postern, open_postern
+from entrypoints.cli.audit import told_of
+from entrypoints.cli.backups import canary
+from entrypoints.cli.backups.report import CheckReport
+from entrypoints.failures import StartFailed
+from entrypoints.installation import conninfo
+from entrypoints.settings import Settings
+from ports.encryption import CannotOpen
+
+_MOST_NAMED: Final = 4
+
+
+async def prove(
+    settings: Settings,
+    manifest: BackupManifest | None,
+    report: CheckReport,
+    *,
+    may_migrate: bool,
+    signs_in: bool = True,
+    stays: bool = False,
+) -> None:
+    """Looks at the database of these settings. Without a manifest, the database is judged by itself. `may_migrate` is for a scratch
+    database, in which an older backup is brought to this program's schema first. `stays` says that the database outlives the check, so that
+    the canary has to go. Reports damage; raises nothing for it.
+    """
+    url = conninfo(settings)
+    try:
+        async with exported_snapshot(url) as snapshot:
+            state = await snapshot.state()
+    except (Unreadable, psycopg.Error) as error:
+        report.damaged(DamageKind.ROWS, " ".join(str(error).split()))
+        return
+    if manifest is not None:
+        for damage in differences(manifest.database, state):
+            report.add(damage)
+    if not await _has_our_schema(url, report, may_migrate=may_migrate):
+        return
+    report.passed(DamageKind.SCHEMA, f"{len(state.tables)} tables and views, {len(state.migrations)} migrations")
+    compared = "" if manifest is None else ", as the manifest says"
+    report.passed(DamageKind.ROWS, f"{sum(table.rows or 0 for table in state.tables.values())} rows{compared}")
+    lacking = await missing_rows(url)
+    for table, sentence in lacking.items():
+        report.damaged(DamageKind.TIES, f"{table}: {sentence}")
+    report.passed(DamageKind.TIES, "no row lacks one that it needs")
+    async with open_postern(settings) as postern:
+        await _open_sealed(postern, report)
+        if "server_secrets" not in lacking:
+            await _verify_chains(postern, state if manifest is None else manifest.database, report)
+        if signs_in:
+            await _sign_in(postern, url, report, stays=stays)
+
+
+async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -> bool:
+    """Whether the use cases can run there."""
+    if any(damage.kind is DamageKind.SCHEMA for damage in report.damages):
+        return False
+    try:
+        found = await plan(url)
+        if found.pending and may_migrate:
+            await migrate(url, lambda _line: None)
+        elif found.pending:
+            report.damaged(DamageKind.SCHEMA, f"the schema is older: it lacks {found.pending[0]}; run `postern migrate` there first")
+            return False
+    except SchemaMismatch as error:
+        report.damaged(DamageKind.SCHEMA, str(error))
+        return False
+    parts = await missing_parts(url)
+    if parts:
+        more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+        report.damaged(DamageKind.SCHEMA, f"the database lacks {', '.join(parts[:_MOST_NAMED])}{more}")
+    return not parts
+
+
+async def _open_sealed(postern: Postern, report: CheckReport) -> None:
+    values = 0
+    async for column in postern.foundation.reencryption.open_all():
+        values += column.values
+        if column.unreadable:
+            report.damaged(
+                DamageKind.SEALED,
+                f"{column.unreadable} of {column.values} values of {column.column} do not open; "
+                f"the first, {column.first_row}: {column.reason}",
+            )
+    report.passed(DamageKind.SEALED, f"{values} sealed values open")
+
+
+async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckReport) -> None:
+    links = chains = 0
+
+    def checked(chain: CheckedChain) -> None:
+        nonlocal links, chains
+        chains += 1
+        links += chain.links
+
+    def found(name: str, finding: ChainFinding) -> None:
+        report.damaged(DamageKind.AUDIT, f"{name}: {told_of(finding)}")
+
+    try:
+        await postern.record.audit.verify(found, checked, heads=_heads(noted.heads))
+    except CannotOpen as error:
+        report.damaged(DamageKind.AUDIT, f"the secret of the audit chains does not open: {error}")
+    report.passed(DamageKind.AUDIT, f"{chains} chains of {links} entries are whole")
+
+
+def _heads(noted: Mapping[str, str]) -> Mapping[OrganizationId, ChainHead]:
+    return {OrganizationId(UUID(chain)): ChainHead.parse(head) for chain, head in noted.items()}
+
+
+async def _sign_in(postern: Postern, url: str, report: CheckReport, *, stays: bool) -> None:
+    try:
+        key = await canary.sign_in(postern)
+    except (Refusal, CannotOpen, StartFailed, LookupError, ValueError) as error:
+        report.damaged(DamageKind.SIGN_IN, f"a new account cannot sign in: {error or type(error).__name__}")
+        return
+    if stays:
+        await canary.remove(url, key)
+    report.passed(DamageKind.SIGN_IN, "a new account signs in, and renews its tokens")

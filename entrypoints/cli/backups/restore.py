@@ -1,0 +1,129 @@
+"""`postern backup restore`: restores a backup into an empty database, and holds the work that would go out of the house."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import trio
+
+from adapters.backup_folders import BackupFolder
+from adapters.postgres.backups.held_work import MADE_BY_HOLD, OutgoingCount, OutgoingWork, hold, outgoing
+from adapters.postgres.backups.snapshots import exported_snapshot, is_empty, is_served, server_version
+from adapters.postgres.backups.tools import ToolFailed
+from core.domain.backups import BackupManifest, differences
+from core.domain.record.events import SYSTEM, Event, Target
+from core.frozen import replace
+from entrypoints.assembly.configured import key_file, key_ring
+from entrypoints.cli.backups.check import verified
+from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
+from entrypoints.cli.backups.listing import opened_ring
+from entrypoints.cli.backups.report import CheckReport
+from entrypoints.failures import OK, StartFailed, sole
+from entrypoints.installation import conninfo, reachable_database
+from entrypoints.settings import Settings
+
+NAMES: Final[Mapping[OutgoingWork, str]] = {
+    OutgoingWork.MAIL: "mails",
+    OutgoingWork.DELIVERIES: "deliveries to webhooks and notices of sign-outs",
+    OutgoingWork.BILLING: "pieces of billing",
+    OutgoingWork.SIEM: "exports to SIEMs",
+}
+
+Held = Callable[[Mapping[OutgoingWork, OutgoingCount]], Collection[OutgoingWork]]
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    return run_interruptibly(partial(_run, arguments, settings))
+
+
+async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
+    folder = find_backup(settings, arguments.places, arguments.backup)
+    if arguments.recovery_key is not None:
+        _put_keys(settings, folder, Path(arguments.recovery_key))
+    let_go = {OutgoingWork(kind) for kind in arguments.let_go}
+
+    def held(counts: Mapping[OutgoingWork, OutgoingCount]) -> Collection[OutgoingWork]:
+        if let_go or arguments.hold or not sys.stdin.isatty():
+            return [kind for kind in OutgoingWork if kind not in let_go]
+        return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
+
+    manifest, kinds = await restore(settings, folder, held)
+    print(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
+    if kinds:
+        print(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
+    if len(manifest.database.migrations) < len(known_migrations()):
+        print("The backup is of an older Postern: run `postern migrate`.")
+    if not settings.embedded:
+        print("Now run `postern grants --apply` as the owner of the tables, and `postern doctor`.")
+    details = {"held": ",".join(kinds)}
+    if not await was_recorded(settings, Event("platform.backup.restored", SYSTEM, Target("backup", manifest.id), details=details)):
+        print("The audit log could not be told of the restore.")
+    return OK
+
+
+async def restore(settings: Settings, folder: BackupFolder, held: Held) -> tuple[BackupManifest, Collection[OutgoingWork]]:
+    """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. A Postern that starts meanwhile
+    finds no schema that it knows, and ends. Raises `StartFailed`; the database is then as it was, or lacks the rows of `schema_migrations`.
+    """
+    manifest = await _usable(settings, folder)
+    try:
+        async with reachable_database(settings, may_be_new=True):
+            target = conninfo(settings)
+            if await is_served(target):
+                raise StartFailed("A running Postern serves this database: stop it first")
+            if not await is_empty(target):
+                raise StartFailed("The database is not empty: restore into a new one, so that nothing is lost or mixed")
+            tools = await require_tools(embedded=settings.embedded, server_version=await server_version(target), restores=True)
+            await tools.restore(target, folder.dump, leave_mark_out=True)
+            counts = await outgoing(target)
+            kinds = await trio.to_thread.run_sync(held, counts, abandon_on_cancel=True)
+            await hold(target, kinds)
+            await tools.restore_mark(target, folder.dump)
+            async with exported_snapshot(target) as snapshot:
+                state = await snapshot.state()
+    except (psycopg.Error, ToolFailed, BaseExceptionGroup) as error:
+        cause = sole(error)
+        if isinstance(cause, (psycopg.Error, ToolFailed)):
+            raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
+        raise cause from None
+    expected = manifest.database.tables
+    tables = {name: expected.get(name, table) if name == MADE_BY_HOLD else table for name, table in state.tables.items()}
+    for damage in differences(manifest.database, replace(state, tables=tables)):
+        raise StartFailed(f"The backup was restored, but {damage.sentence}")
+    return manifest, kinds
+
+
+async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:
+    """The manifest of an undamaged backup that the key ring in force opens, and whose schema this program knows. Raises `StartFailed`."""
+    report = CheckReport(folder.path.name, as_json=True)
+    manifest = await verified(folder, key_ring(settings), report)
+    if manifest is None:
+        raise StartFailed(f"The backup cannot be used: {report.damages[0].sentence}")
+    if list(manifest.database.migrations) != known_migrations()[: len(manifest.database.migrations)]:
+        raise StartFailed("The backup is of a newer or another Postern: restore it with that version")
+    return manifest
+
+
+def _put_keys(settings: Settings, folder: BackupFolder, recovery_key: Path) -> None:
+    """Writes the ring of the backup where this installation keeps its own."""
+    file = key_file(settings)
+    if file is None:
+        raise StartFailed("The encryption keys are a setting here: `postern backup keys` prints those of the backup")
+    if file.path.exists():
+        raise StartFailed(f"{file.path} exists: --recovery-key is for a data directory without keys")
+    ring = opened_ring(folder, recovery_key)
+    file.path.parent.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(ring.replace(",", "\n"))
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _goes(kind: OutgoingWork, waiting: int) -> bool:
+    answer = input(f"{waiting} {NAMES[kind]} wait since the backup, and may have gone out since. Hold them, or let them go? [hold/go] ")
+    return answer.strip().lower() in {"go", "g"}

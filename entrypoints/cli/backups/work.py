@@ -1,0 +1,40 @@
+"""`postern jobs list` and `postern jobs release`: work that goes out of the house, and is held after a restore."""
+
+import argparse
+from functools import partial
+
+import trio
+
+from adapters.postgres.backups.held_work import OutgoingWork, outgoing, release
+from core.domain.record.events import SYSTEM, Event, Target
+from entrypoints.cli.backups.restore import NAMES
+from entrypoints.cli.opening import opened_postern
+from entrypoints.failures import OK
+from entrypoints.installation import conninfo
+from entrypoints.settings import Settings
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    if arguments.action == "list":
+        trio.run(_list, settings)
+    else:
+        kinds = [OutgoingWork(kind) for kind in arguments.kind] or list(OutgoingWork)
+        trio.run(partial(_release, settings, kinds))
+    return OK
+
+
+async def _list(settings: Settings) -> None:
+    async with opened_postern(settings):
+        for kind, count in (await outgoing(conninfo(settings))).items():
+            print(f"{kind:<10}  {count.waiting:>8} waiting, {count.held} held  ({NAMES[kind]})")
+
+
+async def _release(settings: Settings, kinds: list[OutgoingWork]) -> None:
+    async with opened_postern(settings) as postern:
+        released = await release(conninfo(settings), kinds)
+        for kind, count in released.items():
+            print(f"{kind:<10}  {count} {NAMES[kind]} go.")
+        async with postern.foundation.unit_of_work() as uow:
+            details = {kind.value: count for kind, count in released.items()}
+            await uow.record(Event("platform.work.released", SYSTEM, Target("backup", ",".join(released)), details=details))
+            await uow.commit()

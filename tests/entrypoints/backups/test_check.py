@@ -1,0 +1,248 @@
+"""A check names each kind of damage, and says of an undamaged backup that it is proved."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from adapters.backup_folders import DUMP, MANIFEST
+from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
+from core.domain.backups import DamageKind
+from entrypoints.cli import main
+from entrypoints.cli.backups import check
+from entrypoints.cli.backups.proof import prove
+from entrypoints.cli.backups.report import STATUS, CheckReport
+from entrypoints.failures import OK
+from entrypoints.settings import Settings
+from tests.conftest import CapturedLog
+from tests.entrypoints.backups.installation import KEY, OTHER_KEY, SAME_NAME, SECRET, BackedUp, database_beside, name_of, settings_for
+
+KEY_RING: Final = AesGcmKeyRing([KEY])
+Checked = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def checked(backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> Checked:
+    def run(*arguments: str, settings: Settings | None = None) -> tuple[int, list[str]]:
+        given = main._parser().parse_args(["backup", "check", *arguments])
+        status = check.run(given, backup.settings if settings is None else settings)
+        return status, capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def copied(backup: BackedUp, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(backup.folder.path, tmp_path / backup.folder.path.name))
+
+
+def scratch(backup: BackedUp) -> list[str]:
+    assert backup.settings.database_url is not None
+    return ["--scratch", backup.settings.database_url.reveal()]
+
+
+def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(backup: BackedUp, checked: Checked, log: CapturedLog) -> None:
+    log.remember(SECRET)
+    status, lines = checked(str(backup.folder.path), *scratch(backup))
+    assert lines[-1].endswith("proved. It restores, opens, verifies and signs in.")
+    assert status == OK
+    assert [line[:15].split()[1] for line in lines[:-1]] == ["manifest", "dump", "schema", "rows", "ties", "sealed", "audit", "sign-in"]
+    with backup.connect() as connection:
+        assert connection.execute(
+            "select target_id from audit_entries where action = 'platform.backup.checked' order by id desc limit 1"
+        ).fetchone() == (backup.folder.path.name,)
+        # The canary was never here, and no scratch database is left.
+        assert connection.execute("select count(*) from users where email like 'backup-canary%'").fetchone() == (0,)
+        assert connection.execute("select count(*) from pg_database where datname like 'postern_check_%'").fetchone() == (0,)
+
+
+def test_the_result_as_json(checked: Checked, copied: Path) -> None:
+    (copied / DUMP).unlink()
+    status, lines = checked(str(copied), "--json")
+    told = json.loads("\n".join(lines))
+    assert (told["ok"], told["status"], status) == (False, 11, 11)
+    assert told["damages"] == [{"check": "dump", "sentence": "database.dump is missing"}]
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, file.stat().st_size * 2 // 3)
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    file.write_bytes(content)
+
+
+def lengthen(file: Path) -> None:
+    with file.open("ab") as opened:
+        opened.write(b"\0")
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+FILES: Final[dict[str, tuple[Callable[[Path], None], DamageKind, str]]] = {
+    "no manifest": (lambda at: (at / MANIFEST).unlink(), DamageKind.MANIFEST, "there is no manifest.json"),
+    "cut manifest": (lambda at: cut(at / MANIFEST), DamageKind.MANIFEST, "it is cut, or not a manifest"),
+    "edited manifest": (
+        lambda at: edit(at / MANIFEST, '"rows": 3', '"rows": 2'),
+        DamageKind.MANIFEST,
+        "the manifest was edited",
+    ),
+    "manifest of a later form": (lambda at: edit(at / MANIFEST, '"format": 1', '"format": 2'), DamageKind.MANIFEST, "of a newer Postern"),
+    "no dump": (lambda at: (at / DUMP).unlink(), DamageKind.DUMP, "is missing"),
+    "cut dump": (lambda at: cut(at / DUMP), DamageKind.DUMP, "is cut off"),
+    "dump with more at its end": (lambda at: lengthen(at / DUMP), DamageKind.DUMP, "is too long"),
+    "a bit of the dump flipped": (lambda at: flip(at / DUMP), DamageKind.DUMP, "was altered"),
+}
+
+
+@pytest.mark.parametrize("damage", FILES)
+def test_damaged_files_are_named_before_anything_is_restored(checked: Checked, copied: Path, damage: str) -> None:
+    do, kind, sentence = FILES[damage]
+    do(copied)
+    status, lines = checked(str(copied), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
+    (line,) = [line for line in lines if line.startswith("FAIL")]
+    assert line.split()[1] == kind
+    assert sentence in line
+    assert status == STATUS[kind]
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [(OTHER_KEY, "sealed under the key 'test', which the ring does not have"), (SAME_NAME, "made with the key test: altered")],
+    ids=["another ring", "another key of the same name"],
+)
+def test_another_ring_is_named(backup: BackedUp, checked: Checked, tmp_path: Path, key: EncryptionKey, sentence: str) -> None:
+    assert backup.settings.database_url is not None
+    other = settings_for(backup.settings.database_url.reveal(), tmp_path, key)
+    status, lines = checked(str(backup.folder.path), settings=other)
+    assert status == STATUS[DamageKind.KEYS]
+    assert lines[0].startswith("FAIL  keys")
+    assert sentence in lines[0]
+
+
+# Each statement damages a copy of the restored database, as a restore or a disk may.
+ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
+    "people missing": (
+        "delete from users where email like 'person%' and id in (select id from users order by id desc limit 1)",
+        DamageKind.ROWS,
+        "the table users has 2 rows, the manifest says 3: 1 missing",
+    ),
+    "a row too many": (
+        "insert into used_usernames values ('x')",
+        DamageKind.ROWS,
+        "the table used_usernames has 1 rows, the manifest says 0: 1 too many",
+    ),
+    "no relations": ("delete from relations", DamageKind.TIES, "relations: 2 members stand in no relation"),
+    "no second factors": ("delete from mfa_secrets", DamageKind.TIES, "mfa_secrets: 1 people have backup codes and no second factor"),
+    "no refresh tokens": ("delete from refresh_tokens", DamageKind.TIES, "refresh_tokens: 1 open sessions have neither"),
+    "no members": ("delete from memberships", DamageKind.TIES, "memberships: 1 organizations count members"),
+    "no tiers": ("delete from tiers", DamageKind.TIES, "no tier is there"),
+    "no picture": ("delete from pictures", DamageKind.TIES, "1 people have a picture that is missing"),
+    "no event of a delivery": ("delete from events", DamageKind.TIES, "deliveries wait whose event is missing"),
+    "no signing keys": ("delete from all_signing_keys", DamageKind.SIGN_IN, "a new account cannot sign in"),
+    "no server secrets": ("delete from server_secrets", DamageKind.TIES, "the secret of the audit chains is missing"),
+    "a table missing": ("drop table backup_codes", DamageKind.SCHEMA, "the table backup_codes is missing"),
+    "an index missing": ("drop index sessions_of_user", DamageKind.SCHEMA, "the table sessions lacks index sessions_of_user"),
+    "a constraint missing": (
+        "alter table memberships drop constraint memberships_user_id_fkey",
+        DamageKind.SCHEMA,
+        "the table memberships lacks constraint memberships_user_id_fkey",
+    ),
+    "a column missing": ("alter table webhooks drop column name", DamageKind.SCHEMA, "the table webhooks lacks column name text not null"),
+    "a trigger off": ("alter table memberships disable trigger members_added", DamageKind.SCHEMA, "lacks trigger members_added"),
+    "a function missing": ("drop function count_members cascade", DamageKind.SCHEMA, "function count_members"),
+    "another schema": (
+        "update schema_migrations set checksum = repeat('0', 64) where number = 7",
+        DamageKind.SCHEMA,
+        "the schema is another: the database has 0007_sessions_tree",
+    ),
+    "an older schema": (
+        "delete from schema_migrations where number = (select max(number) from schema_migrations)",
+        DamageKind.SCHEMA,
+        "the schema is older: it lacks 00",
+    ),
+    "a newer schema": (
+        "insert into schema_migrations (number, name, checksum) select max(number) + 1, 'later', 'x' from schema_migrations",
+        DamageKind.SCHEMA,
+        "the schema is newer",
+    ),
+    "a bit of a sealed secret flipped": (
+        "update mfa_secrets set sealed_secret = set_byte(sealed_secret, 30, get_byte(sealed_secret, 30) # 1)",
+        DamageKind.SEALED,
+        "1 of 1 values of mfa_secrets.sealed_secret do not open",
+    ),
+    "a sealed secret cut": ("update webhooks set sealed_secret = substring(sealed_secret for 12)", DamageKind.SEALED, "cut short"),
+    "a sealed secret of another row": (
+        "update jobs set sealed_payload = (select sealed_payload from jobs order by id limit 1)",
+        DamageKind.SEALED,
+        "1 of 2 values of jobs.sealed_payload do not open",
+    ),
+    "a sealed secret under a lost key": (
+        "update all_signing_keys set sealed_private_key = '\\x01046c6f7374'::bytea || substring(sealed_private_key from 7)",
+        DamageKind.SEALED,
+        "sealed under the key 'lost', which the ring does not have",
+    ),
+    "an audit entry changed": (
+        "update audit_entries set action = 'role.deleted' where action = 'role.created'",
+        DamageKind.AUDIT,
+        "acme: 1, entry",
+    ),
+    "an audit entry missing": (
+        "delete from audit_entries where id = (select entry_id from audit_links order by chain_id desc, sequence limit 1)",
+        DamageKind.AUDIT,
+        "its entry is missing",
+    ),
+    "links missing": ("delete from audit_links where sequence = 2", DamageKind.AUDIT, "2: links are missing"),
+    "a chain cut off": (
+        "delete from audit_links where sequence = 3 and chain_id <> '00000000-0000-0000-0000-000000000000'",
+        DamageKind.AUDIT,
+        "the chain ends before the noted head",
+    ),
+    "a whole chain missing": (
+        "delete from audit_links where chain_id = '00000000-0000-0000-0000-000000000007'",
+        DamageKind.AUDIT,
+        "00000000-0000-0000-0000-000000000007: 0 to 3: the chain ends before the noted head",
+    ),
+    "a personal part changed": (
+        "update audit_personal set address = '198.51.100.1'",
+        DamageKind.AUDIT,
+        "the address, user agent or names were altered",
+    ),
+}
+
+
+@pytest.fixture
+def damaged(backup: BackedUp) -> Iterator[Callable[[str], str]]:
+    with database_beside(backup.restored, template=name_of(backup.restored)) as url:
+
+        def damage(statement: str) -> str:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("set session_replication_role = replica")
+                connection.execute(statement.encode())
+            return url
+
+        yield damage
+
+
+@pytest.mark.parametrize("damage", ROWS)
+async def test_damage_inside_the_database_is_named(
+    backup: BackedUp, tmp_path: Path, damaged: Callable[[str], str], log: CapturedLog, damage: str
+) -> None:
+    log.allow("signing_key_unreadable")
+    statement, kind, sentence = ROWS[damage]
+    url = damaged(statement)
+    report = CheckReport("a copy")
+    await prove(settings_for(url, tmp_path), backup.folder.verified_manifest(KEY_RING), report, may_migrate=True)
+    assert [one for one in report.damages if one.kind is kind and sentence in one.sentence], report.damages
+    assert report.status != OK
