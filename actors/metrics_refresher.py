@@ -30,18 +30,20 @@ class MetricsRefresher:
         queue: JobQueue,
         audit_backlog: Callable[[], Awaitable[Backlog]],
         billing_waiting: Callable[[], Awaitable[WaitingBillingEvents]],
+        backup_checked: Callable[[], Awaitable[datetime | None]],
         key_ages: Callable[[], Awaitable[Mapping[str, timedelta]]],
         clock: Clock,
         spread: Callable[[], float],
     ) -> None:
         """`audit_backlog` returns the audit entries that wait to be linked, `billing_waiting` the news of the payment provider that wait to
-        be applied, and `key_ages` the age of the key in force, by purpose.
+        be applied, `backup_checked` the time at which a backup was last proved, and `key_ages` the age of the key in force, by purpose.
         """
         self._metrics = metrics
         self._database = database
         self._queue = queue
         self._audit_backlog = audit_backlog
         self._billing_waiting = billing_waiting
+        self._backup_checked = backup_checked
         self._key_ages = key_ages
         self._clock = clock
         self._outage = Outage(self.name, spread)
@@ -67,6 +69,7 @@ class MetricsRefresher:
         self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
         waiting = await self._billing_waiting()
         self._metrics.billing_waiting(waiting.events, self._waited(waiting.oldest))
+        self._metrics.backup_checked(await self._backup_checked())
         for purpose, age in (await self._key_ages()).items():
             self._metrics.key_age(purpose, age)
 

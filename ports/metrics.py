@@ -1,7 +1,7 @@
 """Counts and times. No method waits or fails. Labels are bounded: routes are templates, and reasons and kinds are our own words."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.domain.jobs import QueueState
@@ -64,6 +64,7 @@ class Metrics(Protocol):
     def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None: ...
     def population(self, population: Population) -> None: ...
     def audit_backlog(self, pending: int, oldest: timedelta | None) -> None: ...
+    def backup_checked(self, at: datetime | None) -> None: ...
     def key_age(self, purpose: str, age: timedelta) -> None: ...
 
 

@@ -7,7 +7,7 @@ decides at import whether values live in memory or in files.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
 from typing import ClassVar
@@ -195,6 +195,9 @@ class PrometheusMetrics:
         self._audit_oldest = self._gauge(
             "sso_audit_oldest_pending_age_seconds", "How long the oldest audit entry has waited for its place", mode="mostrecent"
         )
+        self._backup_checked = self._gauge(
+            "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", mode="mostrecent"
+        )
         self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
 
     def request_started(self) -> None:
@@ -338,6 +341,9 @@ class PrometheusMetrics:
     def audit_backlog(self, pending: int, oldest: timedelta | None) -> None:
         self._audit_pending.set(pending)
         self._audit_oldest.set(0 if oldest is None else oldest.total_seconds())
+
+    def backup_checked(self, at: datetime | None) -> None:
+        self._backup_checked.set(0 if at is None else at.timestamp())
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self._key_age.labels(purpose).set(age.total_seconds())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from actors.account_mails import account_mailer
@@ -29,7 +30,7 @@ from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
-from core.domain.record.event_types import WEBHOOK_TOPIC
+from core.domain.record.event_types import BACKUP_CHECKED, WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
@@ -112,6 +113,7 @@ def assemble_actors(
             queue=foundation.jobs,
             audit_backlog=record.audit.backlog,
             billing_waiting=services.billing.waiting,
+            backup_checked=partial(record.audit.last, BACKUP_CHECKED),
             key_ages=foundation.key_care.ages,
             clock=clock,
             spread=spread,

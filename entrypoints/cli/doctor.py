@@ -4,7 +4,7 @@ import argparse
 import os
 import stat
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
@@ -16,11 +16,14 @@ import trio
 
 from adapters.crypto.argon2_binding import binding
 from adapters.crypto.passwords import rate, usable_cores
+from adapters.postgres.backups.completeness import missing_parts, missing_rows
+from adapters.postgres.backups.held_work import outgoing
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.errors import Refusal
+from core.domain.record.event_types import BACKUP_CHECKED
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
@@ -44,6 +47,10 @@ _LITTLE_SPACE: Final = 1 << 30
 _TOO_LITTLE_SPACE: Final = 256 << 20
 # In seconds. A healthy database answers in a few hundredths of a second.
 _PATIENCE: Final = 1.0
+_MOST_NAMED: Final = 4
+# The rows of each table that are looked at for what they lack.
+_LOOKED_AT: Final = 1000
+_PROVED_LATELY: Final = timedelta(days=7)
 
 
 class Verdict(StrEnum):
@@ -121,12 +128,19 @@ async def _of_database(settings: Settings, processes: int | None, report: Report
             report("connections", await _connections(settings, processes))
             schema, usable = await _schema(settings)
             report("schema", schema)
+            if usable and schema.verdict is Verdict.OK:
+                # A newer Postern may have removed what this one knows.
+                lacking = await missing_parts(conninfo(settings))
+                report("tables", _tables(lacking))
+                usable = not lacking
             if usable:
+                report("rows", await _rows(settings))
                 async with open_postern(settings) as postern:
                     report("writes", await _asked(_writes, postern))
                     report("clock", await _asked(_clock, postern))
                     report("keys", await _asked(_key_ages, postern))
-                    report("jobs", await _asked(_jobs, postern))
+                    report("jobs", await _asked(lambda opened: _jobs(settings, opened), postern))
+                    report("backups", await _asked(_backups, postern))
                     report("billing", await _asked(lambda opened: _billing(settings, opened), postern))
     except (StartFailed, psycopg.Error, BaseExceptionGroup) as error:
         cause = sole(error)
@@ -327,10 +341,43 @@ async def _key_ages(postern: Postern) -> Finding:
     return Finding(Verdict.WARN, f"{text}; `postern keys rotate` renews them") if old else Finding(Verdict.OK, text)
 
 
-async def _jobs(postern: Postern) -> Finding:
+def _tables(lacking: Sequence[str]) -> Finding:
+    if not lacking:
+        return Finding(Verdict.OK, "with all that this Postern needs")
+    more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+    return Finding(
+        Verdict.FAIL,
+        f"missing, as after a restore that failed half-way: {', '.join(lacking[:_MOST_NAMED])}{more}; "
+        "restore again, into an empty database",
+    )
+
+
+async def _rows(settings: Settings) -> Finding:
+    """Looks at the newest rows of each table, so that it takes no longer on a large database."""
+    lacking = await missing_rows(conninfo(settings), _LOOKED_AT)
+    if not lacking:
+        return Finding(Verdict.OK, "none lacks another that it needs, among the newest")
+    told = "; ".join(f"{table}: {sentence}" for table, sentence in lacking.items())
+    return Finding(Verdict.FAIL, f"missing, as after a partial restore: {told}")
+
+
+async def _jobs(settings: Settings, postern: Postern) -> Finding:
     states = await postern.foundation.jobs.state()
     waiting, dead = sum(state.waiting for state in states), sum(state.dead for state in states)
-    return Finding(Verdict.WARN if dead else Verdict.OK, f"{waiting} waiting, {dead} dead")
+    held = [kind.value for kind, count in (await outgoing(conninfo(settings))).items() if count.held]
+    text = f"{waiting} waiting, {dead} dead"
+    if held:
+        return Finding(Verdict.WARN, f"{text}; held since a restore: {', '.join(held)}; `postern jobs release` lets them go")
+    return Finding(Verdict.WARN if dead else Verdict.OK, text)
+
+
+async def _backups(postern: Postern) -> Finding:
+    proved = await postern.record.audit.last(BACKUP_CHECKED)
+    if proved is None:
+        return Finding(Verdict.WARN, "none was ever proved: `postern backup create` and `postern backup check` make and prove one")
+    age = postern.foundation.clock.now() - proved
+    text = f"last proved {proved:%Y-%m-%d %H:%M} UTC"
+    return Finding(Verdict.OK, text) if age <= _PROVED_LATELY else Finding(Verdict.WARN, f"{text}: run `postern backup check`")
 
 
 async def _billing(settings: Settings, postern: Postern) -> Finding:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.domain.jobs import QueueState
 from ports.metrics import PoolState, Population
@@ -24,6 +24,7 @@ class RememberedMetrics:
         self.pools: list[PoolState] = []
         self.populations: list[Population] = []
         self.queues: list[tuple[Sequence[QueueState], timedelta | None]] = []
+        self.backups_checked: list[datetime | None] = []
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
 
@@ -81,6 +82,9 @@ class RememberedMetrics:
     def billing_event(self, event_type: str, outcome: str) -> None: ...
     def billing_check(self, outcome: str) -> None: ...
     def billing_waiting(self, events: int, oldest: timedelta | None) -> None: ...
+    def backup_checked(self, at: datetime | None) -> None:
+        self.backups_checked.append(at)
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int) -> None: ...
     def rate_limited(self, limit: str, stage: str) -> None: ...

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import trio
 
@@ -17,6 +17,7 @@ from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
 ON_A_JUMPING_CLOCK = True
+PROVED_AT = datetime(2026, 1, 31, tzinfo=UTC)
 
 
 class CountedDatabase:
@@ -58,6 +59,11 @@ async def key_ages() -> Mapping[str, timedelta]:
     return {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 
+async def backup_checked() -> datetime:
+    await trio.lowlevel.checkpoint()
+    return PROVED_AT
+
+
 async def audit_backlog() -> Backlog:
     await trio.lowlevel.checkpoint()
     return Backlog(7, TrioClock().now() - timedelta(minutes=3))
@@ -74,6 +80,7 @@ async def at_work(metrics: RememberedMetrics, database: CountedDatabase, queue: 
         queue=queue,
         audit_backlog=audit_backlog,
         billing_waiting=billing_waiting,
+        backup_checked=backup_checked,
         key_ages=key_ages,
         clock=queue.clock,
         spread=no_spread,
@@ -94,6 +101,7 @@ async def test_the_first_refresh_comes_at_once_and_sets_every_gauge() -> None:
     assert (states[0].kind, states[0].waiting) == ("work", 1)
     assert oldest == timedelta(seconds=90)
     assert metrics.audit_backlogs == [(7, timedelta(minutes=3))]
+    assert metrics.backups_checked == [PROVED_AT]
     assert metrics.key_ages == {"access": timedelta(days=1), "id": timedelta(days=2)}
 
 

@@ -14,6 +14,7 @@ from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.postgres.backups.snapshots import is_served, is_the_same, server_version
 from adapters.postgres.backups.tools import ToolFailed
 from core.domain.backups import BackupFile, BackupManifest, DamageKind
+from core.domain.record.event_types import BACKUP_CHECKED
 from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.assembly.configured import key_ring
 from entrypoints.cli.backups.common import (
@@ -55,7 +56,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         raise cause from None
     report.end()
     if report.status == OK:
-        event = Event("platform.backup.checked", SYSTEM, Target("backup", named))
+        event = Event(BACKUP_CHECKED, SYSTEM, Target("backup", named))
         if not await was_recorded(settings, event) and not arguments.json:
             print("The audit log could not be told of the check, so `sso_backup_checked_timestamp_seconds` stays as it is.")
     return report.status

@@ -50,7 +50,10 @@ def run_interruptibly(work: Callable[[], Awaitable[T]]) -> T:
             raise KeyboardInterrupt
         return results[0]
 
-    return trio.run(both)
+    try:
+        return trio.run(both)
+    except BaseExceptionGroup as group:
+        raise sole(group) from None
 
 
 def places_of(settings: Settings, given: str | None) -> Path:

@@ -1,0 +1,263 @@
+"""A restore goes into an empty database alone, and holds the work that goes out of the house."""
+
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import trio
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from adapters.backup_folders import DUMP, MANIFEST, SEALED_KEYS, kept_backups
+from adapters.postgres.backups.held_work import OutgoingWork, hold, outgoing, release
+from core.domain.jobs import NewJob
+from core.domain.mail import MAIL_JOB
+from entrypoints.bootstrap import open_postern
+from entrypoints.cli import main
+from entrypoints.cli.backups import create, listing, restore, work
+from entrypoints.failures import OK, USAGE, StartFailed
+from entrypoints.settings import Settings
+from tests.conftest import CapturedLog
+from tests.entrypoints.backups.installation import KEY, OTHER_KEY, PASSWORD, SECRET, BackedUp, database_beside, settings_for
+
+
+@pytest.fixture
+def empty(backup: BackedUp) -> Iterator[str]:
+    with database_beside(backup.restored) as url:
+        yield url
+
+
+def parsed(*arguments: str) -> Any:
+    return main._parser().parse_args(arguments)
+
+
+def restored(backup: BackedUp, url: str, directory: Path, *more: str) -> int:
+    return restore.run(parsed("backup", "restore", str(backup.folder.path), *more), settings_for(url, directory))
+
+
+def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement.encode()).fetchall()
+
+
+async def claimable(settings: Settings) -> dict[str, int]:
+    """How much work the actors would take now and at any later time of this century."""
+    async with open_postern(settings) as postern:
+        jobs = await postern.foundation.jobs.claim([MAIL_JOB], 10, timedelta(0))
+        webhooks = await postern.tenancy.deliveries.queue.claim(10, timedelta(0), failing=False)
+        exports = await postern.tenancy.siem_export.queue.claim(10, timedelta(0), failing=False)
+        billing = await postern.services.billing_inbox.due(postern.foundation.clock.now() + timedelta(days=365), 10)
+        checks = await postern.services.billing_inbox.claim_checks(10, postern.foundation.clock.now())
+        cancellations = await postern.services.billing_inbox.claim_cancellations(10, postern.foundation.clock.now())
+        sweep = await postern.services.billing_inbox.claim_sweep(timedelta(0))
+    found = (len(jobs), len(webhooks), len(exports), len(billing), len(checks), len(cancellations), sweep is not None)
+    return dict(zip(("jobs", "webhooks", "exports", "billing", "checks", "cancellations", "sweeps"), map(int, found), strict=True))
+
+
+async def ask_for_mail(settings: Settings) -> None:
+    async with open_postern(settings) as postern, postern.foundation.unit_of_work() as uow:
+        await uow.jobs.add(NewJob(MAIL_JOB, {"to": "new@example.org"}, sealed=True))
+        await uow.commit()
+
+
+def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
+    backup: BackedUp, empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_for(empty, tmp_path)
+    assert restored(backup, empty, tmp_path) == OK
+    said = capsys.readouterr().out
+    assert "Held: mails, deliveries to webhooks and notices of sign-outs, pieces of billing, exports to SIEMs" in said
+    assert rows(empty, "select count(*) from users") == rows(backup.restored, "select count(*) from users")
+    assert rows(empty, "select count(*) from audit_entries where action = 'platform.backup.restored'") == [(1,)]
+    assert not any(trio.run(claimable, settings).values())
+    # The same again changes nothing, and a mail for somebody who asks now goes out.
+    trio.run(hold, empty, list(OutgoingWork))
+    trio.run(ask_for_mail, settings)
+    nothing = dict.fromkeys(trio.run(claimable, settings), 0)
+    assert trio.run(claimable, settings) == {**nothing, "jobs": 1}
+    before = trio.run(outgoing, empty)
+    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 3, "billing": 3, "siem": 1}
+    assert before[OutgoingWork.MAIL].waiting == 3
+
+    assert trio.run(release, empty, [OutgoingWork.MAIL]) == {OutgoingWork.MAIL: 2}
+    assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
+    assert work.run(parsed("jobs", "release"), settings) == OK
+    assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
+    goes = {"jobs": 3, "webhooks": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1}
+    assert trio.run(claimable, settings) == goes
+    assert not any(trio.run(release, empty, list(OutgoingWork)).values())
+    capsys.readouterr()
+    assert work.run(parsed("jobs", "list"), settings) == OK
+    assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (mails)"
+
+
+def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    assert restored(backup, empty, tmp_path, "--let-go", "mail") == OK
+    held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
+    assert held == {"mail": 0, "deliveries": 3, "billing": 3, "siem": 1}
+
+
+def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "go" if "exports" in question else ""
+
+    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert restored(backup, empty, tmp_path) == OK
+    assert [question.split()[0] for question in asked] == ["2", "3", "2", "1"]
+    held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
+    assert held == {"mail": 2, "deliveries": 3, "billing": 3, "siem": 0}
+
+
+def refusal(do: Callable[[], object]) -> str:
+    with pytest.raises(StartFailed) as refused:
+        do()
+    return str(refused.value)
+
+
+def test_a_database_with_anything_in_it_is_left_alone(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    with psycopg.connect(empty) as connection:
+        connection.execute("create table mine (id integer)")
+    assert "The database is not empty" in refusal(lambda: restored(backup, empty, tmp_path))
+    assert rows(empty, "select relname from pg_class where relnamespace = 'public'::regnamespace") == [("mine",)]
+
+
+def test_a_served_database_is_left_alone(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    with psycopg.connect(empty, application_name="postern listener"):
+        assert "A running Postern serves this database" in refusal(lambda: restored(backup, empty, tmp_path))
+
+
+def test_a_damaged_backup_and_another_ring_are_refused_before_anything_is_written(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    other = settings_for(empty, tmp_path, OTHER_KEY)
+    arguments = parsed("backup", "restore", str(backup.folder.path))
+    assert "the encryption keys in force are not those" in refusal(lambda: restore.run(arguments, other))
+    folder = tmp_path / backup.folder.path.name
+    folder.mkdir()
+    (folder / MANIFEST).write_bytes((backup.folder.path / MANIFEST).read_bytes())
+    (folder / DUMP).write_bytes((backup.folder.path / DUMP).read_bytes()[:-5])
+    assert "The backup cannot be used: database.dump" in refusal(
+        lambda: restore.run(parsed("backup", "restore", str(folder)), settings_for(empty, tmp_path))
+    )
+    assert rows(empty, "select count(*) from pg_class where relnamespace = 'public'::regnamespace") == [(0,)]
+
+
+def test_a_restore_that_fails_leaves_nothing(backup: BackedUp, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its two transactions, no Postern starts there: the schema's history is restored last."""
+
+    async def fails(*_: object) -> None:
+        raise psycopg.OperationalError("gone")
+
+    monkeypatch.setattr(restore, "hold", fails)
+    assert "could not be restored: gone" in refusal(lambda: restored(backup, empty, tmp_path))
+    assert rows(empty, "select count(*) from schema_migrations") == [(0,)]
+    assert rows(empty, "select count(*) > 0 from users") == [(True,)]
+
+
+def recovery_keys(directory: Path) -> tuple[Path, Path]:
+    key = X25519PrivateKey.generate()
+    private, public = directory / "recovery.pem", directory / "recovery.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return private, public
+
+
+def test_the_keys_are_sealed_for_a_recovery_key_or_not_there(
+    backup: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str], log: CapturedLog
+) -> None:
+    ring = KEY.line().partition(":")[2]
+    log.remember(ring, SECRET, PASSWORD)
+    private, public = recovery_keys(tmp_path)
+    places = tmp_path / "backups"
+    assert create.run(parsed("backup", "create", "--to", str(places), "--seal-keys-for", str(public)), backup.settings) == OK
+    (folder,) = kept_backups(places)
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert {one.name: stat.S_IMODE(one.stat().st_mode) for one in folder.path.iterdir()} == dict.fromkeys(
+        (DUMP, MANIFEST, SEALED_KEYS), 0o600
+    )
+    for file in (*folder.path.iterdir(), *backup.folder.path.iterdir()):
+        content = file.read_bytes()
+        assert ring.encode() not in content
+        assert SECRET.encode() not in content
+        assert PASSWORD.encode() not in content
+    capsys.readouterr()
+    assert listing.run(parsed("backup", "keys", "--in", str(places), "--recovery-key", str(private)), backup.settings) == OK
+    assert capsys.readouterr().out == f"{KEY.line()}\n"
+    strange, _ = recovery_keys(tmp_path)
+    keys = parsed("backup", "keys", "--in", str(places), "--recovery-key", str(strange))
+    assert "sealed for another recovery key" in refusal(lambda: listing.run(keys, backup.settings))
+    folder.sealed_keys.write_bytes(b"x" + folder.sealed_keys.read_bytes()[1:])
+    assert "not a sealed key ring" in refusal(lambda: listing.run(keys, backup.settings))
+    assert "cannot be read" in refusal(
+        lambda: listing.run(parsed("backup", "keys", str(backup.folder.path), "--recovery-key", str(strange)), backup.settings)
+    )
+
+
+def test_backups_are_listed_newest_first_without_unfinished_ones(
+    backup: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = str(backup.folder.path.parent)
+    (backup.folder.path.parent / "20260101T000000Z-abcdef.unfinished").mkdir(exist_ok=True)
+    assert listing.run(parsed("backup", "list", "--in", places), backup.settings) == OK
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(backup.folder.path.name)
+    assert "key test, without keys" in line
+    assert listing.run(parsed("backup", "list", "--json", "--in", places), backup.settings) == OK
+    assert f'"id": "{backup.folder.path.name}"' in capsys.readouterr().out
+    assert listing.run(parsed("backup", "list"), settings_for("postgresql://nobody@127.0.0.1:1/x", tmp_path)) == OK
+    assert "There is no backup in" in capsys.readouterr().out
+    with pytest.raises(StartFailed) as refused:
+        restore.run(parsed("backup", "restore"), settings_for("postgresql://nobody@127.0.0.1:1/x", tmp_path))
+    assert refused.value.status == USAGE
+
+
+def test_a_backup_that_fails_leaves_no_folder_and_no_passwords_are_arguments(
+    backup: BackedUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    async def fails(command: list[str], **options: Any) -> "subprocess.CompletedProcess[bytes]":
+        if "--version" in command:
+            return subprocess.CompletedProcess(command, 0, b"pg_dump (PostgreSQL) 99.1", b"")
+        seen.append((command, options["env"]))
+        return subprocess.CompletedProcess(command, 1, b"", b"pg_dump: error: it broke\nDETAIL: Key (email)=(ada@example.org)")
+
+    monkeypatch.setattr(trio, "run_process", fails)
+    assert backup.settings.database_url is not None
+    url = backup.settings.database_url.reveal()
+    settings = settings_for(f"{url}{'&' if '?' in url else '?'}password=hunter2", tmp_path)
+    arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
+    assert refusal(lambda: create.run(arguments, settings)) == "No backup was made: pg_dump: it broke"
+    assert list((tmp_path / "backups").iterdir()) == []
+    ((command, environment),) = seen
+    assert "hunter2" not in repr(command)
+    assert environment["PGPASSWORD"] == "hunter2"
+    assert not [name for name in environment if name.startswith("POSTERN_ENCRYPTION")]
+
+
+def test_programs_that_are_missing_or_too_old_are_said_to_be_so(backup: BackedUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "pg_dump"
+    old.write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 9.6.24'\n")
+    old.chmod(0o755)
+    (tmp_path / "pg_restore").write_text("")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
+    assert "is of version 9, and the server of version" in refusal(lambda: create.run(arguments, backup.settings))
+    (tmp_path / "pg_restore").unlink()
+    assert "pg_dump and pg_restore are missing" in refusal(lambda: create.run(arguments, backup.settings))
+
+
+def test_with_another_ring_no_backup_is_made(backup: BackedUp, tmp_path: Path, log: CapturedLog) -> None:
+    log.allow("signing_key_unreadable")
+    assert backup.settings.database_url is not None
+    other = settings_for(backup.settings.database_url.reveal(), tmp_path, OTHER_KEY)
+    arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
+    assert "do not belong to this database" in refusal(lambda: create.run(arguments, other))
+    assert not (tmp_path / "backups").exists()
