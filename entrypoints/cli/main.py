@@ -283,10 +283,10 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
     _command(jobs, "list", "backups.work", "show how much waits, and how much of it is held", action="list")
+    held = _command(jobs, "hold", "backups.work", "hold what waits, after a restore by other means than ours", action="hold")
     released = _command(jobs, "release", "backups.work", "let held work go", action="release")
-    released.add_argument(
-        "--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this kind; may be repeated (default: all that is held)"
-    )
+    for one in (held, released):
+        one.add_argument("--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this; may be repeated (default: all)")
 
 
 def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:

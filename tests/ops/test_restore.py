@@ -37,6 +37,12 @@ def blocks(language: str, text: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def make_command(folder: Path) -> None:
+    command = folder / "postern"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m entrypoints.cli.main "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+
+
 class Cluster:
     """A PostgreSQL with the runbook's roles, and the connection of the operator who types its commands."""
 
@@ -53,9 +59,7 @@ class Cluster:
                     connection.execute(statement.encode())
 
     def shell(self, script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        command = folder / "postern"
-        command.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m entrypoints.cli.main "$@"\n')
-        command.chmod(command.stat().st_mode | stat.S_IXUSR)
+        make_command(folder)
         return subprocess.run(
             ["/bin/sh", "-e", "-c", script],
             cwd=folder,
@@ -95,15 +99,14 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
     assert done.returncode == 0, done.stderr
     settings = read({"POSTERN_DATABASE_URL": old.url(SERVING), "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)})
     trio.run(_live, settings)
-    dump = next(line for line in shell_lines() if line.startswith("pg_dump"))
-    done = old.shell(dump, tmp_path, backup_url=old.url(OWNED))
-    assert done.returncode == 0, done.stderr
-    (file,) = tmp_path.glob("*.dump")
-    file.rename(tmp_path / "postern-2026-01-31.dump")
+    (lines,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith("postern backup create --to /backups")]
+    done = old.shell(lines.replace("/backups", f"{tmp_path}/backups"), tmp_path, POSTERN_DATABASE_URL=old.url(OWNED))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "proved. It restores, opens, verifies and signs in." in done.stdout
 
     new.run("; ".join(one for one in roles_block().split(";") if re.match(r"\s*(--.*\s*)*(create|alter) role", one)))
     (restore,) = [block for block in blocks("sh", section("Backup and restore")) if block.startswith("createdb")]
-    done = new.shell(restore, tmp_path)
+    done = new.shell(restore.replace("/backups", f"{tmp_path}/backups"), tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^ok +grants +postern_app reads and writes rows, and can only add to the audit log$", done.stdout, re.MULTILINE)
     assert "FAIL" not in done.stdout
@@ -142,7 +145,7 @@ def embedded(tmp_path: Path) -> Iterator[Path]:
             trio.run(_live, settings)
             trio.run(_act, settings)
             (data / "encryption.keys").write_text(f"{KEYS}\n")
-            backup = re.sub("^cd .*|^DATA=.*", "", embedded_block("cd /opt/postern"), flags=re.MULTILINE)
+            backup = re.sub("^DATA=.*", "", embedded_block("DATA=.postern"), flags=re.MULTILINE)
             done = typed(f"DATA={data}\n{backup}", tmp_path)
             assert done.returncode == 0, done.stderr
         yield directory
@@ -154,10 +157,11 @@ def embedded_block(start: str) -> str:
 
 
 def typed(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    make_command(folder)
     return subprocess.run(
         ["/bin/sh", "-e", "-c", script.replace(".venv/bin/python", sys.executable)],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **variables},
+        env={"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -166,7 +170,7 @@ def typed(script: str, folder: Path, **variables: str) -> subprocess.CompletedPr
 
 def restored(directory: Path) -> str:
     """The runbook's restore block for our directory, without the start of the server at its end."""
-    return re.sub("^POSTERN_DATA_DIR=.*", "", embedded_block(".venv/bin/python - /srv/new"), flags=re.MULTILINE).replace(
+    return re.sub("^POSTERN_DATA_DIR=.*serve.*", "", embedded_block("install -d"), flags=re.MULTILINE).replace(
         "/srv/new", str(directory / "new")
     )
 
@@ -181,18 +185,18 @@ def test_a_restore_of_the_embedded_database_goes_on_with_its_keys(embedded: Path
         now = read({"POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(directory)})
         trio.run(_live, now)
         assert trio.run(_faults, now) == []
-        # The restore refuses to overwrite data, and refuses a directory that another process uses.
+        # The restore refuses to overwrite data, also while another process uses the directory.
         again = typed(restored(directory), tmp_path)
-        assert "Another Postern process uses the data directory" in again.stderr
+        assert "The database is not empty" in again.stderr
     again = typed(restored(directory), tmp_path)
     assert again.returncode != 0
-    assert "already exists" in again.stderr
+    assert "The database is not empty" in again.stderr
 
 
 @pytest.mark.usefixtures("embedded")
 def test_an_embedded_installation_moves_to_a_database_of_its_own_as_written(empty_database_url: str, tmp_path: Path) -> None:
     (block,) = [block for block in blocks("sh", section("Backup and restore")) if "--file=postern.sql" in block]
-    done = typed(block, tmp_path, BIN=str(BINARIES), owner_url=empty_database_url)
+    done = typed(block, tmp_path, owner_url=empty_database_url)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("*.sql")) == []
     now = read({"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": KEYS, "POSTERN_DATA_DIR": str(tmp_path)})
@@ -204,7 +208,7 @@ def test_an_embedded_installation_moves_to_a_database_of_its_own_as_written(empt
 def test_what_is_moved_asks_nothing_that_older_servers_do_not_know(tmp_path: Path) -> None:
     """Looks at settings that older servers do not know. The runs of the tests on older servers cover the rest."""
     (block,) = [block for block in blocks("sh", section("Backup and restore")) if "--file=postern.sql" in block]
-    done = typed("".join(block.splitlines(keepends=True)[:2]), tmp_path, BIN=str(BINARIES))
+    done = typed("".join(block.splitlines(keepends=True)[:3]), tmp_path)
     assert done.returncode == 0, done.stderr
     known = set(re.findall(r"^SET (\w+)", (tmp_path / "postern.sql").read_text(), re.MULTILINE))
     assert "statement_timeout" in known
@@ -214,10 +218,6 @@ def test_what_is_moved_asks_nothing_that_older_servers_do_not_know(tmp_path: Pat
 def roles_block() -> str:
     (block,) = [block for block in blocks("sql", section("Database roles")) if "create role" in block]
     return block
-
-
-def shell_lines() -> list[str]:
-    return [line for block in blocks("sh", section("Backup and restore")) for line in block.splitlines()]
 
 
 async def _live(settings: Settings) -> None:

@@ -37,7 +37,7 @@ def blocks(language: str) -> list[str]:
 def commands() -> list[str]:
     """Every `postern …` with arguments, in a block or in a sentence."""
     lines = [line.partition("  #")[0] for block in blocks("sh") for line in block.splitlines()] + INLINE
-    words = r"(?:serve|migrate|owner|organization|access|keys|audit|grants|config|doctor|version)"
+    words = r"(?:serve|migrate|owner|organization|access|backup|jobs|keys|audit|grants|config|doctor|version)"
     found = [re.search(rf"(?:^|[\s/&|(])postern ({words}\b[^;&|)]*)", line) for line in lines]
     return sorted({match[1].strip() for match in found if match})
 

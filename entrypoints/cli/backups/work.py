@@ -1,15 +1,16 @@
-"""`postern jobs list` and `postern jobs release`: work that goes out of the house, and is held after a restore."""
+"""`postern jobs list`, `hold` and `release`: work that goes out of the house, and is held after a restore."""
 
 import argparse
 from functools import partial
 
 import trio
 
-from adapters.postgres.backups.held_work import OutgoingWork, outgoing, release
+from adapters.postgres.backups.held_work import OutgoingWork, hold, outgoing, release
+from adapters.postgres.backups.snapshots import is_served
 from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.cli.backups.restore import NAMES
 from entrypoints.cli.opening import opened_postern
-from entrypoints.failures import OK
+from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
 
@@ -19,7 +20,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         trio.run(_list, settings)
     else:
         kinds = [OutgoingWork(kind) for kind in arguments.kind] or list(OutgoingWork)
-        trio.run(partial(_release, settings, kinds))
+        trio.run(partial(_hold if arguments.action == "hold" else _release, settings, kinds))
     return OK
 
 
@@ -27,6 +28,16 @@ async def _list(settings: Settings) -> None:
     async with opened_postern(settings):
         for kind, count in (await outgoing(conninfo(settings))).items():
             print(f"{kind:<10}  {count.waiting:>8} waiting, {count.held} held  ({NAMES[kind]})")
+
+
+async def _hold(settings: Settings, kinds: list[OutgoingWork]) -> None:
+    async with opened_postern(settings):
+        if await is_served(conninfo(settings)):
+            raise StartFailed("A running Postern serves this database, and works on what waits: stop it first")
+        await hold(conninfo(settings), kinds)
+        counts = await outgoing(conninfo(settings))
+        for kind in kinds:
+            print(f"{kind:<10}  {counts[kind].held} {NAMES[kind]} are held.")
 
 
 async def _release(settings: Settings, kinds: list[OutgoingWork]) -> None:
