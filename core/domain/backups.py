@@ -76,7 +76,7 @@ def differences(expected: DatabaseState, found: DatabaseState) -> Iterator[Damag
     yield from _of_migrations(expected.migrations, found.migrations)
     gone = sorted(set(expected.functions) - set(found.functions))
     if gone:
-        yield Damage(DamageKind.SCHEMA, f"{_some(gone)} of the schema are missing")
+        yield Damage(DamageKind.SCHEMA, f"the schema lacks {_some(gone)}")
     for name in sorted(expected.tables.keys() - found.tables.keys()):
         yield Damage(DamageKind.SCHEMA, f"the table {name} is missing")
     for name in sorted(expected.tables.keys() & found.tables.keys()):

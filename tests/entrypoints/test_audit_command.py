@@ -3,6 +3,7 @@
 import argparse
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Secret
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
 from entrypoints.cli.audit import run
@@ -176,6 +178,15 @@ def test_a_chain_of_which_nothing_is_left_ends_before_the_head_that_was_noted(ve
     status, lines = verify("--organization", str(GONE), "--head", head)
     assert status == FAILURE
     assert "the chain ends before the noted head" in lines[0]
+
+
+def test_a_wrong_ring_is_said_in_one_sentence(settings: Settings) -> None:
+    other = replace(settings, encryption_keys=Secret(EncryptionKey("other", b"o" * 32).line()))
+    with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
+        run(main._parser().parse_args(["audit", "verify"]), other)
+    refused = sole(failed.value)
+    assert isinstance(refused, StartFailed)
+    assert str(refused).startswith("The encryption keys (other) do not belong to this database: they do not open the secret of its audit")
 
 
 def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:

@@ -118,6 +118,9 @@ class ContestedColumn:
         self.value = BEFORE.seal(b"value", "here")
         self.asked = 0
 
+    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:
+        raise AssertionError("not asked")
+
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         self.asked += 1
         assert (column, limit >= 1) == ("contested", True)

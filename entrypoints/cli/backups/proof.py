@@ -126,7 +126,7 @@ async def _sign_in(postern: Postern, url: str, report: CheckReport, *, stays: bo
     try:
         key = await canary.sign_in(postern)
     except (Refusal, CannotOpen, StartFailed, LookupError, ValueError) as error:
-        report.damaged(DamageKind.SIGN_IN, f"a new account cannot sign in: {error or type(error).__name__}")
+        report.damaged(DamageKind.SIGN_IN, f"a new account cannot sign in: {str(error) or type(error).__name__}")
         return
     if stays:
         await canary.remove(url, key)

@@ -3,21 +3,29 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import psycopg
 import pytest
+import trio
 
-from adapters.backup_folders import DUMP, MANIFEST
+from adapters.backup_folders import DUMP, MANIFEST, BackupFolder
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
+from adapters.postgres.backups.completeness import missing_parts
+from adapters.postgres.backups.held_work import OutgoingWork, hold
+from adapters.postgres.migrate import migrate, shipped
 from core.domain.backups import DamageKind
-from entrypoints.cli import main
+from core.frozen import replace
+from entrypoints.bootstrap import open_postern
+from entrypoints.cli import doctor, main
 from entrypoints.cli.backups import check
+from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import prove
 from entrypoints.cli.backups.report import STATUS, CheckReport
-from entrypoints.failures import OK
+from entrypoints.cli.doctor import Finding, Verdict
+from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
 from tests.entrypoints.backups.installation import KEY, OTHER_KEY, SAME_NAME, SECRET, BackedUp, database_beside, name_of, settings_for
@@ -246,3 +254,134 @@ async def test_damage_inside_the_database_is_named(
     await prove(settings_for(url, tmp_path), backup.folder.verified_manifest(KEY_RING), report, may_migrate=True)
     assert [one for one in report.damages if one.kind is kind and sentence in one.sentence], report.damages
     assert report.status != OK
+
+
+def test_a_copy_that_was_restored_by_other_means_is_proved_and_left_without_the_canary(
+    backup: BackedUp, checked: Checked, damaged: Callable[[str], str]
+) -> None:
+    copy = damaged("select 1")
+    status, lines = checked(str(backup.folder.path), "--database", copy)
+    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: proved. It restores, opens, verifies and signs in.")
+    with psycopg.connect(copy) as connection:
+        assert connection.execute("select count(*) from users where email like 'backup-canary%'").fetchone() == (0,)
+        assert connection.execute("select count(*) from audit_entries where action = 'platform.owner.created'").fetchone() == (2,)
+
+
+def test_a_copy_without_a_backup_is_judged_by_itself(checked: Checked, damaged: Callable[[str], str]) -> None:
+    copy = damaged("delete from mfa_secrets")
+    status, lines = checked("--database", copy, "--no-sign-in")
+    assert status == STATUS[DamageKind.TIES]
+    assert [line for line in lines if "sign-in" in line] == []
+    assert lines[-1] == "the restored database: 1 fault found. Do not rely on it."
+    with psycopg.connect(copy, autocommit=True) as connection:
+        connection.execute("drop table relations cascade")
+    status, lines = checked("--database", copy, "--no-sign-in")
+    assert status == STATUS[DamageKind.SCHEMA]
+    assert "FAIL  schema    the database lacks table relations, index relations_of_user" in lines[0]
+
+
+def test_a_database_that_is_served_or_the_own_one_is_no_copy(backup: BackedUp, checked: Checked, damaged: Callable[[str], str]) -> None:
+    assert backup.settings.database_url is not None
+    with pytest.raises(StartFailed, match="not a copy"):
+        checked("--database", backup.settings.database_url.reveal())
+    copy = damaged("select 1")
+    with psycopg.connect(copy, application_name="postern listener"), pytest.raises(StartFailed, match="A running Postern serves"):
+        checked("--database", copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [(1, "the backup was made by a newer Postern, with 9999_later"), (0, "the schema is another: 0007_sessions_tree")],
+    ids=["newer", "another"],
+)
+def test_a_backup_of_a_schema_that_nobody_here_knows_is_not_restored(
+    backup: BackedUp, checked: Checked, copied: Path, change: int, sentence: str
+) -> None:
+    manifest = backup.folder.read_manifest()
+    migrations = list(manifest.database.migrations)
+    if change:
+        migrations.append("9999_later x")
+    else:
+        migrations[6] = "0007_sessions_tree x"
+    (copied / MANIFEST).unlink()
+    BackupFolder(copied).write_manifest(replace(manifest, database=replace(manifest.database, migrations=migrations)), KEY_RING)
+    status, lines = checked(str(copied), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
+    assert status == STATUS[DamageKind.SCHEMA]
+    assert sentence in lines[-2]
+
+
+def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup: BackedUp, checked: Checked, copied: Path) -> None:
+    cut(copied / DUMP)
+    folder = BackupFolder(copied)
+    (copied / MANIFEST).unlink()
+    folder.write_manifest(replace(backup.folder.read_manifest(), dump=folder.weigh(DUMP)), KEY_RING)
+    status, lines = checked(str(copied), *scratch(backup))
+    assert status == STATUS[DamageKind.DUMP]
+    assert "the dump cannot be restored: pg_restore: " in lines[-2]
+
+
+def test_a_backup_of_an_older_schema_is_brought_up_to_date_in_the_scratch_database(
+    backup: BackedUp, checked: Checked, tmp_path: Path
+) -> None:
+    with database_beside(backup.restored) as older:
+        trio.run(migrate, older, lambda _line: None, shipped()[:-1])
+        settings = settings_for(older, tmp_path)
+        trio.run(make_signing_keys, settings)
+        manifest = trio.run(create, settings, tmp_path)
+        status, lines = checked(str(tmp_path / manifest.id), *scratch(backup))
+    assert (status, lines[-1].endswith("signs in.")) == (OK, True), lines
+
+
+async def make_signing_keys(settings: Settings) -> None:
+    async with open_postern(settings) as postern:
+        await postern.foundation.signing_keys.ensure()
+
+
+def test_a_check_that_cannot_be_made_says_why(backup: BackedUp, checked: Checked, tmp_path: Path) -> None:
+    with pytest.raises(StartFailed, match="No scratch database could be made"):
+        checked(str(backup.folder.path), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(StartFailed, match="cannot be used for the check"):
+        checked(str(backup.folder.path), "--work", str(tmp_path / "nowhere"))
+    with pytest.raises(StartFailed, match="There is no backup nothing"):
+        checked("nothing")
+
+
+@pytest.mark.parametrize(
+    ("statement", "check", "said"),
+    [
+        ("delete from relations", doctor._rows, "relations: 2 members stand in no relation"),
+        ("delete from mfa_secrets", doctor._rows, "mfa_secrets: 1 people have backup codes and no second factor"),
+        ("delete from refresh_tokens", doctor._rows, "refresh_tokens: 1 open sessions have neither a refresh token nor a cookie"),
+    ],
+)
+async def test_the_doctor_names_what_a_partial_restore_left_out(
+    damaged: Callable[[str], str], tmp_path: Path, statement: str, check: Callable[[Settings], Awaitable[Finding]], said: str
+) -> None:
+    assert (await check(settings_for(damaged("select 1"), tmp_path))).verdict is Verdict.OK
+    found = await check(settings_for(damaged(statement), tmp_path))
+    assert found.verdict is Verdict.FAIL
+    assert said in found.text
+
+
+async def test_the_doctor_names_missing_tables_held_work_and_the_last_proof(damaged: Callable[[str], str], tmp_path: Path) -> None:
+    url = damaged("select 1")
+    settings = settings_for(url, tmp_path)
+    assert await missing_parts(url) == []
+    async with open_postern(settings) as postern:
+        assert (await doctor._jobs(settings, postern)).verdict is Verdict.OK
+        await hold(url, [OutgoingWork.SIEM])
+        held = await doctor._jobs(settings, postern)
+        assert (held.verdict, "held since a restore: siem" in held.text) == (Verdict.WARN, True)
+        assert (await doctor._backups(postern)).text.startswith("none was ever proved")
+        for age, verdict in ((8, Verdict.WARN), (1, Verdict.OK)):
+            with psycopg.connect(url) as connection:
+                connection.execute(
+                    "insert into audit_entries (id, action, target_type, target_id, success, details, created_at)"
+                    " values (gen_random_uuid(), 'platform.backup.checked', 'backup', 'b', true, '{}', now() - make_interval(days => %s))",
+                    (age,),
+                )
+            assert (await doctor._backups(postern)).verdict is verdict
+    damaged("drop table team_members; drop index sessions_of_user; drop function count_members cascade")
+    found = doctor._tables(await missing_parts(url))
+    assert found.verdict is Verdict.FAIL
+    assert "function count_members, trigger members_added, trigger members_removed, table team_members and " in found.text

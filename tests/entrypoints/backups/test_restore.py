@@ -19,7 +19,7 @@ from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
-from entrypoints.cli.backups import create, listing, restore, work
+from entrypoints.cli.backups import check, create, listing, restore, work
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
@@ -194,6 +194,9 @@ def test_the_keys_are_sealed_for_a_recovery_key_or_not_there(
     keys = parsed("backup", "keys", "--in", str(places), "--recovery-key", str(strange))
     assert "sealed for another recovery key" in refusal(lambda: listing.run(keys, backup.settings))
     folder.sealed_keys.write_bytes(b"x" + folder.sealed_keys.read_bytes()[1:])
+    checked = parsed("backup", "check", "--in", str(places), "--scratch", "postgresql://nobody@127.0.0.1:1/nothing")
+    assert check.run(checked, backup.settings) == 12
+    assert "encryption.keys.sealed was altered" in capsys.readouterr().out
     assert "not a sealed key ring" in refusal(lambda: listing.run(keys, backup.settings))
     assert "cannot be read" in refusal(
         lambda: listing.run(parsed("backup", "keys", str(backup.folder.path), "--recovery-key", str(strange)), backup.settings)
