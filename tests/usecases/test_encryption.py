@@ -118,7 +118,7 @@ class ContestedColumn:
         self.value = BEFORE.seal(b"value", "here")
         self.asked = 0
 
-    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:
+    async def all(self, column: str, after: str | None, limit: int) -> Sequence[SealedValue]:  # noqa: ARG002 - as the port has them
         raise AssertionError("not asked")
 
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:

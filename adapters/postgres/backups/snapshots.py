@@ -39,7 +39,7 @@ class _Of(Frozen):
     version: str
 
 
-class Snapshot:
+class DatabaseSnapshot:
     """A transaction that keeps its snapshot, and the snapshot's name, under which other sessions of the server may take it."""
 
     def __init__(self, connection: Connection, name: str) -> None:
@@ -86,7 +86,7 @@ class Snapshot:
 
 
 @asynccontextmanager
-async def exported_snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
+async def exported_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
     async with await Connection.connect(conninfo) as connection:
         # A role's time limits are for requests.
         await connection.execute(
@@ -95,7 +95,7 @@ async def exported_snapshot(conninfo: str) -> AsyncIterator[Snapshot]:
         async with connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
             row = await (await connection.execute("select pg_export_snapshot()")).fetchone()
-            yield Snapshot(connection, str(row[0]) if row is not None else "")
+            yield DatabaseSnapshot(connection, str(row[0]) if row is not None else "")
 
 
 async def is_empty(conninfo: str) -> bool:

@@ -13,7 +13,7 @@ import trio
 from adapters.backup_folders import DUMP, SEALED_KEYS, BackupFolder, new_backup
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.sealed_rings import RecoveryKeyUnusable, seal_ring
-from adapters.postgres.backups.snapshots import Snapshot, Unreadable, exported_snapshot
+from adapters.postgres.backups.snapshots import DatabaseSnapshot, Unreadable, exported_snapshot
 from adapters.postgres.backups.tools import ToolFailed
 from core.domain.backups import BackupFile, BackupManifest, DatabaseState
 from core.domain.record.events import SYSTEM, Event, Target
@@ -64,7 +64,7 @@ async def create(settings: Settings, places: Path, recovery_key: bytes | None = 
 
 
 async def _write(
-    settings: Settings, places: Path, snapshot: Snapshot, keyring: AesGcmKeyRing, recovery_key: bytes | None
+    settings: Settings, places: Path, snapshot: DatabaseSnapshot, keyring: AesGcmKeyRing, recovery_key: bytes | None
 ) -> BackupManifest:
     tools = await require_tools(embedded=settings.embedded, server_version=snapshot.server_version)
     made_at = datetime.now(UTC)
