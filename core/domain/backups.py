@@ -11,6 +11,10 @@ from core.frozen import Frozen
 _MOST_NAMED: Final = 4
 
 
+# The last event of this type says when a backup was last proved, for the metric and its alert.
+BACKUP_CHECKED: Final = "platform.backup.checked"
+
+
 class DamageKind(StrEnum):
     """In the order in which a check looks. Each kind has an exit status of its own."""
 

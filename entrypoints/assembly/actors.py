@@ -27,10 +27,11 @@ from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrgani
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
-from core.domain.record.event_types import BACKUP_CHECKED, WEBHOOK_TOPIC
+from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain

@@ -22,8 +22,8 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
+from core.domain.backups import BACKUP_CHECKED
 from core.domain.errors import Refusal
-from core.domain.record.event_types import BACKUP_CHECKED
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport

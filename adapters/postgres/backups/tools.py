@@ -142,7 +142,7 @@ class _service:  # noqa: N801 - a context manager that is called like a function
             return (), {}
         parameters = {name: str(value) for name, value in conninfo_to_dict(self._conninfo).items() if value is not None}
         environment = {"PGPASSWORD": password} if (password := parameters.pop("password", None)) is not None else {}
-        path = Path(self._folder.name) / "service.conf"
+        path = Path(self._folder.name) / "pg_service"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:  # noqa: PTH123 - has no mode
             file.write("[postern]\n" + "".join(_lines(parameters)))
         return ("--dbname=service=postern",), {"PGSERVICEFILE": str(path), **environment}

@@ -35,10 +35,6 @@ class UnknownEventType(LookupError):
     """The code that builds the event names an unknown type."""
 
 
-BACKUP_CHECKED: Final = "platform.backup.checked"
-"""The last event of this type says when a backup was last proved, for the metric and the alert."""
-
-
 def event_type(name: str) -> EventType:
     """Raises `UnknownEventType`."""
     found = _BY_NAME.get(name)
@@ -317,7 +313,7 @@ _FURTHER: Final = (
         ("platform.signing_keys.rotated", "Signing keys rotated"),
         ("platform.encryption_keys.rotated", "Encryption keys rotated"),
         ("platform.backup.created", "Backup made"),
-        (BACKUP_CHECKED, "Backup proved"),
+        ("platform.backup.checked", "Backup proved"),
         ("platform.backup.restored", "Backup restored"),
         ("platform.work.released", "Held work let go"),
         published=False,

@@ -13,8 +13,7 @@ from adapters.backup_folders import BackupFolder, KeysDiffer, ManifestUnusable
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.postgres.backups.snapshots import is_served, is_the_same, server_version
 from adapters.postgres.backups.tools import ToolFailed
-from core.domain.backups import BackupFile, BackupManifest, DamageKind
-from core.domain.record.event_types import BACKUP_CHECKED
+from core.domain.backups import BACKUP_CHECKED, BackupFile, BackupManifest, DamageKind
 from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.assembly.configured import key_ring
 from entrypoints.cli.backups.common import (
