@@ -9,8 +9,6 @@ from core.frozen import Frozen
 
 # The number of missing parts of one table that a sentence lists.
 _MOST_NAMED: Final = 4
-
-
 # The last event of this type says when a backup was last proved, for the metric and its alert.
 BACKUP_CHECKED: Final = "platform.backup.checked"
 

@@ -128,6 +128,15 @@ async def _fill_tables(postern: Postern, people: People) -> None:
     people.change(
         "insert into service_users (service_id, user_id, org_id, created_at) values (%s, %s, %s, now())", shop.id, bob.user, acme.id
     )
+    people.change("update services set backchannel_logout_uri = 'https://shop.example/logout' where id = %s", shop.id)
+    people.change("insert into logout_receivers (service_id) values (%s)", shop.id)
+    people.change(
+        "insert into logout_notices (id, service_id, session_id, user_id, next_at, created_at, updated_at)"
+        " values (%s, %s, gen_random_uuid(), %s, now(), now(), now())",
+        postern.foundation.ids.new(),
+        shop.id,
+        bob.user,
+    )
     webhook = postern.foundation.ids.new()
     people.change(
         "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"

@@ -1,9 +1,14 @@
 """A restore goes into an empty database alone, and holds the work that goes out of the house."""
 
+import os
+import signal
 import stat
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +17,13 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from psycopg.conninfo import make_conninfo
 
 from adapters.backup_folders import DUMP, MANIFEST, SEALED_KEYS, kept_backups
 from adapters.postgres.backups.held_work import OutgoingWork, hold, outgoing, release
+from adapters.postgres.backups.snapshots import exported_snapshot
+from adapters.postgres.backups.tools import PostgresTools
+from core.domain.backups import DatabaseState, differences
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from entrypoints.bootstrap import open_postern
@@ -23,7 +32,8 @@ from entrypoints.cli.backups import check, create, listing, restore, work
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
-from tests.entrypoints.backups.installation import KEY, OTHER_KEY, PASSWORD, SECRET, BackedUp, database_beside, settings_for
+from tests.entrypoints.backups.installation import KEY, OTHER_KEY, PASSWORD, SECRET, BackedUp, database_beside, name_of, settings_for
+from tests.places import ROOT, open_directory
 
 
 @pytest.fixture
@@ -50,13 +60,16 @@ async def claimable(settings: Settings) -> dict[str, int]:
     async with open_postern(settings) as postern:
         jobs = await postern.foundation.jobs.claim([MAIL_JOB], 10, timedelta(0))
         webhooks = await postern.tenancy.deliveries.queue.claim(10, timedelta(0), failing=False)
+        notices = await postern.federation.deliveries.queue.claim(10, timedelta(0), failing=False)
         exports = await postern.tenancy.siem_export.queue.claim(10, timedelta(0), failing=False)
         billing = await postern.services.billing_inbox.due(postern.foundation.clock.now() + timedelta(days=365), 10)
         checks = await postern.services.billing_inbox.claim_checks(10, postern.foundation.clock.now())
         cancellations = await postern.services.billing_inbox.claim_cancellations(10, postern.foundation.clock.now())
         sweep = await postern.services.billing_inbox.claim_sweep(timedelta(0))
-    found = (len(jobs), len(webhooks), len(exports), len(billing), len(checks), len(cancellations), sweep is not None)
-    return dict(zip(("jobs", "webhooks", "exports", "billing", "checks", "cancellations", "sweeps"), map(int, found), strict=True))
+    found = (len(jobs), len(webhooks), len(notices), len(exports), len(billing), len(checks), len(cancellations), sweep is not None)
+    return dict(
+        zip(("jobs", "webhooks", "notices", "exports", "billing", "checks", "cancellations", "sweeps"), map(int, found), strict=True)
+    )
 
 
 async def ask_for_mail(settings: Settings) -> None:
@@ -81,14 +94,14 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     nothing = dict.fromkeys(trio.run(claimable, settings), 0)
     assert trio.run(claimable, settings) == {**nothing, "jobs": 1}
     before = trio.run(outgoing, empty)
-    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 3, "billing": 3, "siem": 1}
+    assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 1}
     assert before[OutgoingWork.MAIL].waiting == 3
 
     assert trio.run(release, empty, [OutgoingWork.MAIL]) == {OutgoingWork.MAIL: 2}
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
     assert work.run(parsed("jobs", "release"), settings) == OK
     assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
-    goes = {"jobs": 3, "webhooks": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1}
+    goes = {"jobs": 3, "webhooks": 1, "notices": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1}
     assert trio.run(claimable, settings) == goes
     assert not any(trio.run(release, empty, list(OutgoingWork)).values())
     capsys.readouterr()
@@ -99,7 +112,7 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
 def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:
     assert restored(backup, empty, tmp_path, "--let-go", "mail") == OK
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 0, "deliveries": 3, "billing": 3, "siem": 1}
+    assert held == {"mail": 0, "deliveries": 4, "billing": 3, "siem": 1}
 
 
 def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +125,9 @@ def test_a_person_at_a_terminal_is_asked(backup: BackedUp, empty: str, tmp_path:
     monkeypatch.setattr("builtins.input", answer)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     assert restored(backup, empty, tmp_path) == OK
-    assert [question.split()[0] for question in asked] == ["2", "3", "2", "1"]
+    assert [question.split()[0] for question in asked] == ["2", "4", "2", "1"]
     held = {kind: count.held for kind, count in trio.run(outgoing, empty).items()}
-    assert held == {"mail": 2, "deliveries": 3, "billing": 3, "siem": 0}
+    assert held == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 0}
 
 
 def refusal(do: Callable[[], object]) -> str:
@@ -255,6 +268,64 @@ def test_programs_that_are_missing_or_too_old_are_said_to_be_so(backup: BackedUp
     assert "is of version 9, and the server of version" in refusal(lambda: create.run(arguments, backup.settings))
     (tmp_path / "pg_restore").unlink()
     assert "pg_dump and pg_restore are missing" in refusal(lambda: create.run(arguments, backup.settings))
+
+
+def test_what_is_written_after_the_snapshot_is_neither_in_the_dump_nor_in_the_manifest(backup: BackedUp, tmp_path: Path) -> None:
+    """A role that may only read makes the backup, while others write."""
+    role = f"postern_backup_of_{name_of(backup.restored)}"
+    with database_beside(backup.restored, template=name_of(backup.restored)) as url, psycopg.connect(url, autocommit=True) as others:
+        others.execute(f"create role {role} login".encode())
+        try:
+            others.execute(f"grant pg_read_all_data to {role}".encode())
+            reader = make_conninfo(url, user=role)
+
+            async def dumped() -> DatabaseState:
+                async with exported_snapshot(reader) as snapshot:
+                    others.execute("insert into used_usernames values ('late')")
+                    others.execute("delete from relations")
+                    tools = await PostgresTools.find(embedded=False, server_version=snapshot.server_version)
+                    await tools.dump(reader, snapshot.name, tmp_path / DUMP)
+                    return await snapshot.state()
+
+            expected = trio.run(dumped)
+            # The whole command, by this role.
+            arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"), "--database", reader)
+            assert create.run(arguments, backup.settings) == OK
+        finally:
+            others.execute(f"drop owned by {role}".encode())
+            others.execute(f"drop role {role}".encode())
+    with database_beside(backup.restored) as empty:
+        tools = trio.run(partial(PostgresTools.find, embedded=False, server_version=0))
+        trio.run(tools.restore, empty, tmp_path / DUMP)
+
+        async def there() -> DatabaseState:
+            async with exported_snapshot(empty) as snapshot:
+                return await snapshot.state()
+
+        found = trio.run(there)
+        assert list(differences(expected, found)) == []
+        assert (found.tables["used_usernames"].rows, found.tables["relations"].rows) == (0, 2)
+
+
+def test_a_check_that_is_told_to_stop_leaves_no_server_and_no_files(backup: BackedUp) -> None:
+    with open_directory() as place:
+        place.chmod(0o711)
+        assert backup.settings.database_url is not None
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
+            "PYTHONPATH": str(ROOT),
+            "POSTERN_DATABASE_URL": backup.settings.database_url.reveal(),
+            "POSTERN_ENCRYPTION_KEYS": KEY.line(),
+        }
+        words = [sys.executable, "-m", "entrypoints.cli.main", "backup", "check", str(backup.folder.path), "--work", str(place)]
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            while not list(place.glob("postern-check-*/postgres/data/postmaster.pid")):
+                assert running.poll() is None, running.communicate()
+                time.sleep(0.02)
+            running.send_signal(signal.SIGTERM)
+            running.communicate()
+        assert running.returncode == 130
+        assert list(place.iterdir()) == []
 
 
 def test_with_another_ring_no_backup_is_made(backup: BackedUp, tmp_path: Path, log: CapturedLog) -> None:
