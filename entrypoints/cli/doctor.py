@@ -17,7 +17,7 @@ import trio
 from adapters.crypto.argon2_binding import binding
 from adapters.crypto.passwords import rate, usable_cores
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
-from adapters.postgres.backups.held_work import outgoing
+from adapters.postgres.backups.held_work import held_kinds
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
@@ -364,7 +364,7 @@ async def _rows(settings: Settings) -> Finding:
 async def _jobs(settings: Settings, postern: Postern) -> Finding:
     states = await postern.foundation.jobs.state()
     waiting, dead = sum(state.waiting for state in states), sum(state.dead for state in states)
-    held = [kind.value for kind, count in (await outgoing(conninfo(settings))).items() if count.held]
+    held = await held_kinds(conninfo(settings))
     text = f"{waiting} waiting, {dead} dead"
     if held:
         return Finding(Verdict.WARN, f"{text}; held since a restore: {', '.join(held)}; `postern jobs release` lets them go")

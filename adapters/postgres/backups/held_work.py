@@ -5,7 +5,7 @@ more because work can be held. A webhook, a service that is told of sessions' en
 added for them later waits, too. Mail that is queued later goes out, because people wait for it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, LiteralString
 
@@ -38,14 +38,26 @@ class OutgoingCount(Frozen):
 
 
 class _Statements(Frozen):
+    """`held` asks whether anything is held, at the same small cost however much waits."""
+
     hold: tuple[LiteralString, ...]
     release: tuple[LiteralString, ...]
+    held: LiteralString
     count: LiteralString
 
 
 async def outgoing(conninfo: str) -> Mapping[OutgoingWork, OutgoingCount]:
     async with await Connection.connect(conninfo) as connection:
         return await _counted(connection)
+
+
+async def held_kinds(conninfo: str) -> Sequence[OutgoingWork]:
+    async with await Connection.connect(conninfo) as connection:
+        kinds = []
+        for kind, statements in _OF.items():
+            if await (await connection.execute(f"select exists ({statements.held})", _PARAMETERS)).fetchone() == (True,):
+                kinds.append(kind)
+        return kinds
 
 
 async def hold(conninfo: str, kinds: Collection[OutgoingWork]) -> None:
@@ -92,6 +104,17 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
              where state = 'waiting' and kind = any (%(kinds)s) and run_at = %(until)s::timestamptz
             """,
         ),
+        held="""
+            select
+              from unnest(%(kinds)s::text[]) as kinds (kind)
+             cross join unnest(array[1, 0, -1]::smallint[]) as priorities (priority)
+             where exists (
+                       select
+                         from jobs
+                        where jobs.kind = kinds.kind and jobs.priority = priorities.priority and state = 'waiting'
+                          and run_at = %(until)s::timestamptz
+                   )
+        """,
         count="""
             select count(*), count(*) filter (where run_at = %(until)s::timestamptz)
               from jobs
@@ -107,6 +130,11 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
             "update webhooks set rests_until = null where rests_until = %(until)s::timestamptz",
             "update logout_receivers set rests_until = null where rests_until = %(until)s::timestamptz",
         ),
+        held="""
+            select from webhooks where rests_until = %(until)s::timestamptz
+             union all
+            select from logout_receivers where rests_until = %(until)s::timestamptz
+        """,
         count="""
             select count(*), count(*) filter (where rests_until = %(until)s::timestamptz)
               from (
@@ -138,6 +166,11 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
             "update billing_subscriptions set check_at = now() where check_at = %(until)s::timestamptz",
             "update billing_sweeps set due_at = now() where due_at = %(until)s::timestamptz",
         ),
+        held="""
+            select from billing_sweeps where due_at = %(until)s::timestamptz
+             union all
+            select from billing_events where applied_at is null and next_at = %(until)s::timestamptz
+        """,
         count="""
             select count(*), count(*) filter (where at = %(until)s::timestamptz)
               from (
@@ -152,6 +185,7 @@ _OF: Final[Mapping[OutgoingWork, _Statements]] = {
     OutgoingWork.SIEM: _Statements(
         hold=("update siem_configurations set next_at = %(until)s::timestamptz, lease = null, leased_until = null",),
         release=("update siem_configurations set next_at = now() where next_at = %(until)s::timestamptz",),
+        held="select from siem_configurations where next_at = %(until)s::timestamptz",
         count="select count(*), count(*) filter (where next_at = %(until)s::timestamptz) from siem_configurations where is_active",
     ),
 }

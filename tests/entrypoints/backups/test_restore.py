@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from psycopg.conninfo import make_conninfo
 
 from adapters.backup_folders import DUMP, MANIFEST, SEALED_KEYS, kept_backups
-from adapters.postgres.backups.held_work import OutgoingWork, hold, outgoing, release
+from adapters.postgres.backups.held_work import OutgoingWork, held_kinds, hold, outgoing, release
 from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.backups.tools import PostgresTools
 from core.domain.backups import DatabaseState, differences
@@ -93,12 +93,14 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     trio.run(ask_for_mail, settings)
     nothing = dict.fromkeys(trio.run(claimable, settings), 0)
     assert trio.run(claimable, settings) == {**nothing, "jobs": 1}
+    assert trio.run(held_kinds, empty) == list(OutgoingWork)
     before = trio.run(outgoing, empty)
     assert {kind: count.held for kind, count in before.items()} == {"mail": 2, "deliveries": 4, "billing": 3, "siem": 1}
     assert before[OutgoingWork.MAIL].waiting == 3
 
     assert trio.run(release, empty, [OutgoingWork.MAIL]) == {OutgoingWork.MAIL: 2}
     assert trio.run(claimable, settings) == {**nothing, "jobs": 3}
+    assert trio.run(held_kinds, empty) == ["deliveries", "billing", "siem"]
     assert work.run(parsed("jobs", "release"), settings) == OK
     assert "siem        1 exports to SIEMs go." in capsys.readouterr().out
     goes = {"jobs": 3, "webhooks": 1, "notices": 1, "exports": 1, "billing": 1, "checks": 1, "cancellations": 1, "sweeps": 1}
