@@ -113,10 +113,17 @@ async def is_served(conninfo: str) -> bool:
 async def is_the_same(one: str, other: str) -> bool:
     """Whether both addresses lead to the same database of the same server. A lock that one holds, the other cannot get."""
     async with await Connection.connect(one) as first, await Connection.connect(other) as second:
-        row = await (await first.execute("select (random() * 9223372036854775000)::bigint, pg_is_in_recovery()")).fetchone()
+        row = await (await first.execute("select (random() * 9223372036854775000)::bigint")).fetchone()
         assert row is not None  # noqa: S101 - for the type checker: such a select has a row
         await first.execute("select pg_advisory_lock(%(key)s)", {"key": row[0]})
         return await (await second.execute("select pg_try_advisory_lock(%(key)s)", {"key": row[0]})).fetchone() == (False,)
+
+
+async def gather_statistics(conninfo: str) -> None:
+    """For the planner. A dump has none, and until the server finds time for them, statements are slow."""
+    async with await Connection.connect(conninfo) as connection:
+        await connection.execute("select set_config('statement_timeout', '0', false)")
+        await connection.execute("analyze")
 
 
 async def server_version(conninfo: str) -> int:

@@ -35,6 +35,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     places = places_of(settings, arguments.places)
     recovery_key = None if arguments.seal_keys_for is None else _read(arguments.seal_keys_for)
     source = settings if arguments.database is None else on_database(settings, arguments.database)
+    print("Dumping the database, and counting its rows …", flush=True)
     manifest = await create(source, places, recovery_key)
     rows = sum(table.rows or 0 for table in manifest.database.tables.values())
     print(f"{places / manifest.id}: {rows} rows, {manifest.dump.size / (1 << 20):.1f} MiB.")

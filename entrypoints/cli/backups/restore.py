@@ -13,7 +13,7 @@ import trio
 
 from adapters.backup_folders import BackupFolder
 from adapters.postgres.backups.held_work import MADE_BY_HOLD, OutgoingCount, OutgoingWork, hold, outgoing
-from adapters.postgres.backups.snapshots import exported_snapshot, is_empty, is_served, server_version
+from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
 from core.domain.backups import BackupManifest, differences
 from core.domain.record.events import SYSTEM, Event, Target
@@ -52,7 +52,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
             return [kind for kind in OutgoingWork if kind not in let_go]
         return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
 
-    manifest, kinds = await restore(settings, folder, held)
+    manifest, kinds = await restore(settings, folder, held, print)
     print(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
         print(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
@@ -66,10 +66,14 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     return OK
 
 
-async def restore(settings: Settings, folder: BackupFolder, held: Held) -> tuple[BackupManifest, Collection[OutgoingWork]]:
-    """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. A Postern that starts meanwhile
-    finds no schema that it knows, and ends. Raises `StartFailed`; the database is then as it was, or lacks the rows of `schema_migrations`.
+async def restore(
+    settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]
+) -> tuple[BackupManifest, Collection[OutgoingWork]]:
+    """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. `say` gets a line for each long
+    step. A Postern that starts meanwhile finds no schema that it knows, and ends. Raises `StartFailed`; the database is then as it was, or
+    lacks the rows of `schema_migrations`.
     """
+    say("Comparing the backup with its manifest …")
     manifest = await _usable(settings, folder)
     try:
         async with reachable_database(settings, may_be_new=True):
@@ -79,11 +83,14 @@ async def restore(settings: Settings, folder: BackupFolder, held: Held) -> tuple
             if not await is_empty(target):
                 raise StartFailed("The database is not empty: restore into a new one, so that nothing is lost or mixed")
             tools = await require_tools(embedded=settings.embedded, server_version=await server_version(target), restores=True)
+            say("Restoring all tables …")
             await tools.restore(target, folder.dump, leave_mark_out=True)
             counts = await outgoing(target)
             kinds = await trio.to_thread.run_sync(held, counts, abandon_on_cancel=True)
             await hold(target, kinds)
             await tools.restore_mark(target, folder.dump)
+            say("Counting rows, and gathering statistics …")
+            await gather_statistics(target)
             async with exported_snapshot(target) as snapshot:
                 state = await snapshot.state()
     except (psycopg.Error, ToolFailed, BaseExceptionGroup) as error:
