@@ -1,4 +1,5 @@
-"""Migrations: forward-only files `NNNN_name.sql`. One process at a time applies a migration, once, in its own transaction.
+"""Migrations: forward-only files `NNNN_name.sql`. One process at a time applies a migration, once. A migration is one transaction, unless
+its first line ends with `, in steps`: then it carries what would hold a table for long in one transaction (`migrating/steps.py`).
 
 The first line of each migration says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `--
 additive since NNNN` for those that carry migration NNNN, `-- breaking` for none.
@@ -8,32 +9,43 @@ Every error message here is a sentence for the operator who starts or migrates a
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import psycopg
 import trio
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrating.effects import Effect, LockMode, read
+from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
+from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps
+from adapters.postgres.migrating.obstacles import Obstacle, obstacles
+from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
+from ports.progress import Progress, unseen
 
 OLDEST_SERVER: Final = 14
 
-# While a statement waits for a table lock, every later query on the table waits behind this statement. So a migration gives up soon and
-# tries again.
-LOCK_TIMEOUT: Final = "3s"
-LOCK_ATTEMPTS: Final = 10
-LOCK_PAUSE: Final = 1.0
+# While a statement waits for a table lock, every later query on the table waits behind this statement. So a migration takes all its locks
+# within this time, in seconds, or lets go of them and tries again.
+LOCK_TIMEOUT: Final = 0.4
+LOCK_ATTEMPTS: Final = 60
+LOCK_PAUSE: Final = 2.0
+# Nobody but VACUUM and other changes of the schema waits behind the lock that comes before these locks.
+FIRST_LOCK_TIMEOUT: Final = 5.0
+TURN_PAUSE: Final = 0.2
 
+EFFECTS: Final = "effects.toml"
 _FOLDER: Final = Path(__file__).parent / "migrations"
+_MOST_NAMED: Final = 3
 _FILE_NAME: Final = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
-_HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)\n")
+_HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)(?P<in_steps>, in steps)?\n")
 # The migrations up to this one are older than the header, and a migration is not edited.
 _LAST_WITHOUT_HEADER: Final = 5
 
@@ -56,6 +68,10 @@ class Migration(Frozen):
     """The number of the migration that an older process must carry to run beside this migration. With 0, any process may run. With None,
     only processes that carry this migration may run.
     """
+    steps: Sequence[Step] = ()
+    """Of a migration that is not one transaction."""
+    effects: Sequence[Effect] = ()
+    """What a migration that is one transaction does to the tables that are there before it."""
 
     @property
     def checksum(self) -> str:
@@ -101,13 +117,30 @@ def shipped(folder: Path = _FOLDER) -> Sequence[Migration]:
     does not say which older processes may run beside it.
     """
     migrations = []
+    effects = _effects(folder)
     for expected, file in enumerate(sorted(folder.glob("*.sql")), start=1):
         match = _FILE_NAME.fullmatch(file.name)
         if match is None or int(match["number"]) != expected:
             raise SchemaMismatch(f"This Postern is damaged: its migration {file.name} stands where number {expected:04} is due")
         sql = file.read_text(encoding="utf-8")
-        migrations.append(Migration(expected, match["name"], sql, _needs(file.name, expected, sql)))
+        needs, steps = _needs(file.name, expected, sql), _steps(file.name, sql)
+        migrations.append(Migration(expected, match["name"], sql, needs, steps, effects.get(file.stem, ())))
     return migrations
+
+
+def _effects(folder: Path) -> Mapping[str, Sequence[Effect]]:
+    file = folder / EFFECTS
+    return read(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def _steps(file: str, sql: str) -> Sequence[Step]:
+    header = _HEADER.match(sql)
+    if header is None or not header["in_steps"]:
+        return ()
+    try:
+        return steps_of(sql)
+    except NotAStep as fault:
+        raise SchemaMismatch(f"This Postern is damaged: its migration {file} is not in steps: {fault}") from None
 
 
 def _needs(file: str, number: int, sql: str) -> int | None:
@@ -132,6 +165,26 @@ async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> 
         return await _plan(connection, shipped() if migrations is None else migrations)
 
 
+class Outlook(Frozen):
+    """What the pending migrations mean on this database. `obstacles`: transactions that they would have to wait for at this moment."""
+
+    forecasts: Sequence[Forecast]
+    obstacles: Sequence[Obstacle]
+
+
+async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
+    """Changes nothing and locks nothing."""
+    async with _connected(conninfo) as connection:
+        touched = {one.table for migration in pending for one in (*migration.effects, *migration.steps)}
+        rows = await rows_of(connection, sorted(touched))
+        wanted: dict[str, LockMode] = {}
+        for effect in (effect for migration in pending for effect in migration.effects if effect.table in rows):
+            wanted[effect.table] = max(effect.lock, wanted.get(effect.table, effect.lock), key=lambda mode: mode.strength)
+        in_steps = any(migration.steps for migration in pending)
+        in_the_way = await obstacles(connection, wanted, everybody=in_steps) if wanted or in_steps else []
+        return Outlook([forecast(one.effects, one.steps, rows) for one in pending], in_the_way)
+
+
 async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:
     """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns the migrations that a newer Postern has
     applied.
@@ -143,17 +196,31 @@ async def require_current(conninfo: str, migrations: Sequence[Migration] | None 
     return found.ahead
 
 
-async def migrate(conninfo: str, report: Report, migrations: Sequence[Migration] | None = None) -> list[Migration]:
+async def migrate(
+    conninfo: str, report: Report, migrations: Sequence[Migration] | None = None, progress: Progress = unseen
+) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
     process does the work, the others wait for that process and find the work done.
     """
     known = shipped() if migrations is None else migrations
     done: list[Migration] = []
     async with _connected(conninfo) as connection:
-        while (await _plan(connection, known)).pending:
-            applied = await _apply_next(connection, known, report)
-            if applied is not None:
-                done.append(applied)
+        if not (await _plan(connection, known)).pending:
+            return done
+        await _take_turn(connection, report)
+        plan = await _plan(connection, known)
+        # Nobody uses the tables of a new database.
+        in_use = bool(plan.applied)
+        for migration in plan.pending:
+            report(f"Applying {migration} …")
+            started = trio.current_time()
+            with _explained(migration, connection):
+                if migration.steps:
+                    await _apply_in_steps(connection, conninfo, migration, report, progress)
+                else:
+                    await _apply(connection, migration, report, progress, in_use=in_use)
+            report(f"Applied {migration} in {trio.current_time() - started:.2f} s")
+            done.append(migration)
     return done
 
 
@@ -228,39 +295,25 @@ async def _applied(connection: Connection) -> Sequence[AppliedMigration]:
         ) from error
 
 
-async def _apply_next(connection: Connection, migrations: Sequence[Migration], report: Report) -> Migration | None:
-    """Apply the first pending migration. None when another process applied it while we waited."""
-    for attempt in range(1, LOCK_ATTEMPTS + 1):
-        if attempt > 1:
-            report("A table is in use; trying again …")
-            await trio.sleep(LOCK_PAUSE)
-        with suppress(errors.LockNotAvailable):
-            async with connection.transaction():
-                await _take_turn(connection, report)
-                pending = (await _plan(connection, migrations)).pending
-                if not pending:
-                    return None
-                await _apply(connection, pending[0], report)
-                return pending[0]
-    raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts; nothing of it was kept")
-
-
 # The operator may have set timeouts for the role or the database. Waiting for another process, or rewriting a table, may take longer than
 # these timeouts allow.
-_PATIENCE: Final = "select set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
+_PATIENCE: Final = "select set_config('lock_timeout', '0', false), set_config('statement_timeout', '0', false)"
 
-_TRY_TURN: Final = "select pg_try_advisory_xact_lock(%(namespace)s, %(lock)s)"
-
-_WAIT_FOR_TURN: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
+_TRY_TURN: Final = "select pg_try_advisory_lock(%(namespace)s, %(lock)s)"
 
 
 async def _take_turn(connection: Connection, report: Report) -> None:
-    """Wait until no other process migrates. The lock lasts until the transaction ends."""
+    """Wait until no other process migrates. The lock lasts until the connection ends. We ask again and again: a statement that waits for
+    the lock is a transaction, and the building of an index waits for every transaction, so the two would wait for each other.
+    """
     lock = {"namespace": locks.NAMESPACE, "lock": locks.MIGRATION}
     await connection.execute(_PATIENCE)
-    if await (await connection.execute(_TRY_TURN, lock)).fetchone() != (True,):
-        report("Another process is migrating; waiting for it …")
-        await connection.execute(_WAIT_FOR_TURN, lock)
+    told = False
+    while await (await connection.execute(_TRY_TURN, lock)).fetchone() != (True,):
+        if not told:
+            report("Another process is migrating; waiting for it …")
+            told = True
+        await trio.sleep(TURN_PAUSE)
 
 
 _TABLE: Final = """
@@ -281,18 +334,12 @@ _REMEMBER: Final = """
 """
 
 
-async def _apply(connection: Connection, migration: Migration, report: Report) -> None:
-    report(f"Applying {migration} …")
-    started = trio.current_time()
+@contextmanager
+def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
+    """Turns errors of the server into sentences."""
+    kept = "stopped; the steps that are done stay, and the next try goes on after them" if migration.steps else "failed and was rolled back"
     try:
-        await connection.execute(_TABLE)
-        await connection.execute(_LOCK_TIMEOUT, {"timeout": LOCK_TIMEOUT})
-        # Without parameters, a string of many statements goes to the server unchanged. As bytes it need not be a literal string.
-        await connection.execute(migration.sql.encode())
-        remembered = {"number": migration.number, "name": migration.name, "checksum": migration.checksum, "needs": migration.needs}
-        await connection.execute(_REMEMBER, remembered)
-    except errors.LockNotAvailable:
-        raise
+        yield
     except errors.InsufficientPrivilege as error:
         raise MigrationFailed(
             f"The database role {connection.info.user} may not migrate ({error.diag.message_primary}): "
@@ -300,5 +347,103 @@ async def _apply(connection: Connection, migration: Migration, report: Report) -
         ) from error
     except psycopg.Error as error:
         reason = error.diag.message_primary or str(error).partition("\n")[0]
-        raise MigrationFailed(f"Migration {migration} failed and was rolled back: {reason}") from error
-    report(f"Applied {migration} in {trio.current_time() - started:.2f} s")
+        raise MigrationFailed(f"Migration {migration} {kept}: {reason}") from error
+    except BegunOtherwise:
+        raise MigrationFailed(
+            f"Some steps of {migration} were carried out in another form than the one that this Postern carries"
+        ) from None
+    except KeptBusy:
+        raise MigrationFailed(f"Migration {migration} {kept}: others kept using the rows of a batch") from None
+
+
+async def _apply(connection: Connection, migration: Migration, report: Report, progress: Progress, *, in_use: bool) -> None:
+    """Tries until the migration has all its locks. Nothing of a failed try stays."""
+    wanted = {effect.table: effect.lock for effect in migration.effects if effect.lock.stops} if in_use else {}
+    told: Sequence[int | None] = ()
+    busy: Sequence[Obstacle] = ()
+    for attempt in range(1, LOCK_ATTEMPTS + 1):
+        if attempt > 1:
+            await trio.sleep(LOCK_PAUSE)
+        # Everybody would have to wait behind us while we wait for a long transaction. So we wait for its end before we ask.
+        busy = await obstacles(connection, wanted) if wanted else ()
+        if not busy:
+            with suppress(errors.LockNotAvailable):
+                await _try(connection, migration, wanted, progress)
+                return
+            busy = await obstacles(connection, wanted) if wanted else ()
+        if attempt == 1 or told != [one.pid for one in busy]:
+            report(f"A table is in use{_by(busy)}; trying again …")
+            told = [one.pid for one in busy]
+    raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts{_by(busy)}; nothing of it was kept")
+
+
+def _by(busy: Sequence[Obstacle]) -> str:
+    return f" by {', '.join(str(one) for one in busy[:_MOST_NAMED])}" if busy else ""
+
+
+async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: Progress) -> None:
+    """Raises `LockNotAvailable` when somebody has a table."""
+    async with connection.transaction(), _ticking(migration, progress):
+        await _lock_tables(connection, wanted)
+        await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(LOCK_TIMEOUT)})
+        # Without parameters, a string of many statements goes to the server unchanged. As bytes it need not be a literal string.
+        await connection.execute(migration.sql.encode())
+        await remember(connection, migration)
+
+
+async def _lock_tables(connection: Connection, wanted: Mapping[str, LockMode]) -> None:
+    """Takes the locks of the whole migration at its beginning: none is missing after half of the work, and the waits do not add up."""
+    await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(FIRST_LOCK_TIMEOUT)})
+    for table in wanted:
+        # Autovacuum gives way to us after a second (deadlock_timeout). This lock lets us wait for that without stopping anybody else.
+        await connection.execute(_locking(table, LockMode.SHARE_UPDATE_EXCLUSIVE))
+    deadline = trio.current_time() + LOCK_TIMEOUT
+    for table, mode in wanted.items():
+        await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(max(deadline - trio.current_time(), 0.001))})
+        await connection.execute(_locking(table, mode))
+
+
+def _locking(table: str, mode: LockMode) -> sql.Composed:
+    return sql.SQL("lock table {} in {} mode").format(sql.Identifier(table), sql.SQL(mode.value))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(round(seconds * 1000), 1)}ms"
+
+
+@asynccontextmanager
+async def _ticking(migration: Migration, progress: Progress) -> AsyncIterator[None]:
+    """Nobody knows how far one statement is. But it should not look as if nothing happened."""
+
+    async def tick() -> None:
+        with progress(f"Applying {migration}", None, "s") as advance:
+            while True:
+                await trio.sleep(1)
+                advance(1)
+
+    failure: psycopg.Error | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tick)
+        try:
+            yield
+        except psycopg.Error as error:
+            # Raised below, since the nursery would wrap it into a group.
+            failure = error
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: Progress) -> None:
+    steps = Steps(connection, conninfo, migration.number, migration.checksum, report, progress)
+    await steps.carry_out(migration.steps)
+    async with connection.transaction():
+        await steps.forget()
+        await remember(connection, migration)
+
+
+async def remember(connection: Connection, migration: Migration) -> None:
+    """Records the migration as applied."""
+    await connection.execute(_TABLE)
+    remembered = {"number": migration.number, "name": migration.name, "checksum": migration.checksum, "needs": migration.needs}
+    await connection.execute(_REMEMBER, remembered)

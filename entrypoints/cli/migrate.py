@@ -5,6 +5,8 @@ import argparse
 import trio
 
 from adapters.postgres import migrate
+from adapters.postgres.migrating.forecast import told
+from entrypoints.cli.progress import progress, say
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
@@ -20,15 +22,26 @@ async def _run(settings: Settings, only_plan: bool) -> None:  # noqa: FBT001 - t
         try:
             plan = await migrate.plan(conninfo(settings))
             if only_plan:
-                for applied in plan.applied:
-                    print(f"applied  {applied}  {applied.applied_at:%Y-%m-%d %H:%M} UTC")
-                for pending in plan.pending:
-                    print(f"pending  {pending}  {pending.promise}")
+                await _print(settings, plan)
             elif plan.pending:
-                await migrate.migrate(conninfo(settings), print)
+                await migrate.migrate(conninfo(settings), say, progress=progress)
         except migrate.SchemaMismatch as error:
             raise StartFailed(str(error)) from error
         if plan.ahead:
             print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
         elif not plan.pending:
             print("The database is current.")
+
+
+async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:
+    for applied in plan.applied:
+        print(f"applied  {applied}  {applied.applied_at:%Y-%m-%d %H:%M} UTC")
+    if not plan.pending:
+        return
+    outlook = await migrate.outlook(conninfo(settings), plan.pending)
+    for pending, forecast in zip(plan.pending, outlook.forecasts, strict=True):
+        print(f"pending  {pending}  {pending.promise}")
+        for line in told(forecast):
+            print(f"         {line}")
+    for obstacle in outlook.obstacles:
+        print(f"in the way: {obstacle}")

@@ -1,5 +1,6 @@
 """Migrations: once each, in order, by one process at a time, and nothing half-made."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import trio
 from adapters.postgres import locks, migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, MigrationFailed, SchemaMismatch
+from adapters.postgres.migrating import obstacles
+from adapters.postgres.migrating.effects import Effect, LockMode
 from tests.patience import PATIENCE
 
 TWO = (
@@ -198,35 +201,87 @@ async def test_a_migration_that_is_cancelled_leaves_nothing_and_lets_the_next_on
         await migrate.migrate(empty_schema_url, silent, TWO)
 
 
-async def test_a_table_in_use_is_asked_for_again(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "20ms")
+WIDER = Migration(2, "wider", "alter table planets add column name text;")
+# The same, with what it does to tables that are there.
+WIDER_AND_KNOWN = Migration(2, "wider", WIDER.sql, effects=(Effect("planets", LockMode.ACCESS_EXCLUSIVE),))
+
+
+@pytest.mark.parametrize("wider", [WIDER, WIDER_AND_KNOWN])
+async def test_a_table_in_use_is_asked_for_again(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch, wider: Migration) -> None:
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.02)
     monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.01)
     await migrate.migrate(empty_schema_url, silent, TWO[:1])
-    wider = (TWO[0], Migration(2, "wider", "alter table planets add column name text;"))
     said: list[str] = []
     done: list[list[Migration]] = []
 
     async def widen() -> None:
-        done.append(await migrate.migrate(empty_schema_url, said.append, wider))
+        done.append(await migrate.migrate(empty_schema_url, said.append, (TWO[0], wider)))
 
     async with await Connection.connect(empty_schema_url) as reader, trio.open_nursery() as nursery, reader.transaction():
         await reader.execute("select * from planets")
         nursery.start_soon(widen)
         with trio.fail_after(PATIENCE):
-            while "A table is in use; trying again …" not in said:
+            while not any(line.startswith("A table is in use") for line in said):
                 await trio.sleep(0.01)
-    assert done == [[wider[1]]]
+    assert done == [[wider]]
 
 
 async def test_a_table_that_stays_in_use_ends_the_attempt_with_a_sentence(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "10ms")
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.01)
     monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.0)
+    monkeypatch.setattr(migrate, "LOCK_ATTEMPTS", 2)
     await migrate.migrate(empty_schema_url, silent, TWO[:1])
-    wider = (TWO[0], Migration(2, "wider", "alter table planets add column name text;"))
-    async with await Connection.connect(empty_schema_url) as reader, reader.transaction():
+    async with await Connection.connect(empty_schema_url, application_name="a \x1breport") as reader, reader.transaction():
         await reader.execute("select * from planets")
-        with pytest.raises(MigrationFailed, match="could not get a table to itself in 10 attempts; nothing of it was kept"):
-            await migrate.migrate(empty_schema_url, silent, wider)
+        with pytest.raises(MigrationFailed, match="could not get a table to itself in 2 attempts; nothing of it was kept"):
+            await migrate.migrate(empty_schema_url, silent, (TWO[0], WIDER))
+        with pytest.raises(MigrationFailed) as caught:
+            await migrate.migrate(empty_schema_url, silent, (TWO[0], WIDER_AND_KNOWN))
+        told = rf'by pid {reader.info.backend_pid} "a .+report" \(idle in transaction, for .+, holds planets\)'
+        assert re.search(told, str(caught.value)), str(caught.value)
+
+
+async def test_nobody_waits_behind_a_migration_that_waits_for_a_long_transaction(
+    empty_schema_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table lock that waits stops everybody who comes after it. So the migration asks for none before the transaction has ended."""
+    monkeypatch.setattr(migrate, "LOCK_PAUSE", 0.01)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", PATIENCE)
+    await migrate.migrate(empty_schema_url, silent, TWO[:1])
+    said: list[str] = []
+    async with await Connection.connect(empty_schema_url) as reader, await Connection.connect(empty_schema_url) as other:
+        async with trio.open_nursery() as nursery, reader.transaction():
+            await reader.execute("select * from planets")
+            nursery.start_soon(migrate.migrate, empty_schema_url, said.append, (TWO[0], WIDER_AND_KNOWN))
+            with trio.fail_after(PATIENCE):
+                while not any(line.startswith("A table is in use") for line in said):
+                    await other.execute("insert into planets (id) select max(id) + 1 from planets")
+            waiting = "select count(*) from pg_locks where not granted and relation = 'planets'::regclass"
+            assert await (await other.execute(waiting)).fetchone() == (0,)
+        assert await query(empty_schema_url, "select count(name) from planets") == [(0,)]
+
+
+async def test_all_locks_are_taken_before_the_work_and_in_one_time(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second table is in use. The first one is held no longer than that one try takes, and nothing of the work was done in vain."""
+    monkeypatch.setattr(migrate, "LOCK_ATTEMPTS", 1)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.05)
+    monkeypatch.setattr(obstacles, "OLD", 0.0)
+    monkeypatch.setattr(migrate, "obstacles", no_obstacles)
+    await migrate.migrate(empty_schema_url, silent, TWO)
+    effects = (Effect("planets", LockMode.ACCESS_EXCLUSIVE), Effect("moons", LockMode.ACCESS_EXCLUSIVE))
+    both = Migration(3, "both", "select nextval('tries'); alter table moons add column name text;", effects=effects)
+    await query(empty_schema_url, "create sequence tries")
+    async with await Connection.connect(empty_schema_url) as reader, reader.transaction():
+        await reader.execute("select * from moons")
+        with pytest.raises(MigrationFailed):
+            await migrate.migrate(empty_schema_url, silent, (*TWO, both))
+    assert await query(empty_schema_url, "select is_called from tries") == [(False,)]
+    await migrate.migrate(empty_schema_url, silent, (*TWO, both))
+    assert await query(empty_schema_url, "select is_called from tries") == [(True,)]
+
+
+async def no_obstacles(*_: object) -> Sequence[obstacles.Obstacle]:
+    return []
 
 
 def test_the_shipped_migrations_are_numbered_without_a_hole() -> None:

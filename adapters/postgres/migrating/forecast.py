@@ -1,0 +1,134 @@
+"""How long a migration takes on this database, before anybody starts it: the rows of its tables, divided by what a small server does in a
+second. The figures are from a machine with two processors (docs/benchmarks.md). They are for telling seconds from hours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from psycopg.rows import class_row
+
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrating.effects import Effect
+from adapters.postgres.migrating.obstacles import duration
+from adapters.postgres.migrating.steps import Batches, BuildIndex, DropIndex, Step, Validate
+from core.frozen import Frozen
+
+# Rows in a second.
+READ: Final = 2_000_000
+INDEXED: Final = 600_000
+REWRITTEN: Final = 150_000
+CHANGED: Final = 40_000
+# In batches, with the pauses between them.
+CHANGED_IN_BATCHES: Final = 15_000
+# `create index concurrently` reads the table twice and waits for transactions.
+INDEXED_CONCURRENTLY: Final = 300_000
+
+_SPEED: Final[Mapping[type[Step], float]] = {
+    BuildIndex: INDEXED_CONCURRENTLY,
+    Batches: CHANGED_IN_BATCHES,
+    Validate: READ,
+    DropIndex: math.inf,
+}
+
+
+class Part(Frozen):
+    """What a migration does to one table. `stops`: what others cannot do on the table meanwhile; empty if they notice nothing."""
+
+    table: str
+    what: str
+    seconds: float
+    stops: str = ""
+
+
+class Forecast(Frozen):
+    """`together`: all parts are one transaction, so each table stays locked until the end of the last part."""
+
+    parts: Sequence[Part]
+    together: bool
+
+    @property
+    def seconds(self) -> float:
+        return sum(part.seconds for part in self.parts)
+
+    @property
+    def stops_for(self) -> float:
+        """For how many seconds somebody has to wait for a table, after the migration has its locks."""
+        return self.seconds if self.together and any(part.stops for part in self.parts) else 0.0
+
+
+def forecast(effects: Sequence[Effect], steps: Sequence[Step], rows: Mapping[str, int]) -> Forecast:
+    """`rows` has the tables that are there. Tables that come with an earlier migration are empty, so nothing is said of them."""
+    if steps:
+        return Forecast([_of_step(step, rows.get(step.table, 0)) for step in steps], together=False)
+    there = [effect for effect in effects if effect.table in rows]
+    return Forecast([_of_effect(effect, rows[effect.table]) for effect in there], together=True)
+
+
+def _of_effect(effect: Effect, rows: int) -> Part:
+    does = []
+    seconds = 0.0
+    if effect.rewrites:
+        does.append("rewrites the table")
+        seconds += rows / REWRITTEN
+    if effect.changes:
+        does.append("may change all rows")
+        seconds += rows / CHANGED
+    if effect.indexes:
+        does.append("builds an index" if effect.indexes == 1 else f"builds {effect.indexes} indexes")
+        seconds += effect.indexes * rows / INDEXED
+    if effect.reads and not does:
+        does.append("reads all rows")
+        seconds += rows / READ
+    if effect.lock.strength > effect.lock.ROW_EXCLUSIVE.strength:
+        does.insert(0, f"{effect.lock} lock")
+    return Part(effect.table, f"{', '.join(does)} ({_counted(rows)})", seconds, effect.lock.stops)
+
+
+def _of_step(step: Step, rows: int) -> Part:
+    return Part(step.table, f"{step} ({_counted(rows)})", rows / _SPEED[type(step)])
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows".replace(",", " ")
+
+
+def told(forecast: Forecast) -> Sequence[str]:
+    """Lines for the operator."""
+    lines = []
+    for part in forecast.parts:
+        stop = ""
+        if part.stops:
+            stop = f"; {part.stops} " + (f"for about {duration(forecast.seconds)}" if forecast.seconds >= 1 else "for a moment")
+        lines.append(f"{part.table}: {part.what}{stop}")
+    if forecast.parts:
+        disturbed = " Nobody waits for it." if not forecast.together else ""
+        lines.append(f"takes about {duration(forecast.seconds)}.{disturbed}")
+    return lines
+
+
+class _Size(Frozen):
+    table: str
+    rows: int
+
+
+async def rows_of(connection: Connection, tables: Sequence[str]) -> Mapping[str, int]:
+    """About how many rows each of these tables has, as far as the table is there. Costs nothing: nobody counts."""
+    found = await (await connection.cursor(row_factory=class_row(_Size)).execute(_SIZES, {"tables": list(tables)})).fetchall()
+    return {size.table: size.rows for size in found}
+
+
+# The planner's estimate, scaled by how far the table has grown since. Of a table that was never analyzed, the server may know by its own
+# counting; else a row is taken for 200 bytes.
+_SIZES: Final = """
+    select pg_class.relname::text as table,
+           (case
+                when reltuples >= 0 and relpages > 0 then reltuples / relpages * pages
+                when n_live_tup > 0 then n_live_tup
+                else pages * 40
+            end)::bigint as rows
+      from pg_class
+      join pg_stat_all_tables on relid = pg_class.oid,
+           lateral (select pg_relation_size(pg_class.oid) / current_setting('block_size')::integer as pages) as size
+     where relnamespace = current_schema()::regnamespace and relkind = 'r' and pg_class.relname = any(%(tables)s)
+"""
