@@ -1,0 +1,244 @@
+"""Migrates a large database while people sign in, and tells who had to wait.
+
+    .venv/bin/python -m ops.drill.migration --sign-ins 10000000
+
+A PostgreSQL of the drill's own gets that many sign-ins. Then a server runs, people sign in all the time, and somebody else's report holds a
+table for a while. Meanwhile the drill applies two migrations from a folder that it throws away: one transaction that adds columns to two
+hot tables, and one in steps that changes all rows in batches and builds an index. Exit status 1 if a request failed or waited too long.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import shutil
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import trio
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from adapters.postgres.migrate import EFFECTS, Migration, migrate, shipped
+from entrypoints.cli.progress import progress
+from ops.bench.cases.identity import hashed
+from ops.bench.fill import Person, fill
+from ops.bench.harness import Server, directory, serving
+from ops.bench.load import Broken, Client, Target
+from ops.migration_effects import FILE
+
+LONGEST_STALL: Final = 1.2
+PASSWORD: Final = "correct-horse-battery"  # noqa: S105 - of made-up people
+PEOPLE: Final = 2000
+# A small server of its own, that writes to the disk as a real one does.
+SERVER: Final = {"shared_buffers": "1GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "checkpoint_timeout": "15min"}
+
+COLUMNS: Final = """-- additive
+alter table login_events add column region text;
+alter table users add column region text;
+"""
+COLUMNS_EFFECTS: Final = """
+[{name}]
+login_events = {{ lock = "access exclusive" }}
+users = {{ lock = "access exclusive" }}
+"""
+STEPS: Final = """-- additive, in steps
+
+-- step: batches of login_events by id
+update login_events set region = upper(country) where id between %(first)s and %(last)s and region is null;
+
+-- step: index login_events_of_region
+create index concurrently login_events_of_region on login_events (region, id desc) where region is not null;
+"""
+
+
+@dataclass(slots=True)
+class Phase:
+    """What the people got during one part of the drill. Times are in seconds."""
+
+    name: str
+    seconds: float = 0.0
+    requests: int = 0
+    failures: list[str] = field(default_factory=list)
+    longest: float = 0.0
+
+    def holds(self) -> bool:
+        return not self.failures and self.longest <= LONGEST_STALL
+
+    def __str__(self) -> str:
+        failed = f"{len(self.failures)} failed ({', '.join(sorted(set(self.failures)))})" if self.failures else "0 failed"
+        return f"{self.name:<28} {self.seconds:7.1f} s  {self.requests:6} requests  {failed}  longest {self.longest * 1000:5.0f} ms"
+
+
+class People:
+    """Sign in and look at their accounts. An answer counts for the phase in which it comes."""
+
+    def __init__(self, server: Server, people: Sequence[Person]) -> None:
+        self._server = server
+        self._people = itertools.cycle(random.sample(people, len(people)))
+        self.phases = [Phase("before")]
+
+    async def during(self, name: str, work: Callable[[], Awaitable[object]]) -> Phase:
+        phase = Phase(name)
+        self.phases.append(phase)
+        began = trio.current_time()
+        await work()
+        phase.seconds = trio.current_time() - began
+        print(phase, flush=True)
+        return phase
+
+    async def sign_in(self, pause: float) -> None:
+        target = self._server.target("/api/auth/login")
+        while True:
+            email = next(self._people).email
+            await self._ask(target.posting({"email": email, "password": PASSWORD}))
+            await trio.sleep(pause)
+
+    async def look(self, pause: float) -> None:
+        email = next(self._people).email
+        signed_in = await self._ask(self._server.target("/api/auth/login").posting({"email": email, "password": PASSWORD}))
+        token = json.loads(signed_in)["access_token"]
+        while True:
+            await self._ask(self._server.target("/api/user", {"Authorization": f"Bearer {token}"}))
+            await trio.sleep(pause)
+
+    async def _ask(self, target: Target) -> bytes:
+        began = trio.current_time()
+        body, fault = b"", ""
+        try:
+            async with Client.connected(target) as client:
+                answer = await client.get()
+                body = answer.body
+                if answer.status != 200:
+                    fault = str(answer.status)
+        except (OSError, Broken) as error:
+            fault = type(error).__name__
+        phase = self.phases[-1]
+        phase.requests += 1
+        phase.longest = max(phase.longest, trio.current_time() - began)
+        if fault:
+            phase.failures.append(fault)
+        return body
+
+
+def fill_sign_ins(url: str, count: int, people: Sequence[Person]) -> str:
+    """Returns the size of the table. The indexes are built afterwards, and no trigger counts the rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        indexes = connection.execute(
+            "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index"
+            " where indrelid = 'login_events'::regclass and not indisprimary"
+        ).fetchall()
+        for name, _ in indexes:
+            connection.execute(f"drop index {name}".encode())
+        connection.execute("set session_replication_role = replica")
+        connection.execute(
+            "create temporary table people as select row_number() over () as number, id from unnest(%s::uuid[]) as id",
+            [[one.user for one in people]],
+        )
+        connection.execute("create index on people (number); analyze people")
+        with progress("Filling login_events", count, "rows") as advance:
+            done = 0
+            while done < count:
+                part = min(100_000, count - done)
+                connection.execute(_ADD, {"from": done, "to": done + part, "people": len(people)})
+                done += part
+                advance(part)
+        for _, definition in indexes:
+            connection.execute(definition.encode())
+        connection.execute("vacuum analyze login_events")
+        row = connection.execute(
+            "select pg_size_pretty(pg_table_size('login_events')) || ', indexes ' || pg_size_pretty(pg_indexes_size('login_events'))"
+        ).fetchone()
+    return str(row[0]) if row is not None else ""
+
+
+# Ids in the order of time, as the product makes them.
+_ADD: Final = """
+    insert into login_events (id, user_id, provider, success, address, user_agent, country, city, created_at)
+    select (lpad(to_hex(1700000000000 + place * 1000), 12, '0') || '7' || substr(md5(place::text), 1, 19))::uuid,
+           people.id, 'password', true, '192.0.2.7', 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', 'at', 'Graz',
+           to_timestamp(1700000000 + place)
+      from generate_series(%(from)s::bigint, %(to)s::bigint - 1) as sign_ins (place)
+      join people on people.number = 1 + place %% %(people)s
+"""
+
+
+@contextmanager
+def new_folder(place: Path) -> Iterator[Path]:
+    """The shipped migrations, and two more."""
+    folder = place / "migrations"
+    shutil.copytree(FILE.parent, folder)
+    number = len(shipped()) + 1
+    (folder / f"{number:04}_drill_columns.sql").write_text(COLUMNS)
+    (folder / f"{number + 1:04}_drill_steps.sql").write_text(STEPS)
+    with (folder / EFFECTS).open("a") as effects:
+        effects.write(COLUMNS_EFFECTS.format(name=f"{number:04}_drill_columns"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """In seconds: how long somebody's report holds the table, and how long people sign in before and after."""
+
+    report: float
+    quiet: float
+
+
+async def drill(sign_ins: int, lengths: Lengths) -> bool:
+    with directory() as place, EmbeddedPostgres(place / "server", settings=SERVER) as database, new_folder(place) as folder:
+        database.prepare_application()
+        url = database.application_url
+        async with serving(place, database_url=url) as server:
+            people = await trio.to_thread.run_sync(fill, url, PEOPLE, await hashed(server.settings, PASSWORD))
+            size = await trio.to_thread.run_sync(fill_sign_ins, database.url("postern"), sign_ins, people)
+            print(f"{sign_ins} sign-ins: {size}", flush=True)
+            crowd = People(server, people)
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(crowd.sign_in, 0.1)
+                for _ in range(3):
+                    nursery.start_soon(crowd.look, 0.02)
+                await _upgrade(crowd, url, shipped(folder), lengths)
+                nursery.cancel_scope.cancel()
+            return all(phase.holds() for phase in crowd.phases)
+
+
+async def _upgrade(crowd: People, url: str, migrations: Sequence[Migration], lengths: Lengths) -> None:
+    await crowd.during("without a migration", partial(trio.sleep, lengths.quiet))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(trio.to_thread.run_sync, _report, url, lengths.report))
+        for count, name in ((len(migrations) - 1, "columns, one transaction"), (len(migrations), "batches and an index")):
+            await crowd.during(name, partial(migrate, url, _say, migrations[:count], progress))
+    await crowd.during("afterwards", partial(trio.sleep, lengths.quiet))
+
+
+def _report(url: str, seconds: float) -> None:
+    """Somebody else's transaction, which holds a table that a migration wants."""
+    with psycopg.connect(url, application_name="a report") as connection:
+        connection.execute("select from login_events limit 1")
+        connection.execute("select pg_sleep(%s)", [seconds])
+
+
+def _say(line: str) -> None:
+    print(f"  {line}", flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.drill.migration", description=__doc__)
+    parser.add_argument("--sign-ins", type=int, default=10_000_000, help="rows in login_events (default %(default)s; about 4 GB)")
+    parser.add_argument("--report-seconds", type=float, default=20.0, help="how long a report holds the table (default %(default)s)")
+    parser.add_argument("--quiet-seconds", type=float, default=20.0, help="how long people sign in before and after (default %(default)s)")
+    given = parser.parse_args(arguments)
+    holds = trio.run(drill, given.sign_ins, Lengths(given.report_seconds, given.quiet_seconds))
+    print("holds" if holds else f"does not hold: a request failed, or waited for more than {LONGEST_STALL:g} s")
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
