@@ -19,6 +19,7 @@ from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, Embedded
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
 from entrypoints.assembly.configured import ensure_key_file
+from entrypoints.cli.progress import lines
 from entrypoints.failures import DataDirectoryInUse, StartFailed
 from entrypoints.settings import Settings
 
@@ -130,7 +131,7 @@ async def bring_up_to_date(settings: Settings) -> None:
     """Migrates the schema if the settings allow it, and checks the schema and the role's rights. Raises `StartFailed`."""
     try:
         if settings.migrate:
-            for migration in await migrate(conninfo(settings), _report):
+            for migration in await migrate(conninfo(settings), _report, progress=lines(_report)):
                 log.info("migration_applied", migration=str(migration))
         # Another release may have migrated further, before this start or during it.
         ahead = await require_current(conninfo(settings))

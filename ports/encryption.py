@@ -54,5 +54,8 @@ class SealedColumns(Protocol):
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         """Up to `limit` values of the column that were sealed under another key than the ring's first, in a stable order."""
 
+    async def count_outdated(self, column: str) -> int:
+        """How many values of the column were sealed under another key than the ring's first. Reads the whole column."""
+
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
         """Write the new value if the old one is still there. False when the row changed or disappeared meanwhile."""

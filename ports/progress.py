@@ -19,7 +19,8 @@ class Progress(Protocol):
 @contextmanager
 def unseen(_title: str, _total: int | None, _unit: str) -> Iterator[Advance]:
     """For work that nobody watches."""
-    yield _ignore
+    yield ignored
 
 
-def _ignore(_done: int) -> None: ...
+def ignored(_done: int) -> None:
+    """An `Advance` that tells nobody."""

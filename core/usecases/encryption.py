@@ -10,6 +10,7 @@ import structlog
 from core.domain.jobs import NewJob
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
+from ports.progress import Advance, Progress, unseen
 
 log = structlog.get_logger()
 
@@ -51,13 +52,13 @@ class Reencryption(Frozen):
     keyring: KeyRing
     sealed_columns: SealedColumns
 
-    async def run(self, key: str) -> Sequence[Reencrypted]:
+    async def run(self, key: str, progress: Progress = unseen) -> Sequence[Reencrypted]:
         """Seals everything under `key`, the ring's first key. May be repeated, and several processes may run it at once: a value that
         changes meanwhile is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
         """
         if self.keyring.current_key_id() != key:
             raise RingIsBehind(f"the first key of this process's ring is {self.keyring.current_key_id()!r}, not {key!r}")
-        return [await self._column(column) for column in self.sealed_columns.columns]
+        return [await self._column(column, progress) for column in self.sealed_columns.columns]
 
     async def is_finished(self) -> bool:
         """Returns whether nothing is sealed under an older key any more, so that older keys can leave the ring."""
@@ -87,7 +88,11 @@ class Reencryption(Frozen):
                         first_row, reason = value.row, str(error)
         return OpenedColumn(column, values, unreadable, first_row, reason)
 
-    async def _column(self, column: str) -> Reencrypted:
+    async def _column(self, column: str, progress: Progress) -> Reencrypted:
+        with progress(f"Sealing {column}", await self.sealed_columns.count_outdated(column), "values") as advance:
+            return await self._seal_again(column, advance)
+
+    async def _seal_again(self, column: str, advance: Advance) -> Reencrypted:
         replaced = 0
         unreadable: list[str] = []
         # Values that could not be replaced come back with every batch. Each query asks for that many more values, or the loop would make no
@@ -106,6 +111,7 @@ class Reencryption(Frozen):
                     replaced += 1
                 else:
                     left.add(value)
+            advance(len(batch))
         if unreadable:
             log.error("sealed_values_unreadable", column=column, values=len(unreadable), first_row=unreadable[0])
         log.info("column_reencrypted", column=column, replaced=replaced)

@@ -9,6 +9,7 @@ import trio
 from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.progress import progress, say
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from ports.encryption import CannotOpen
@@ -32,7 +33,7 @@ async def _verify(settings: Settings, organization: str | None, noted: ChainHead
     async with opened_postern(settings) as postern:
         only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
         try:
-            await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization)
+            await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization, progress=progress)
         except CannotOpen:
             raise StartFailed(
                 f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they do not open "
@@ -52,16 +53,16 @@ class _Report:
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
         if self.faults[name] <= _MOST_SHOWN:
-            print(f"FAIL  {name}  {told_of(finding)}", flush=True)
+            say(f"FAIL  {name}  {told_of(finding)}")
         elif self.faults[name] == _MOST_SHOWN + 1:
-            print(f"FAIL  {name}  … and more faults", flush=True)
+            say(f"FAIL  {name}  … and more faults")
 
     def checked(self, chain: CheckedChain) -> None:
         self._chains += 1
         self._links += chain.links
         forgotten = f", {chain.forgotten} with their personal part forgotten" if chain.forgotten else ""
         state = "FAIL" if self.faults[chain.name] else "ok  "
-        print(f"{state}  {chain.name}  {_entries(chain.links)}{forgotten}, head {chain.head}")
+        say(f"{state}  {chain.name}  {_entries(chain.links)}{forgotten}, head {chain.head}")
 
     def end(self, pending: int) -> None:
         faults = sum(self.faults.values())

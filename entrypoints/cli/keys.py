@@ -1,4 +1,4 @@
-"""`postern keys list` and `postern keys rotate`."""
+"""`postern keys list`, `postern keys rotate` and `postern keys reencrypt`."""
 
 import argparse
 import os
@@ -12,7 +12,8 @@ from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema
-from entrypoints.failures import OK, StartFailed
+from entrypoints.cli.progress import progress
+from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import reachable_database
 from entrypoints.settings import Settings
@@ -29,6 +30,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     both = not getattr(arguments, "signing", False) and not getattr(arguments, "encryption", False)
     if arguments.action == "list":
         trio.run(_list, settings)
+    elif arguments.action == "reencrypt":
+        return trio.run(_reencrypt_now, settings)
     else:
         trio.run(_rotate, settings, both or arguments.signing, both or arguments.encryption)
     return OK
@@ -44,6 +47,19 @@ async def _list(settings: Settings) -> None:
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
         finished = await postern.foundation.reencryption.is_finished()
         print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
+
+
+async def _reencrypt_now(settings: Settings) -> int:
+    """Does in the foreground what a serving process does in the background. Both may run at once."""
+    async with opened_postern(settings) as postern:
+        await require_encryption_keys(postern)
+        done = await postern.foundation.reencryption.run(postern.foundation.keyring.current_key_id(), progress)
+    for column in done:
+        if column.unreadable:
+            print(f"{column.column}: no key of the ring opens {column.unreadable} of its values; they stay as they are")
+    key = postern.foundation.keyring.current_key_id()
+    print(f"{sum(column.replaced for column in done)} values were sealed again, under the key {key}.")
+    return FAILURE if any(column.unreadable for column in done) else OK
 
 
 async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None:  # noqa: FBT001 - trio.run passes by position

@@ -180,6 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
     rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
     rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
+    _command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt")
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 

@@ -26,9 +26,9 @@ import trio
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, Migration, migrate, shipped
 from entrypoints.cli.progress import progress
-from ops.bench.cases.identity import hashed
 from ops.bench.fill import Person, fill
 from ops.bench.harness import Server, directory, serving
+from ops.bench.inside import hashed
 from ops.bench.load import Broken, Client, Target
 from ops.migration_effects import FILE
 

@@ -9,6 +9,7 @@ from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import ChainFinding, StoredLink
 from core.frozen import Frozen
+from ports.progress import Advance, ignored
 
 
 class AuditLog(Protocol):
@@ -51,8 +52,13 @@ class AuditChains(Protocol):
         of the chain.
         """
 
-    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[ChainFinding]:
-        """Entries that are in no chain and do not wait for one either, and entries that wait for a chain of somebody else."""
+    async def about(self, chain: OrganizationId | None) -> int:
+        """About how many links this chain has, or all chains together. Costs nothing: nobody counts."""
+
+    async def unchained(self, chain: OrganizationId | None, most: int, advance: Advance = ignored) -> Sequence[ChainFinding]:
+        """Entries that are in no chain and do not wait for one either, and entries that wait for a chain of somebody else. Tells `advance`
+        how many entries it has looked at.
+        """
 
     async def find(self, slug: str) -> OrganizationId | None:
         """None when no organization has this slug, or the one that had it is being deleted."""

@@ -220,6 +220,15 @@ def test_after_a_rotation_of_the_encryption_keys_what_is_stored_is_encrypted_aga
     assert server.get("/.well-known/jwks.json").status == 200
 
 
+def test_what_is_stored_is_encrypted_again_at_once_by_a_command(running: Postern) -> None:
+    done = command(running.data_dir, "keys", "rotate", "--encryption")
+    assert done.returncode == 0, done.stderr
+    done = command(running.data_dir, "keys", "reencrypt")
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"\d+ values were sealed again, under the key \S+\.\n", done.stdout)
+    assert "Everything stored is under the current encryption key" in command(running.data_dir, "keys", "list").stdout
+
+
 def test_encryption_keys_that_were_deleted_are_missed_and_not_replaced(running: Postern) -> None:
     """The server is running on these keys. A command that looks for the fault must not make it worse."""
     file = running.data_dir / "encryption.keys"
@@ -261,6 +270,22 @@ def test_the_plan_says_of_each_migration_who_goes_on_meanwhile(empty_database_ur
     assert first == "pending  0001_foundation  breaking: older processes cannot start once it is applied"
     assert last == f"pending  {shipped()[-1]}  {shipped()[-1].promise}"
     assert "0006_lagging_processes  additive: older processes go on\n" in planned.stdout
+
+
+def test_the_plan_says_what_a_migration_locks_and_who_is_in_the_way(database_url: str, tmp_path: Path) -> None:
+    with psycopg.connect(database_url, application_name="a report") as report:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("delete from schema_migrations where number >= 52")
+        report.execute("select from mailed_tokens")
+        planned = command(tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=f"k:{'A' * 43}=")
+    assert planned.returncode == 0, planned.stderr
+    lines = planned.stdout.splitlines()
+    pending = lines.index("pending  0052_mailed_codes  additive: older processes go on")
+    assert lines[pending + 1 : pending + 3] == [
+        "         mailed_tokens: access exclusive lock, builds an index (0 rows); nobody reads or writes it for a moment",
+        "         takes less than a second.",
+    ]
+    assert re.fullmatch(r'in the way: pid \d+ "a report" \(idle in transaction, for .+, holds mailed_tokens\)', lines[-1])
 
 
 def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Re-encryption after a rotation of the key ring, on the database."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 from psycopg.rows import dict_row
@@ -78,6 +79,20 @@ async def test_after_a_rotation_everything_is_sealed_again_and_the_old_key_can_g
         await cache.signing_key(purpose)
 
 
+async def test_a_run_tells_how_far_it_is(pool: Pool) -> None:
+    await add_jobs(pool, BEFORE, BATCH + 3)
+    told: dict[str, list[int | None]] = {}
+
+    @contextmanager
+    def progress(title: str, total: int | None, _unit: str) -> Iterator[Callable[[int], None]]:
+        told[title] = [total]
+        yield told[title].append
+
+    await Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN)).run("new", progress)
+    assert told["Sealing jobs.sealed_payload"] == [BATCH + 3, BATCH, 3]
+    assert told["Sealing webhooks.sealed_secret"] == [0]
+
+
 async def test_a_second_run_finds_nothing_to_do(pool: Pool) -> None:
     await add_jobs(pool, BEFORE, 3)
     reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
@@ -125,6 +140,10 @@ class ContestedColumn:
         self.asked += 1
         assert (column, limit >= 1) == ("contested", True)
         return [SealedValue("1", self.value, "here")]
+
+    async def count_outdated(self, column: str) -> int:
+        assert column == "contested"
+        return 1
 
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
         assert (column, row, old) == ("contested", "1", self.value)

@@ -103,7 +103,8 @@ def told(forecast: Forecast) -> Sequence[str]:
         lines.append(f"{part.table}: {part.what}{stop}")
     if forecast.parts:
         disturbed = " Nobody waits for it." if not forecast.together else ""
-        lines.append(f"takes about {duration(forecast.seconds)}.{disturbed}")
+        time = f"about {duration(forecast.seconds)}" if forecast.seconds >= 1 else "less than a second"
+        lines.append(f"takes {time}.{disturbed}")
     return lines
 
 

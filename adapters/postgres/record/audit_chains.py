@@ -19,6 +19,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked
 from core.frozen import Frozen
+from ports.progress import Advance, ignored
 from ports.record.audit import Backlog
 
 MOST_PENDING_COUNTED: Final = 100_000
@@ -78,6 +79,10 @@ class _Unchained(Frozen):
 class _Organization(Frozen):
     id: UUID
     slug: str
+
+
+class _Size(Frozen):
+    links: int
 
 
 class PostgresAuditChains:
@@ -143,7 +148,11 @@ class PostgresAuditChains:
             for row in rows
         ]
 
-    async def unchained(self, chain: OrganizationId | None, most: int) -> Sequence[ChainFinding]:
+    async def about(self, chain: OrganizationId | None) -> int:
+        (row,) = await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})
+        return row.links
+
+    async def unchained(self, chain: OrganizationId | None, most: int, advance: Advance = ignored) -> Sequence[ChainFinding]:
         statement = UNCHAINED if chain is None else UNCHAINED_OF_PLATFORM if chain == PLATFORM_CHAIN else UNCHAINED_OF_ORGANIZATION
         found: list[ChainFinding] = []
         place = {"entry": PLATFORM_CHAIN, "at": "-infinity"}
@@ -157,6 +166,7 @@ class PostgresAuditChains:
             last = rows[0]
             if last.last_id is None or last.last_at is None:
                 break
+            advance(_READ_AT_ONCE)
             place = {"entry": OrganizationId(last.last_id), "at": last.last_at}
         return found[:most]
 
@@ -219,6 +229,10 @@ _TAKE: Final[LiteralString] = f"""
       join audit_entries as entries on entries.id = taken.entry_id
      order by entries.id
 """
+
+# The planner's estimate, which may be a bit old. Links of a chain have no gaps, except for those that were cut off at its beginning.
+_ABOUT_ALL: Final = "select greatest(reltuples, 0)::bigint as links from pg_class where oid = 'audit_links'::regclass"
+_ABOUT_ONE: Final = "select coalesce(max(sequence) - min(sequence) + 1, 0) as links from audit_links where chain_id = %(chain)s"
 
 _HEADS: Final = """
     select wanted.chain_id, head.sequence, head.digest

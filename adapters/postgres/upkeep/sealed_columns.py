@@ -10,11 +10,16 @@ from ports.encryption import KeyRing, SealedValue
 
 
 class _Column(Frozen):
-    """`all` takes `after` and `limit`; `outdated` takes `header` and `limit`; `replace` takes `row`, `old` and `new`."""
+    """`all` takes `after` and `limit`; `outdated` takes `header` and `limit`, `count` takes `header`; `replace` takes `row`, `old` and `new`."""
 
     all: LiteralString
     outdated: LiteralString
+    count: LiteralString
     replace: LiteralString
+
+
+class _Count(Frozen):
+    values: int
 
 
 def _column(
@@ -37,6 +42,7 @@ def _column(
              order by {key}
              limit %(limit)s
         """,
+        count=f"select count(*) as values from {table} where substring({column} from 1 for length(%(header)s)) <> %(header)s",
         replace=f"update {table} set {column} = %(new)s where {key} = %(row)s::{key_type} and {column} = %(old)s",
     )
 
@@ -77,6 +83,10 @@ class PostgresSealedColumns:
     async def outdated(self, column: str, limit: int) -> Sequence[SealedValue]:
         parameters = {"header": self._keyring.current_header(), "limit": limit}
         return await ask(self._pool, SealedValue, _COLUMNS[column].outdated, parameters)
+
+    async def count_outdated(self, column: str) -> int:
+        (row,) = await ask(self._pool, _Count, _COLUMNS[column].count, {"header": self._keyring.current_header()})
+        return row.values
 
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
         return await tell(self._pool, _COLUMNS[column].replace, {"row": row, "old": old, "new": new}) == 1

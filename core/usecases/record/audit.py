@@ -12,6 +12,7 @@ from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.frozen import Frozen
+from ports.progress import Progress, unseen
 from ports.record.audit import AuditChains, AuditLog, Backlog
 from ports.server_secrets import ServerSecrets
 
@@ -93,11 +94,13 @@ class Audit(Frozen):
         name: str | None = None,
         noted: ChainHead | None = None,
         heads: Mapping[OrganizationId, ChainHead] | None = None,
+        progress: Progress = unseen,
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
         chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. Raises
         `CannotOpen` when the key ring does not open the secret of the chains.
         """
+        about = await self.chains.about(only) or None
         names = await self._names() if only is None else {only: name or str(only)}
         key = await self.server_secrets.get(CHAIN_KEY)
 
@@ -106,20 +109,23 @@ class Audit(Frozen):
                 found(_name(names, finding.chain), finding)
 
         ends = dict(heads or {})
-        chain = await self.chains.next_chain(None) if only is None else only
-        while chain is not None:
-            check = ChainCheck(key, chain, ends.pop(chain, noted))
-            since = 0
-            while links := await self.chains.links(chain, since, READ_AT_ONCE):
-                for link in links:
-                    told(check.take(link))
-                since = links[-1].sequence + 1
-            told(check.end())
-            checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
-            chain = await self.chains.next_chain(chain) if only is None else None
-        for gone, end in ends.items():
-            told(ChainCheck(key, gone, end).end())
-        told(await self.chains.unchained(only, MOST_UNCHAINED))
+        with progress("Verifying the chains", about, "entries") as advance:
+            chain = await self.chains.next_chain(None) if only is None else only
+            while chain is not None:
+                check = ChainCheck(key, chain, ends.pop(chain, noted))
+                since = 0
+                while links := await self.chains.links(chain, since, READ_AT_ONCE):
+                    for link in links:
+                        told(check.take(link))
+                    since = links[-1].sequence + 1
+                    advance(len(links))
+                told(check.end())
+                checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
+                chain = await self.chains.next_chain(chain) if only is None else None
+            for gone, end in ends.items():
+                told(ChainCheck(key, gone, end).end())
+        with progress("Looking for entries outside the chains", about, "entries") as advance:
+            told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
 
     async def _names(self) -> Mapping[OrganizationId, str]:
         return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}

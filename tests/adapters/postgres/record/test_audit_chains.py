@@ -1,7 +1,8 @@
 """The chains of the audit log: how they grow under many linkers and interruptions; and every way of tampering that shows."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -110,6 +111,29 @@ async def test_entries_are_linked_in_their_order_each_into_its_own_chain(bench: 
     assert await bench.chain() == list(enumerate(platform, 1))
     assert await bench.store.count("audit_pending") == 0
     assert await bench.audit.link() == 0
+
+
+async def test_a_verification_tells_how_far_it_is(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_chains, "_READ_AT_ONCE", 4)
+    told: dict[str, list[int | None]] = {}
+
+    @contextmanager
+    def progress(title: str, total: int | None, _unit: str) -> Iterator[Callable[[int], None]]:
+        told[title] = [total]
+        yield told[title].append
+
+    async def verify(only: OrganizationId | None) -> None:
+        told.clear()
+        await linked.audit.verify(lambda *_: None, lambda _: None, only=only, progress=progress)
+
+    await verify(linked.acme)
+    assert told["Verifying the chains"] == [5, 5]
+    total, *read = told["Looking for entries outside the chains"]
+    assert (total, {*read}) == (5, {4})
+    await linked.store.settle("audit_links")
+    await verify(None)
+    assert sorted(told["Verifying the chains"][1:], key=repr) == [2, 3, 5]
+    assert told["Verifying the chains"][0] == 10
 
 
 async def test_a_chain_goes_on_where_it_ended(bench: ChainScene) -> None:
