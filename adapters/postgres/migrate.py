@@ -25,10 +25,10 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.effects import Effect, LockMode, read
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps
-from adapters.postgres.migrating.obstacles import Obstacle, obstacles
+from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
-from ports.progress import Progress, unseen
+from ports.progress import ProgressDisplay, unseen
 
 OLDEST_SERVER: Final = 14
 
@@ -169,7 +169,7 @@ class Outlook(Frozen):
     """What the pending migrations mean on this database. `obstacles`: transactions that they would have to wait for at this moment."""
 
     forecasts: Sequence[Forecast]
-    obstacles: Sequence[Obstacle]
+    obstacles: Sequence[LongTransaction]
 
 
 async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
@@ -182,7 +182,8 @@ async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
             wanted[effect.table] = max(effect.lock, wanted.get(effect.table, effect.lock), key=lambda mode: mode.strength)
         in_steps = any(migration.steps for migration in pending)
         in_the_way = await obstacles(connection, wanted, everybody=in_steps) if wanted or in_steps else []
-        return Outlook([forecast(one.effects, one.steps, rows) for one in pending], in_the_way)
+        lasting = [one for one in in_the_way if not one.gives_way]
+        return Outlook([forecast(one.effects, one.steps, rows) for one in pending], lasting)
 
 
 async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:
@@ -197,7 +198,7 @@ async def require_current(conninfo: str, migrations: Sequence[Migration] | None 
 
 
 async def migrate(
-    conninfo: str, report: Report, migrations: Sequence[Migration] | None = None, progress: Progress = unseen
+    conninfo: str, report: Report, migrations: Sequence[Migration] | None = None, progress: ProgressDisplay = unseen
 ) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
     process does the work, the others wait for that process and find the work done.
@@ -356,17 +357,17 @@ def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
         raise MigrationFailed(f"Migration {migration} {kept}: others kept using the rows of a batch") from None
 
 
-async def _apply(connection: Connection, migration: Migration, report: Report, progress: Progress, *, in_use: bool) -> None:
+async def _apply(connection: Connection, migration: Migration, report: Report, progress: ProgressDisplay, *, in_use: bool) -> None:
     """Tries until the migration has all its locks. Nothing of a failed try stays."""
     wanted = {effect.table: effect.lock for effect in migration.effects if effect.lock.stops} if in_use else {}
     told: Sequence[int | None] = ()
-    busy: Sequence[Obstacle] = ()
+    busy: Sequence[LongTransaction] = ()
     for attempt in range(1, LOCK_ATTEMPTS + 1):
         if attempt > 1:
             await trio.sleep(LOCK_PAUSE)
         # Everybody would have to wait behind us while we wait for a long transaction. So we wait for its end before we ask.
         busy = await obstacles(connection, wanted) if wanted else ()
-        if not busy:
+        if all(one.gives_way for one in busy):
             with suppress(errors.LockNotAvailable):
                 await _try(connection, migration, wanted, progress)
                 return
@@ -377,11 +378,11 @@ async def _apply(connection: Connection, migration: Migration, report: Report, p
     raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts{_by(busy)}; nothing of it was kept")
 
 
-def _by(busy: Sequence[Obstacle]) -> str:
+def _by(busy: Sequence[LongTransaction]) -> str:
     return f" by {', '.join(str(one) for one in busy[:_MOST_NAMED])}" if busy else ""
 
 
-async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: Progress) -> None:
+async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: ProgressDisplay) -> None:
     """Raises `LockNotAvailable` when somebody has a table."""
     async with connection.transaction(), _ticking(migration, progress):
         await _lock_tables(connection, wanted)
@@ -412,14 +413,14 @@ def _milliseconds(seconds: float) -> str:
 
 
 @asynccontextmanager
-async def _ticking(migration: Migration, progress: Progress) -> AsyncIterator[None]:
+async def _ticking(migration: Migration, progress: ProgressDisplay) -> AsyncIterator[None]:
     """Nobody knows how far one statement is. But it should not look as if nothing happened."""
 
     async def tick() -> None:
-        with progress(f"Applying {migration}", None, "s") as advance:
+        with progress(f"Applying {migration}", None, "") as advance:
             while True:
                 await trio.sleep(1)
-                advance(1)
+                advance(0)
 
     failure: psycopg.Error | None = None
     async with trio.open_nursery() as nursery:
@@ -434,7 +435,7 @@ async def _ticking(migration: Migration, progress: Progress) -> AsyncIterator[No
         raise failure
 
 
-async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: Progress) -> None:
+async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: ProgressDisplay) -> None:
     steps = Steps(connection, conninfo, migration.number, migration.checksum, report, progress)
     await steps.carry_out(migration.steps)
     async with connection.transaction():

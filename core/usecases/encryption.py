@@ -10,7 +10,7 @@ import structlog
 from core.domain.jobs import NewJob
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
-from ports.progress import Advance, Progress, unseen
+from ports.progress import Advance, ProgressDisplay, unseen
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class Reencryption(Frozen):
     keyring: KeyRing
     sealed_columns: SealedColumns
 
-    async def run(self, key: str, progress: Progress = unseen) -> Sequence[Reencrypted]:
+    async def run(self, key: str, progress: ProgressDisplay = unseen) -> Sequence[Reencrypted]:
         """Seals everything under `key`, the ring's first key. May be repeated, and several processes may run it at once: a value that
         changes meanwhile is left alone. Raises `RingIsBehind` when the ring of this process has another first key.
         """
@@ -88,7 +88,7 @@ class Reencryption(Frozen):
                         first_row, reason = value.row, str(error)
         return OpenedColumn(column, values, unreadable, first_row, reason)
 
-    async def _column(self, column: str, progress: Progress) -> Reencrypted:
+    async def _column(self, column: str, progress: ProgressDisplay) -> Reencrypted:
         with progress(f"Sealing {column}", await self.sealed_columns.count_outdated(column), "values") as advance:
             return await self._seal_again(column, advance)
 

@@ -10,11 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import Final, TextIO
 
-from ports.progress import Advance, Progress
+from ports.progress import Advance, ProgressDisplay
 
 LINE_EVERY: Final = 10.0
 # Work that ends sooner shows no bar.
 _BAR_AFTER: Final = 0.5
+_TIME_ALONE: Final = "{desc}{elapsed}"
 _USUAL_WIDTH: Final = 80
 _USUAL_HEIGHT: Final = 24
 
@@ -22,7 +23,7 @@ Clock = Callable[[], float]
 
 
 def progress(title: str, total: int | None, unit: str) -> AbstractContextManager[Advance]:
-    """Implements `ports.progress.Progress` for a command."""
+    """Implements `ports.progress.ProgressDisplay` for a command."""
     if sys.stderr.isatty():
         return _bar(title, total, unit, sys.stderr)
     return lines(_to_stderr)(title, total, unit)
@@ -36,7 +37,7 @@ def say(line: str) -> None:
         print(line, flush=True)
 
 
-def lines(write: Callable[[str], None], clock: Clock = time.monotonic) -> Progress:
+def lines(write: Callable[[str], None], clock: Clock = time.monotonic) -> ProgressDisplay:
     """Tells progress by lines: none in the first ten seconds, then one every ten seconds, and one at the end."""
 
     @contextmanager
@@ -48,7 +49,10 @@ def lines(write: Callable[[str], None], clock: Clock = time.monotonic) -> Progre
 
         def tell(now: float) -> None:
             # Without a width, the library leaves the bar out.
-            write(tqdm.format_meter(done, total or 0, now - began, ncols=0, prefix=title, unit=f" {unit}", unit_scale=True))
+            prefix, form = (title, None) if unit else (f"{title}: ", _TIME_ALONE)
+            write(
+                tqdm.format_meter(done, total or 0, now - began, ncols=0, prefix=prefix, unit=f" {unit}", unit_scale=True, bar_format=form)
+            )
 
         def advance(more: int) -> None:
             nonlocal done, told
@@ -75,10 +79,23 @@ def _bar(title: str, total: int | None, unit: str, out: TextIO) -> Iterator[Adva
     # Some programs open a terminal without a size. The library would show nothing there.
     size = os.get_terminal_size(out.fileno())
     width, height = size.columns or _USUAL_WIDTH, size.lines or _USUAL_HEIGHT
-    with tqdm(desc=title, total=total, unit=f" {unit}", unit_scale=True, file=out, ncols=width, nrows=height, delay=_BAR_AFTER) as shown:
+    with tqdm(
+        desc=title,
+        total=total,
+        unit=f" {unit}",
+        unit_scale=True,
+        file=out,
+        ncols=width,
+        nrows=height,
+        delay=_BAR_AFTER,
+        bar_format=None if unit else _TIME_ALONE,
+    ) as shown:
 
         def advance(more: int) -> None:
-            shown.update(more)
+            if more:
+                shown.update(more)
+            else:
+                shown.refresh()
 
         yield advance
 

@@ -50,6 +50,14 @@ def test_without_a_total_or_beyond_it_a_line_tells_what_it_knows() -> None:
     assert told[2] == told[0]
 
 
+def test_without_a_unit_only_the_time_counts() -> None:
+    clock, told = Clock(), list[str]()
+    with lines(told.append, clock)("Applying 0042_moons", None, "") as advance:
+        clock.now += 75
+        advance(0)
+    assert told == ["Applying 0042_moons: 01:15"] * 2
+
+
 def test_an_error_ends_it_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError), lines(print)("Reading", None, "entries"):
         raise ZeroDivisionError

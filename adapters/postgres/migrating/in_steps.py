@@ -17,7 +17,7 @@ from adapters.postgres.migrating.forecast import rows_of
 from adapters.postgres.migrating.obstacles import blocking
 from adapters.postgres.migrating.steps import Batches, BuildIndex, DropIndex, Step, Validate
 from core.frozen import Frozen
-from ports.progress import Progress
+from ports.progress import ProgressDisplay
 
 # Others wait for the rows of a batch until its end, so it grows and shrinks towards this time.
 BATCH_TIME: Final = 0.2
@@ -78,7 +78,7 @@ class Steps(Frozen):
     migration: int
     checksum: str
     report: Report
-    progress: Progress
+    progress: ProgressDisplay
 
     async def carry_out(self, steps: Sequence[Step]) -> None:
         """Raises `psycopg.Error`, `BegunOtherwise`, `KeptBusy`. What is done stays done."""

@@ -14,7 +14,7 @@ from core.frozen import Frozen
 OLD: Final = 0.3
 
 
-class Obstacle(Frozen):
+class LongTransaction(Frozen):
     """A transaction. `age` is in seconds, and None if our role may not know it. Without `tables`, only the building of an index waits."""
 
     pid: int | None
@@ -22,6 +22,11 @@ class Obstacle(Frozen):
     state: str
     age: float | None
     tables: Sequence[str] = ()
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether the server ends it for somebody who waits for it. It does not if the work keeps transaction ids from running out."""
+        return self.state == "autovacuum worker"
 
     def __str__(self) -> str:
         who = "a prepared transaction" if self.pid is None else f"pid {self.pid}"
@@ -59,7 +64,7 @@ class _Seen(Frozen):
     mode: str | None
 
 
-async def obstacles(connection: Connection, wanted: Mapping[str, LockMode], *, everybody: bool = False) -> Sequence[Obstacle]:
+async def obstacles(connection: Connection, wanted: Mapping[str, LockMode], *, everybody: bool = False) -> Sequence[LongTransaction]:
     """The transactions that go on holding one of these tables in a way that conflicts with the wanted lock. `everybody`: also all others in
     the database that go on, because the building of an index waits for them. Takes two looks, if there is anything to see.
     """
@@ -73,7 +78,9 @@ async def obstacles(connection: Connection, wanted: Mapping[str, LockMode], *, e
         if one.transaction in stayed:
             held.setdefault(one.transaction, []).append(one)
     found = [
-        Obstacle(all_of[0].pid, all_of[0].application, all_of[0].state, all_of[0].age, sorted({one.table for one in all_of if one.table}))
+        LongTransaction(
+            all_of[0].pid, all_of[0].application, all_of[0].state, all_of[0].age, sorted({one.table for one in all_of if one.table})
+        )
         for all_of in held.values()
     ]
     return sorted(found, key=lambda one: -(one.age or 0))
@@ -94,10 +101,10 @@ class _Blocker(Frozen):
     age: float | None
 
 
-async def blocking(connection: Connection, pid: int) -> Sequence[Obstacle]:
+async def blocking(connection: Connection, pid: int) -> Sequence[LongTransaction]:
     """The transactions that this session waits for at this moment."""
     found = await (await connection.cursor(row_factory=class_row(_Blocker)).execute(_BLOCKING, {"pid": pid})).fetchall()
-    return [Obstacle(one.pid, one.application, one.state, one.age) for one in found]
+    return [LongTransaction(one.pid, one.application, one.state, one.age) for one in found]
 
 
 # Workers of autovacuum have no state, and a prepared transaction no process.

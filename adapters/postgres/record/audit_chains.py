@@ -230,9 +230,14 @@ _TAKE: Final[LiteralString] = f"""
      order by entries.id
 """
 
-# The planner's estimate, which may be a bit old. Links of a chain have no gaps, except for those that were cut off at its beginning.
+# The planner's estimate, which may be a bit old. Links of a chain have no gaps, unless somebody has tampered with them: then a number may
+# be as large as numbers get.
 _ABOUT_ALL: Final = "select greatest(reltuples, 0)::bigint as links from pg_class where oid = 'audit_links'::regclass"
-_ABOUT_ONE: Final = "select coalesce(max(sequence) - min(sequence) + 1, 0) as links from audit_links where chain_id = %(chain)s"
+_ABOUT_ONE: Final = """
+    select coalesce(least(max(sequence)::numeric - min(sequence) + 1, 1e15), 0)::bigint as links
+      from audit_links
+     where chain_id = %(chain)s
+"""
 
 _HEADS: Final = """
     select wanted.chain_id, head.sequence, head.digest

@@ -12,7 +12,7 @@ from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.frozen import Frozen
-from ports.progress import Progress, unseen
+from ports.progress import ProgressDisplay, unseen
 from ports.record.audit import AuditChains, AuditLog, Backlog
 from ports.server_secrets import ServerSecrets
 
@@ -94,7 +94,7 @@ class Audit(Frozen):
         name: str | None = None,
         noted: ChainHead | None = None,
         heads: Mapping[OrganizationId, ChainHead] | None = None,
-        progress: Progress = unseen,
+        progress: ProgressDisplay = unseen,
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
         chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. Raises

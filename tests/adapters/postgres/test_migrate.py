@@ -280,7 +280,7 @@ async def test_all_locks_are_taken_before_the_work_and_in_one_time(empty_schema_
     assert await query(empty_schema_url, "select is_called from tries") == [(True,)]
 
 
-async def no_obstacles(*_: object) -> Sequence[obstacles.Obstacle]:
+async def no_obstacles(*_: object) -> Sequence[obstacles.LongTransaction]:
     return []
 
 

@@ -9,11 +9,13 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import Migration, MigrationFailed, shipped
 from adapters.postgres.migrating import in_steps
 from adapters.postgres.migrating.effects import Effect, LockMode
 from adapters.postgres.migrating.steps import steps_of
 from tests.patience import PATIENCE
+from tests.places import open_directory
 
 FIRST: Final = Migration(
     1,
@@ -107,6 +109,7 @@ async def test_rows_of_a_growing_table_end(empty_schema_url: str, monkeypatch: p
 async def test_what_was_interrupted_goes_on_after_the_last_batch(empty_schema_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_steps, "FIRST_BATCH", 100)
     monkeypatch.setattr(in_steps, "LARGEST_BATCH", 100)
+    monkeypatch.setattr(in_steps, "BATCH_TIME", PATIENCE)
     await migrate.migrate(empty_schema_url, silent, (FIRST,))
     stop = """
         create function stop() returns trigger language plpgsql as $$ begin raise exception 'a black hole'; end $$;
@@ -229,6 +232,31 @@ async def test_an_index_waits_for_a_long_transaction_and_another_process_for_the
     assert told.startswith(f'It waits for the end of pid {pid} "a report" (idle in transaction, for ')
     assert waiting == ["Another process is migrating; waiting for it …"]
     assert await answer(empty_schema_url, VALID) is True
+
+
+# Autovacuum that takes long on any table.
+SLOW_VACUUM: Final = {
+    "autovacuum_naptime": "1s",
+    "autovacuum_vacuum_threshold": "1",
+    "autovacuum_vacuum_scale_factor": "0",
+    "autovacuum_vacuum_cost_delay": "100ms",
+    "autovacuum_vacuum_cost_limit": "1",
+    "fsync": "off",
+}
+
+
+async def test_autovacuum_gives_way_to_a_migration() -> None:
+    """It does so for somebody who waits for a second, and a migration waits no longer than 0.4 s for what others wait for."""
+    widen = Migration(2, "wider", "alter table planets add column ring text;", 0, (), (Effect("planets", LockMode.ACCESS_EXCLUSIVE),))
+    with open_directory() as place, EmbeddedPostgres(place, settings=SLOW_VACUUM) as server:
+        url = server.url("postgres")
+        await migrate.migrate(url, silent, (FIRST,))
+        await answer(url, "update planets set moons = moons + 1")
+        vacuuming = "select count(*) from pg_stat_progress_vacuum where relid = 'planets'::regclass"
+        with trio.fail_after(PATIENCE):
+            while await answer(url, vacuuming) != 1:
+                await trio.sleep(0.05)
+            await migrate.migrate(url, silent, (FIRST, widen))
 
 
 SIGN_INS: Final = 5000
