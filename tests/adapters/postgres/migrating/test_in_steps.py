@@ -257,6 +257,8 @@ async def test_autovacuum_gives_way_to_a_migration() -> None:
             while await answer(url, vacuuming) != 1:
                 await trio.sleep(0.05)
             await migrate.migrate(url, silent, (FIRST, widen))
+        # It was ended, and did not come to its end.
+        assert await answer(url, "select autovacuum_count from pg_stat_user_tables where relname = 'planets'") == 0
 
 
 SIGN_INS: Final = 5000
