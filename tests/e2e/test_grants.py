@@ -145,7 +145,7 @@ def test_a_role_that_may_not_migrate_is_told_in_one_line(house: UngrantedDatabas
     for words in (["serve"], ["migrate"]):
         done = house.command(*words)
         assert done.returncode == 1
-        assert f"The database role {house.app} may not migrate (permission denied for schema public)" in done.stderr
+        assert f"The database role {house.app} may not migrate (" in done.stderr
         assert not done.stderr.count("Traceback")
 
 
