@@ -24,7 +24,7 @@ from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.effects import Effect, LockMode, read
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
-from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps
+from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
 from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
@@ -183,7 +183,8 @@ async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
         in_steps = any(migration.steps for migration in pending)
         in_the_way = await obstacles(connection, wanted, everybody=in_steps) if wanted or in_steps else []
         lasting = [one for one in in_the_way if not one.gives_way]
-        return Outlook([forecast(one.effects, one.steps, rows) for one in pending], lasting)
+        forecasts = [forecast(one.effects, one.steps, rows, await done_of(connection, one.number) if one.steps else {}) for one in pending]
+        return Outlook(forecasts, lasting)
 
 
 async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:

@@ -56,10 +56,16 @@ class Forecast(Frozen):
         return self.seconds if self.together and any(part.stops for part in self.parts) else 0.0
 
 
-def forecast(effects: Sequence[Effect], steps: Sequence[Step], rows: Mapping[str, int]) -> Forecast:
-    """`rows` has the tables that are there. Tables that come with an earlier migration are empty, so nothing is said of them."""
+def forecast(
+    effects: Sequence[Effect], steps: Sequence[Step], rows: Mapping[str, int], done: Mapping[int, int | None] | None = None
+) -> Forecast:
+    """`rows` has the tables that are there. Tables that come with an earlier migration are empty, so nothing is said of them. `done` says
+    of an interrupted migration how many rows a step has changed, by its number, and None if the step is done.
+    """
     if steps:
-        return Forecast([_of_step(step, rows.get(step.table, 0)) for step in steps], together=False)
+        known = done or {}
+        left = [(step, known.get(number, 0)) for number, step in enumerate(steps, start=1)]
+        return Forecast([_of_step(step, max(rows.get(step.table, 0) - of, 0)) for step, of in left if of is not None], together=False)
     there = [effect for effect in effects if effect.table in rows]
     return Forecast([_of_effect(effect, rows[effect.table]) for effect in there], together=True)
 

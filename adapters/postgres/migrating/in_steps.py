@@ -3,7 +3,7 @@ as it is done: whoever migrates after an interruption goes on there.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -68,6 +68,15 @@ class _Building(Frozen):
     blocks: int
     total: int | None
     done: int
+
+
+async def done_of(connection: Connection, migration: int) -> Mapping[int, int | None]:
+    """How many rows each begun step of the migration has changed, by the number of the step. None: the step is done."""
+    if await (await connection.execute("select to_regclass('schema_migration_steps') is null")).fetchone() == (True,):
+        return {}
+    cursor = connection.cursor(row_factory=class_row(_Begun))
+    begun = await (await cursor.execute(_BEGUN, {"migration": migration})).fetchall()
+    return {one.step: None if one.is_done else one.rows for one in begun}
 
 
 class Steps(Frozen):

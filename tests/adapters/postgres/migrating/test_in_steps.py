@@ -125,6 +125,10 @@ async def test_what_was_interrupted_goes_on_after_the_last_batch(empty_schema_ur
     with pytest.raises(migrate.SchemaMismatch, match="lacks what this Postern needs"):
         await migrate.require_current(empty_schema_url, second(INDEX, CHANGE))
 
+    await answer(empty_schema_url, "analyze planets")
+    (left,) = (await migrate.outlook(empty_schema_url, second(INDEX, CHANGE)[1:])).forecasts
+    assert [part.what for part in left.parts] == ["changes planets in batches (800 rows)"]
+
     with pytest.raises(MigrationFailed, match="Some steps of 0002_names were carried out in another form"):
         await migrate.migrate(empty_schema_url, silent, second(CHANGE))
 
