@@ -35,6 +35,8 @@ OLDEST_SERVER: Final = 14
 # While a statement waits for a table lock, every later query on the table waits behind this statement. So a migration takes all its locks
 # within this time, in seconds, or lets go of them and tries again.
 LOCK_TIMEOUT: Final = 0.4
+# The time for one of many tables. On a busy machine, less would be too little for the end of a short transaction.
+LEAST_LOCK_TIMEOUT: Final = 0.1
 LOCK_ATTEMPTS: Final = 60
 LOCK_PAUSE: Final = 2.0
 # Nobody but VACUUM and other changes of the schema waits behind the lock that comes before these locks.
@@ -326,14 +328,12 @@ _TABLE: Final = """
         applied_at timestamptz not null default now(),
         needs      integer                             -- the migration that a process must carry to run beside this one; null: this one
     );
-    alter table schema_migrations add column if not exists needs integer
+    alter table schema_migrations add column if not exists needs integer;
 """
 
 _LOCK_TIMEOUT: Final = "select set_config('lock_timeout', %(timeout)s, true)"
 
-_REMEMBER: Final = """
-    insert into schema_migrations (number, name, checksum, needs) values (%(number)s, %(name)s, %(checksum)s, %(needs)s)
-"""
+_REMEMBER: Final = "insert into schema_migrations (number, name, checksum, needs) values ({}, {}, {}, {})"
 
 
 @contextmanager
@@ -386,23 +386,25 @@ def _by(busy: Sequence[LongTransaction]) -> str:
 async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: ProgressDisplay) -> None:
     """Raises `LockNotAvailable` when somebody has a table."""
     async with connection.transaction(), _ticking(migration, progress):
-        await _lock_tables(connection, wanted)
-        await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(LOCK_TIMEOUT)})
-        # Without parameters, a string of many statements goes to the server unchanged. As bytes it need not be a literal string.
-        await connection.execute(migration.sql.encode())
-        await remember(connection, migration)
+        await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(FIRST_LOCK_TIMEOUT)})
+        for table in wanted:
+            # Autovacuum gives way to us after a second (deadlock_timeout). This lock lets us wait for that without stopping anybody else.
+            await connection.execute(_locking(table, LockMode.SHARE_UPDATE_EXCLUSIVE))
+        # The rest is one message: while the tables are locked, nobody waits for this process or the network. The server takes a string of
+        # many statements without parameters as it is, and as bytes it need not be a literal string.
+        work = (_locks(wanted).as_string(connection), migration.sql, _remembering(migration).as_string(connection))
+        await connection.execute("\n;\n".join(work).encode())
 
 
-async def _lock_tables(connection: Connection, wanted: Mapping[str, LockMode]) -> None:
+def _locks(wanted: Mapping[str, LockMode]) -> sql.Composed:
     """Takes the locks of the whole migration at its beginning: none is missing after half of the work, and the waits do not add up."""
-    await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(FIRST_LOCK_TIMEOUT)})
-    for table in wanted:
-        # Autovacuum gives way to us after a second (deadlock_timeout). This lock lets us wait for that without stopping anybody else.
-        await connection.execute(_locking(table, LockMode.SHARE_UPDATE_EXCLUSIVE))
-    deadline = trio.current_time() + LOCK_TIMEOUT
-    for table, mode in wanted.items():
-        await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(max(deadline - trio.current_time(), 0.001))})
-        await connection.execute(_locking(table, mode))
+    share = max(LOCK_TIMEOUT / max(len(wanted), 1), LEAST_LOCK_TIMEOUT)
+    locking = [_locking(table, mode) for table, mode in wanted.items()]
+    return sql.SQL(";\n").join([_within(share), *locking, _within(LOCK_TIMEOUT)])
+
+
+def _within(seconds: float) -> sql.Composed:
+    return sql.SQL("set local lock_timeout = {}").format(sql.Literal(_milliseconds(seconds)))
 
 
 def _locking(table: str, mode: LockMode) -> sql.Composed:
@@ -446,6 +448,9 @@ async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migr
 
 async def remember(connection: Connection, migration: Migration) -> None:
     """Records the migration as applied."""
-    await connection.execute(_TABLE)
-    remembered = {"number": migration.number, "name": migration.name, "checksum": migration.checksum, "needs": migration.needs}
-    await connection.execute(_REMEMBER, remembered)
+    await connection.execute(_remembering(migration))
+
+
+def _remembering(migration: Migration) -> sql.Composed:
+    values = (migration.number, migration.name, migration.checksum, migration.needs)
+    return sql.SQL(_TABLE + _REMEMBER).format(*(sql.Literal(value) for value in values))
