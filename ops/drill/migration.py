@@ -69,13 +69,15 @@ class Phase:
     failures: list[str] = field(default_factory=list)
     longest: float = 0.0
     longest_probe: float = 0.0
+    longest_lock: float = 0.0
 
     def holds(self) -> bool:
         return not self.failures and self.longest <= LONGEST_STALL
 
     def __str__(self) -> str:
         failed = f"{len(self.failures)} failed ({', '.join(sorted(set(self.failures)))})" if self.failures else "0 failed"
-        longest = f"longest {self.longest * 1000:5.0f} ms (elsewhere {self.longest_probe * 1000:.0f} ms)"
+        elsewhere, lock = f"{self.longest_probe * 1000:.0f}", f"{self.longest_lock * 1000:.0f}"
+        longest = f"longest {self.longest * 1000:5.0f} ms (elsewhere {elsewhere} ms), a lock {lock} ms"
         return f"{self.name:<28} {self.seconds:7.1f} s  {self.requests:6} requests  {failed}  {longest}"
 
 
@@ -122,6 +124,8 @@ class People:
                 await connection.execute("insert into drill_probe values (now())")
                 phase = self.phases[-1]
                 phase.longest_probe = max(phase.longest_probe, trio.current_time() - began)
+                row = await (await connection.execute(_LONGEST_LOCK)).fetchone()
+                phase.longest_lock = max(phase.longest_lock, row[0] if row is not None else 0.0)
                 await trio.sleep(0.05)
 
     async def _ask(self, target: Target) -> bytes:
@@ -141,6 +145,15 @@ class People:
         if fault:
             phase.failures.append(fault)
         return body
+
+
+# Of the server whose people sign in.
+_LONGEST_LOCK: Final = """
+    select coalesce(max(extract(epoch from clock_timestamp() - waitstart)), 0)::double precision
+      from pg_locks
+      join pg_stat_activity on pg_stat_activity.pid = pg_locks.pid
+     where not granted and application_name = 'postern'
+"""
 
 
 def fill_sign_ins(url: str, count: int, change_every: int, people: Sequence[Person]) -> str:
