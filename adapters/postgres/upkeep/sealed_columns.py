@@ -10,7 +10,7 @@ from ports.encryption import KeyRing, SealedValue
 
 
 class _Column(Frozen):
-    """`all` takes `after` and `limit`; `outdated` takes `header` and `limit`, `count` takes `header`; `replace` takes `row`, `old` and `new`."""
+    """`all` takes `after` and `limit`, `outdated` takes `header` and `limit`, `count` takes `header`, `replace` takes `row`, `old`, `new`."""
 
     all: LiteralString
     outdated: LiteralString

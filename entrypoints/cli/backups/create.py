@@ -20,6 +20,7 @@ from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups.common import on_database, places_of, require_tools, run_interruptibly, was_recorded
+from entrypoints.cli.progress import progress
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import conninfo, reachable_database
@@ -79,7 +80,8 @@ async def _write(
         # Both read the same snapshot, so the manifest tells exactly what is in the dump.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(count)
-            await tools.dump(conninfo(settings), snapshot.name, folder.dump)
+            with progress("Dumping the database", None, ""):
+                await tools.dump(conninfo(settings), snapshot.name, folder.dump)
         manifest = BackupManifest(
             id=name,
             made_at=made_at,

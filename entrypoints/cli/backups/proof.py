@@ -18,6 +18,7 @@ from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.audit import told_of
 from entrypoints.cli.backups import canary
 from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.progress import progress
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
@@ -89,14 +90,16 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
 
 async def _open_sealed(postern: Postern, report: CheckReport) -> None:
     values = 0
-    async for column in postern.foundation.reencryption.open_all():
-        values += column.values
-        if column.unreadable:
-            report.damaged(
-                DamageKind.SEALED,
-                f"{column.unreadable} of {column.values} values of {column.column} do not open; "
-                f"the first, {column.first_row}: {column.reason}",
-            )
+    with progress("Opening sealed values", None, "values") as advance:
+        async for column in postern.foundation.reencryption.open_all():
+            values += column.values
+            advance(column.values)
+            if column.unreadable:
+                report.damaged(
+                    DamageKind.SEALED,
+                    f"{column.unreadable} of {column.values} values of {column.column} do not open; "
+                    f"the first, {column.first_row}: {column.reason}",
+                )
     report.passed(DamageKind.SEALED, f"{values} sealed values open")
 
 
@@ -112,7 +115,7 @@ async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckRe
         report.damaged(DamageKind.AUDIT, f"{name}: {told_of(finding)}")
 
     try:
-        await postern.record.audit.verify(found, checked, heads=_heads(noted.heads))
+        await postern.record.audit.verify(found, checked, heads=_heads(noted.heads), progress=progress)
     except CannotOpen as error:
         report.damaged(DamageKind.AUDIT, f"the secret of the audit chains does not open: {error}")
     report.passed(DamageKind.AUDIT, f"{chains} chains of {links} entries are whole")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.backups import Damage, DamageKind
+from entrypoints.cli.progress import say
 from entrypoints.failures import OK
 
 STATUS: Final[Mapping[DamageKind, int]] = {
@@ -41,7 +42,7 @@ class CheckReport:
             return
         self._passed.append((kind, text))
         if not self._as_json:
-            print(f"ok    {kind:<9} {text}", flush=True)
+            say(f"ok    {kind:<9} {text}")
 
     def damaged(self, kind: DamageKind, sentence: str) -> None:
         self.add(Damage(kind, sentence))
@@ -52,9 +53,9 @@ class CheckReport:
             return
         count = sum(1 for one in self.damages if one.kind is damage.kind)
         if count <= _MOST_SHOWN:
-            print(f"FAIL  {damage.kind:<9} {damage.sentence}", flush=True)
+            say(f"FAIL  {damage.kind:<9} {damage.sentence}")
         elif count == _MOST_SHOWN + 1:
-            print(f"FAIL  {damage.kind:<9} … and more", flush=True)
+            say(f"FAIL  {damage.kind:<9} … and more")
 
     def end(self) -> None:
         count = len(self.damages)

@@ -23,6 +23,7 @@ from entrypoints.cli.backups.check import verified
 from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
 from entrypoints.cli.backups.listing import opened_ring
 from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.progress import progress
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
@@ -84,7 +85,8 @@ async def restore(
                 raise StartFailed("The database is not empty: restore into a new one, so that nothing is lost or mixed")
             tools = await require_tools(embedded=settings.embedded, server_version=await server_version(target), restores=True)
             say("Restoring all tables …")
-            await tools.restore(target, folder.dump, leave_mark_out=True)
+            with progress("Restoring", None, ""):
+                await tools.restore(target, folder.dump, leave_mark_out=True)
             counts = await outgoing(target)
             kinds = await trio.to_thread.run_sync(held, counts, abandon_on_cancel=True)
             await hold(target, kinds)

@@ -142,8 +142,8 @@ def account_of(caller: Caller) -> dict[str, Any]:
 
 
 def breakable(value: str | Markup) -> str | Markup:
-    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow. Other values stay as they are. A letter or
-    two never stand alone.
+    """Lets an e-mail address or a host name break behind its @ or a dot when a line is too narrow. Other values stay as they are. Fewer
+    than three letters never stand alone.
     """
     if isinstance(value, Markup) or " " in value:
         return value
