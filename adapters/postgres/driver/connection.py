@@ -162,7 +162,11 @@ class Connection(AsyncConnection[TupleRow]):
             connection = None
             try:
                 with trio.move_on_after(attempt.timeout) as scope:
-                    connection = await drive_connecting(cls._connect_gen(make_conninfo("", **attempt.parameters)))
+                    try:
+                        connection = await drive_connecting(cls._connect_gen(make_conninfo("", **attempt.parameters)))
+                    except trio.Cancelled:
+                        attempt.was_silent()
+                        raise
                 if connection is not None:
                     attempt.succeeded()
                     connection._autocommit = True  # noqa: SLF001 - our own class

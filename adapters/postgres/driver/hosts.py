@@ -1,9 +1,11 @@
 """The hosts that a connection string names: in which order they are asked, and for how long each.
 
-With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, and the host that let us in
-last is asked first.
+With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in last is
+asked first, and one that was silent is asked last. Otherwise checkouts that have little time left, since they waited in the pool's queue,
+would spend it at the silent host, one after the other.
 """
 
+from itertools import count
 from typing import Final
 
 import trio
@@ -21,8 +23,10 @@ _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 
 _Place = tuple[str, str, str]
-# By the connection string: where the last connection was made. It only decides the order of the next attempts.
-_let_in: Final[dict[str, _Place]] = {}
+# By the connection string and the place: positive after a success, negative after a silence, and the further from 0 the later. It only
+# decides the order of the next attempts.
+_standing: Final[dict[tuple[str, _Place], int]] = {}
+_numbers: Final = count(1)
 
 
 class HostAttempt:
@@ -36,7 +40,10 @@ class HostAttempt:
         self.timeout = timeout
 
     def succeeded(self) -> None:
-        _let_in[self._conninfo] = _place(self.parameters)
+        _standing[self._conninfo, _place(self.parameters)] = next(_numbers)
+
+    def was_silent(self) -> None:
+        _standing[self._conninfo, _place(self.parameters)] = -next(_numbers)
 
     def __str__(self) -> str:
         host, address, port = _place(self.parameters)
@@ -44,8 +51,8 @@ class HostAttempt:
 
 
 async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[HostAttempt]:
-    """One for each address of each host, the one that let us in last before the others. We resolve the names here, because libpq would
-    block while it resolves them. Raises `OperationalError` when no name can be resolved.
+    """One for each address of each host: first the one that let us in last, at the end the one that was silent last. We resolve the names
+    here, because libpq would block while it resolves them. Raises `OperationalError` when no name can be resolved.
     """
     addresses: list[ConnDict] = []
     failure: OSError | None = None
@@ -62,9 +69,9 @@ async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) 
         timeout = min(timeout, (patience or PATIENCE) / len(addresses))
     if len(hosts) > 1 and get_param(parameters, "target_session_attrs") is None:
         addresses = [{**address, **_OF_SEVERAL} for address in addresses]
-    last = _let_in.get(conninfo)
-    # The sort is stable: without a last one, the order stays as the operator wrote it.
-    return [HostAttempt(conninfo, address, timeout) for address in sorted(addresses, key=lambda address: _place(address) != last)]
+    # The sort is stable: hosts that we know nothing of stay in the operator's order.
+    addresses.sort(key=lambda address: -_standing.get((conninfo, _place(address)), 0))
+    return [HostAttempt(conninfo, address, timeout) for address in addresses]
 
 
 async def _resolved(parameters: ConnDict) -> list[ConnDict]:

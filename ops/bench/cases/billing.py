@@ -13,7 +13,7 @@ import trio
 
 from ops.bench.fill_services import Size, grow_services
 from ops.bench.harness import Options, Server, directory, serving
-from ops.bench.load import Broken, Client, percentile
+from ops.bench.load import Broken, Client, Target, percentile
 from ops.bench.report import Figure, at_least, at_most
 
 SECRET: Final = "whsec_bench"  # noqa: S105 - of the benchmark alone
@@ -44,9 +44,9 @@ async def billing(_options: Options) -> Sequence[Figure]:
             place = stack.enter_context(directory())
             server = await stack.enter_async_context(serving(place, settings=SETTINGS))
             await trio.to_thread.run_sync(grow_services, server.database_url, Size(SERVICES, BUYERS, SERVICES))
-            purchases = await trio.to_thread.run_sync(_purchases, server.database_url)
+            purchases = await trio.to_thread.run_sync(purchases_of, server.database_url)
             groups = [purchases[begin : begin + together] for begin in range(0, len(purchases), together)]
-            events = [_event(purchase, step) for group in groups for step in range(len(TOLD)) for purchase in group]
+            events = [event_of(purchase, step) for group in groups for step in range(len(TOLD)) for purchase in group]
             waits, failures, took = await _send(server, events)
             with trio.move_on_after(PATIENCE):
                 while await trio.to_thread.run_sync(_waiting, server.database_url):  # noqa: ASYNC110 - another process is waited for
@@ -63,7 +63,7 @@ async def billing(_options: Options) -> Sequence[Figure]:
     return figures
 
 
-def _purchases(url: str) -> Sequence[Purchase]:
+def purchases_of(url: str) -> Sequence[Purchase]:
     """Each person buys the plan of their service."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update plans set billing_price_id = 'price_' || id")
@@ -80,7 +80,7 @@ def _purchases(url: str) -> Sequence[Purchase]:
     return [dict(zip(("org_id", "service_id", "user_id", "plan_id"), row, strict=True)) for row in rows]
 
 
-def _event(purchase: Purchase, step: int) -> bytes:
+def event_of(purchase: Purchase, step: int) -> bytes:
     name, began = TOLD[step], int(time.time()) - 60
     subscription, customer = f"sub_{purchase['user_id']}", f"cus_{purchase['org_id']}"
     end = began + MONTH + step
@@ -106,6 +106,14 @@ def _event(purchase: Purchase, step: int) -> bytes:
     return json.dumps({**event, "data": {"object": thing}}).encode()
 
 
+def handed(server: Server, event: bytes) -> Target:
+    """The request by which the provider tells of the event."""
+    stamp = str(int(time.time()))
+    proof = hmac.new(SECRET.encode(), stamp.encode() + b"." + event, "sha256").hexdigest()
+    headers = {"Content-Type": "application/json", "Billing-Signature": f"t={stamp},v1={proof}"}
+    return replace(server.target("/webhooks/billing", headers), method="POST", body=event)
+
+
 async def _send(server: Server, events: Sequence[bytes]) -> tuple[list[float], int, float]:
     """Sends each event at its moment, even if earlier ones are late. Waits count from that moment."""
     waits: list[float] = []
@@ -119,12 +127,8 @@ async def _send(server: Server, events: Sequence[bytes]) -> tuple[list[float], i
             for number in numbers:
                 due = began + number / PACE
                 await trio.sleep_until(due)
-                stamp = str(int(time.time()))
-                proof = hmac.new(SECRET.encode(), stamp.encode() + b"." + events[number], "sha256").hexdigest()
-                headers = {"Content-Type": "application/json", "Billing-Signature": f"t={stamp},v1={proof}"}
-                target = replace(server.target("/webhooks/billing", headers), method="POST", body=events[number])
                 try:
-                    answer = await client.ask(target)
+                    answer = await client.ask(handed(server, events[number]))
                 except Broken:
                     failures += 1
                     return

@@ -122,10 +122,11 @@ def _endless(server: Server, paths: Sequence[str]) -> Iterator[Target]:
 def _newcomers(server: Server) -> Iterator[Target]:
     for number in count():
         target = server.target("/scim/v2/Users", _HEADERS)
-        yield Target(target.host, target.port, target.path, target.headers, target.tls, "POST", _newcomer(number))
+        yield Target(target.host, target.port, target.path, target.headers, target.tls, "POST", newcomer(number))
 
 
-def _newcomer(number: int) -> bytes:
+def newcomer(number: int) -> bytes:
+    """The body that provisions this person."""
     email = f"new-{number}@example.com"
     body: Mapping[str, object] = {
         "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],

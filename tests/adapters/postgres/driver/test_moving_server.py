@@ -41,6 +41,20 @@ async def test_a_silent_host_costs_its_share_of_the_time_and_only_once(database_
         await pool.aclose()
 
 
+async def test_a_silent_host_takes_the_last_time_of_one_checkout_only(database_url: str, mute: int) -> None:
+    """A checkout that has waited in the queue has less time left than a host's share. If each asked the silent host first, none would ever
+    come to the other one.
+    """
+    async with Wire(database_url) as wire:
+        url = make_conninfo(of_two(wire.url, mute, wire.port), connect_timeout=60)
+        with trio.move_on_after(0.05) as first:
+            await Connection.connect(url, patience=60)
+        assert first.cancelled_caught
+        with trio.fail_after(20):
+            async with await Connection.connect(url, patience=60) as connection:
+                assert await one(connection, "select 7") == 7
+
+
 async def test_of_several_hosts_only_one_that_takes_writes_is_spoken_to(database_url: str) -> None:
     standby = make_conninfo(database_url, options="-c default_transaction_read_only=on")
     async with Wire(database_url) as wire:

@@ -1,0 +1,56 @@
+"""`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
+keeps its figures in docs/benchmarks.md. Exit status 1 when a bar did not hold.
+"""
+
+import argparse
+import inspect
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from ops.bench.record import record
+from ops.bench.report import Outcome, busyness, complain, machine, table
+from ops.drill.failover import Plan, failover
+from ops.drill.faults import FAULTS
+
+PATIENCE: Final = 3600.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m ops.drill", description=__doc__)
+    parser.add_argument("drill", choices=["failover"])
+    parser.add_argument("faults", nargs="*", metavar="fault", help=f"of {', '.join(FAULTS)}; all without")
+    parser.add_argument("--list", action="store_true", help="say what each fault is")
+    parser.add_argument("--times", type=int, default=3, help="rounds of each fault (default %(default)s)")
+    parser.add_argument("--detection", type=float, default=5.0, help="seconds until a standby is promoted (default %(default)s)")
+    parser.add_argument("--only-synchronous", action="store_true", help="leave out the rounds with asynchronous standbys alone")
+    parser.add_argument("--no-record", action="store_true", help="leave docs/benchmarks.md alone")
+    chosen = parser.parse_args(arguments)
+    if unknown := set(chosen.faults) - FAULTS.keys():
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}")
+    if chosen.list:
+        for name, fault in FAULTS.items():
+            print(f"{name:12} {' '.join((inspect.getdoc(fault) or '').split())}")
+        return 0
+    # Parts of the product also run in this process. Only their errors are worth a line between the figures.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    complain(f"{machine()}. Load average before: {busyness():.1f}.")
+    plan = Plan(chosen.faults or tuple(FAULTS), chosen.times, chosen.detection, not chosen.only_synchronous)
+    outcome = trio.run(_drilled, plan)
+    print(table([outcome]))
+    if not chosen.no_record:
+        record([outcome])
+    return 0 if outcome.held else 1
+
+
+async def _drilled(plan: Plan) -> Outcome:
+    with trio.fail_after(PATIENCE):
+        return Outcome("failover", await failover(plan))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
