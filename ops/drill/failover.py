@@ -131,8 +131,6 @@ class _Drill:
             await self.cluster.repair()
             truth, backlog = await looked_up(self.cluster, clients, self.sink, self.mails)
             nursery.cancel_scope.cancel()
-
-        shutil.copy(self.server.log, "/tmp/f_postern.log")
         asked = [one for one in clients.ledger.asked if one.ended >= outage.began]
         made = Round(
             outage=outage,

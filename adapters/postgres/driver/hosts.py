@@ -1,8 +1,8 @@
 """The hosts that a connection string names: in which order they are asked, and for how long each.
 
-With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in last is
-asked first, and one that was silent is asked last. Otherwise checkouts that have little time left, since they waited in the pool's queue,
-would spend it at the silent host, one after the other.
+With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in
+last is asked first, and the one that was silent last is asked last. Otherwise checkouts that have little time left, because they waited in
+the pool's queue, would spend it at the silent host, one after the other.
 """
 
 from itertools import count
