@@ -20,10 +20,13 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd", "upstream"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
-    "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "deletion", "sweeper"),
+    "A database that moves": ("failover",),
+    "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "console", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }
+# By the subject: its command, if that is not `ops.bench` with the names of the cases.
+COMMANDS: Final[Mapping[str, str]] = {"A database that moves": "ops.drill failover"}
 # The table for cases that no subject names.
 OTHERS: Final = "Everything else"
 
@@ -69,4 +72,5 @@ def _section(subject: str, cases: Sequence[str], all_rows: Mapping[str, Sequence
     if not cases:
         return ""
     lines = aligned([(*HEADER, "measured"), *(row for case in cases for row in all_rows[case])])
-    return f"## {subject}\n\n`.venv/bin/python -m ops.bench {' '.join(cases)}`\n\n{lines}"
+    command = COMMANDS.get(subject, f"ops.bench {' '.join(cases)}")
+    return f"## {subject}\n\n`.venv/bin/python -m {command}`\n\n{lines}"

@@ -5,6 +5,7 @@ keeps its figures in docs/benchmarks.md. Exit status 1 when a bar did not hold.
 import argparse
 import inspect
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -39,6 +40,8 @@ def main(arguments: Sequence[str]) -> int:
     # Parts of the product also run in this process. Only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     complain(f"{machine()}. Load average before: {busyness():.1f}.")
+    # A drill that is ended early, too, ends its servers and takes their disks away.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = Plan(chosen.faults or tuple(FAULTS), chosen.times, chosen.detection, not chosen.only_synchronous)
     outcome = trio.run(_drilled, plan)
     print(table([outcome]))

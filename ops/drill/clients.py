@@ -49,13 +49,13 @@ AGAIN: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is in the database before the drill. Nothing is used twice, except for readers."""
+    """What is in the database before the drill. Readers, keys and the directory's tokens take turns; nothing else is used twice."""
 
     people: Iterator[Person]
-    readers: Sequence[Mapping[str, str]]
-    keys: Sequence[Customer]
+    readers: Iterator[Mapping[str, str]]
+    keys: Iterator[Customer]
     purchases: Iterator[tuple[Purchase, int]]
-    directory: Sequence[Token]
+    directory: Iterator[Token]
     newcomers: Iterator[int] = field(default_factory=count)
 
 
@@ -68,7 +68,7 @@ async def prepared(server: Server, sink: Receivers, strangers: int = 5_000) -> M
     purchases = await trio.to_thread.run_sync(purchases_of, server.database_url)
     readers = await bearers_for(server.settings, persons[:READERS])
     events = ((purchase, step) for purchase in purchases for step in range(len(TOLD)))
-    return Material(iter(persons[READERS:]), readers, keys, events, tokens)
+    return Material(iter(persons[READERS:]), cycle(readers), cycle(keys), events, cycle(tokens))
 
 
 def _open_organization(url: str, tenants: Sequence[UUID], tokens: Sequence[Token]) -> None:
@@ -200,10 +200,9 @@ class Clients:
             await trio.sleep(PACE["refresh"])
 
     async def _directory(self, stopping: trio.Event) -> None:
-        tokens = cycle(self.material.directory)
         while not stopping.is_set():
             number = next(self.material.newcomers)
-            headers = {"Authorization": f"Bearer {next(tokens).reveal()}", "Content-Type": "application/scim+json"}
+            headers = {"Authorization": f"Bearer {next(self.material.directory).reveal()}", "Content-Type": "application/scim+json"}
             target = replace(self.server.target("/scim/v2/Users", headers), method="POST", body=newcomer(number))
             await self._until_done("SCIM", target, stopping, f"e-{number}")
             await trio.sleep(PACE["SCIM"])
@@ -227,7 +226,7 @@ class Clients:
 
     async def _readers(self, stopping: trio.Event) -> None:
         async with trio.open_nursery() as nursery:
-            for headers in cycle(self.material.readers):
+            for headers in self.material.readers:
                 if stopping.is_set():
                     return
                 nursery.start_soon(self._ask, "read", self.server.target("/api/user", headers))
@@ -235,7 +234,7 @@ class Clients:
 
     async def _keys(self, stopping: trio.Event) -> None:
         async with trio.open_nursery() as nursery:
-            for one in cycle(self.material.keys):
+            for one in self.material.keys:
                 if stopping.is_set():
                     return
                 target = self.server.target(f"/api/service/users/{one.user}", {"X-Api-Key": one.key})

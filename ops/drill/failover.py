@@ -149,13 +149,21 @@ class _Drill:
 
 def _described(one: Round) -> str:
     truth = one.truth
+    last = sorted((asked for asked in one.asked if asked.failed), key=lambda asked: asked.ended)[-2:]
+    longest = sorted(one.asked, key=lambda asked: asked.began - asked.ended)[:2]
     return (
         f"outage {one.outage.seconds:.1f} s, errors until {one.errors_after:+.1f} s after it, slowest answer {one.slowest:.1f} s,"
         f" {_counted(one.codes)}; surprises {_counted(one.surprises)}; lost {_counted(truth.lost)}; twice {_counted(truth.twice)};"
         f" refused yet done {_counted(truth.refused_yet_done)}; ended {truth.ended}; repeated {_counted(truth.repeated)};"
         f" actors {one.slowest_actor:.1f} s ({', '.join(f'{name} {at:.1f}' for name, at in one.actors.items() if at > 2)}),"
-        f" missing {sorted(one.missing)}; ready {one.ready_after:.1f} s; backlog {one.backlog:.1f} s"
+        f" missing {sorted(one.missing)}; last errors {_timed(last, one.outage)};"
+        f" longest {_timed(longest, one.outage)}; ready {one.ready_after:.1f} s; backlog {one.backlog:.1f} s"
     )
+
+
+def _timed(requests: Iterable[Asked], outage: Outage) -> str:
+    """From when to when, in seconds since the fault."""
+    return ", ".join(f"{one.what} {one.began - outage.began:.1f} to {one.ended - outage.began:.1f} {one.code}" for one in requests)
 
 
 def _counted(numbers: Mapping[str, int]) -> str:
