@@ -1,4 +1,4 @@
-"""The database watcher: measures the pool, and ends the waits for a server that hangs.
+"""The database watcher: measures the pool, ends the waits for a server that hangs, and tells whether the database takes writes.
 
 It needs no answer of the database, so it goes on while every other actor waits.
 """
@@ -24,5 +24,6 @@ class DatabaseWatcher:
         task_status.started()
         while True:
             self._metrics.pool(self._database.pool_state())
-            await self._database.give_up_hung()
+            self._metrics.connections_given_up(await self._database.give_up_hung())
+            self._metrics.writes_failing(await self._database.write_failure())
             await trio.sleep(_INTERVAL)

@@ -42,8 +42,10 @@ class Database(Protocol):
 
     def pool_state(self) -> PoolState: ...
 
-    async def give_up_hung(self) -> None:
-        """Ends the waits for a server that does not work on the statement any more. Within seconds. Raises no database error."""
+    async def give_up_hung(self) -> int:
+        """Ends the waits for a server that does not work on the statement any more. Within seconds. Returns how many waits. Raises no
+        database error.
+        """
 
 
 class Housekeeping(Protocol):

@@ -39,6 +39,7 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 # Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
+_KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
@@ -87,6 +88,14 @@ class PrometheusMetrics:
             _BACKEND
         )
         self._pool_wait = self._histogram("sso_db_pool_wait_seconds", "Wait for a database connection", (), _WAIT_BUCKETS)
+        self._given_up = self._counter(
+            "sso_db_connections_given_up_total", "Database connections closed by us, since the server did not work on their statements"
+        )
+        self._writes_failing = self._gauge(
+            "sso_db_writes_failing", "1 while the database refuses writes, by the reason", ("reason",), "livemax"
+        )
+        for reason in _KNOWN_WRITE_FAILURES:
+            self._writes_failing.labels(reason)
 
         self._queue_depth = self._gauge("sso_job_queue_depth", "Jobs waiting", mode="mostrecent")
         self._jobs_waiting = self._gauge("sso_jobs_waiting", "Jobs waiting, by kind", ("job_type",), "mostrecent")
@@ -320,6 +329,14 @@ class PrometheusMetrics:
         self._pool_idle.set(state.idle)
         self._pool_max_size.set(state.max_size)
         self._pool_waiting.set(state.waiting)
+
+    def connections_given_up(self, number: int) -> None:
+        self._given_up.inc(number)
+
+    def writes_failing(self, reason: str | None) -> None:
+        found = "" if reason is None else reason.replace(" ", "_")
+        for known in {*_KNOWN_WRITE_FAILURES, found} - {""}:
+            self._writes_failing.labels(known).set(known == found)
 
     def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
         self._queue_depth.set(sum(state.waiting for state in states))

@@ -101,8 +101,8 @@ class PostgresDatabase:
             waiting=statistics.waiting,
         )
 
-    async def give_up_hung(self) -> None:
-        await self._watch.look()
+    async def give_up_hung(self) -> int:
+        return await self._watch.look()
 
 
 def count_or_estimate(counted: int, estimated: float) -> int:

@@ -22,6 +22,8 @@ class RememberedMetrics:
         self.jobs: list[tuple[str, bool]] = []
         self.dropped = 0
         self.pools: list[PoolState] = []
+        self.given_up = 0
+        self.write_failures: list[str | None] = []
         self.populations: list[Population] = []
         self.queues: list[tuple[Sequence[QueueState], timedelta | None]] = []
         self.backups_checked: list[datetime | None] = []
@@ -46,6 +48,12 @@ class RememberedMetrics:
 
     def pool(self, state: PoolState) -> None:
         self.pools.append(state)
+
+    def connections_given_up(self, number: int) -> None:
+        self.given_up += number
+
+    def writes_failing(self, reason: str | None) -> None:
+        self.write_failures.append(reason)
 
     def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
         self.queues.append((states, oldest))

@@ -1,6 +1,7 @@
 """The pool is measured, and waits for a hung server end, whatever the database does."""
 
 import trio
+from psycopg.conninfo import make_conninfo
 
 from actors.database_watcher import DatabaseWatcher
 from adapters.postgres.database import PostgresDatabase
@@ -19,6 +20,21 @@ async def test_the_pool_is_measured_while_nothing_can_be_connected() -> None:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
     assert metrics.pools[0].connections == 0
+    await pool.aclose()
+
+
+async def test_it_tells_why_writes_fail_and_when_they_succeed_again(database_url: str) -> None:
+    metrics = RememberedMetrics()
+    pool = Pool(make_conninfo(database_url, options="-c default_transaction_read_only=on"), max_lifetime=0)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(DatabaseWatcher(metrics, PostgresDatabase(pool)).run)
+        with trio.fail_after(30):
+            while "read only" not in metrics.write_failures:
+                await trio.sleep(0.05)
+            pool.conninfo = database_url
+            while metrics.write_failures[-1] is not None:
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
     await pool.aclose()
 
 

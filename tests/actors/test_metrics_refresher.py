@@ -35,7 +35,7 @@ class CountedDatabase:
     def pool_state(self) -> PoolState:
         raise AssertionError("not asked")
 
-    async def give_up_hung(self) -> None:
+    async def give_up_hung(self) -> int:
         raise AssertionError("not asked")
 
     async def ping(self) -> bool:

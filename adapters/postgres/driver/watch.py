@@ -33,14 +33,14 @@ class Watch:
         self._long = long
         self._patience = patience
 
-    async def look(self) -> None:
-        """Gives up the connections that the server does not work for. Raises no database error."""
+    async def look(self) -> int:
+        """Gives up the connections that the server does not work for, and returns how many. Raises no database error."""
         waiting = self._pool.waiting_longer(self._long)
         if not waiting:
-            return
+            return 0
         busy = await self._busy([connection.backend for connection in waiting])
         if busy is None:
-            return
+            return 0
         still = self._pool.waiting_longer(self._long)
         abandoned = [connection for connection in waiting if connection in still and connection.backend not in busy]
         for connection in abandoned:
@@ -48,6 +48,7 @@ class Watch:
         if abandoned:
             self._pool.drop_idle()
             log.warning("database_connections_given_up", connections=len(abandoned), longer_than=self._long)
+        return len(abandoned)
 
     async def _busy(self, backends: Sequence[int]) -> set[int] | None:
         """Of these backends, those that work on a statement. None when the server answers, but not to this question."""

@@ -136,6 +136,7 @@ async def test_a_task_that_waits_for_a_hung_server_is_told(database_url: str) ->
         pool = Pool(wire.url)
         watch = Watch(pool, wire.url, long=0.1, patience=0.2)
         told = []
+        given_up = 0
 
         async def ask(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
             async with pool.connection() as connection:
@@ -152,9 +153,10 @@ async def test_a_task_that_waits_for_a_hung_server_is_told(database_url: str) ->
             await nursery.start(ask)
             with trio.fail_after(30):
                 while not told:
-                    await watch.look()
+                    given_up += await watch.look()
                     await trio.sleep(0.01)
         assert pool.statistics().connections == 0
+        assert given_up == 1
         wire.speak_again()
         async with pool.connection() as connection:
             assert await one(connection, "select 7") == 7
