@@ -94,8 +94,7 @@ class PrometheusMetrics:
         self._writes_failing = self._gauge(
             "sso_db_writes_failing", "1 while the database refuses writes, by the reason", ("reason",), "livemax"
         )
-        for reason in _KNOWN_WRITE_FAILURES:
-            self._writes_failing.labels(reason)
+        self.writes_failing(None)
 
         self._queue_depth = self._gauge("sso_job_queue_depth", "Jobs waiting", mode="mostrecent")
         self._jobs_waiting = self._gauge("sso_jobs_waiting", "Jobs waiting, by kind", ("job_type",), "mostrecent")
