@@ -3,6 +3,7 @@
 A cut cable behaves like a network that drops packets: what is sent stays unanswered, and nobody learns that the other side is out of reach.
 """
 
+from collections.abc import Callable
 from typing import Self
 
 import trio
@@ -11,9 +12,9 @@ _CHUNK = 65536
 
 
 class Cable:
-    """Leads from a port of its own to the server's port, on loopback."""
+    """Leads from a port of its own to the server's port, on loopback. `to` may be a function, for a server that changes."""
 
-    def __init__(self, to: int) -> None:
+    def __init__(self, to: int | Callable[[], int]) -> None:
         self.port = 0
         self._to = to
         self._whole = trio.Event()
@@ -34,7 +35,7 @@ class Cable:
     async def _carry(self, near: trio.SocketStream) -> None:
         try:
             await self._whole.wait()
-            far = await trio.open_tcp_stream("127.0.0.1", self._to)
+            far = await trio.open_tcp_stream("127.0.0.1", self._to() if callable(self._to) else self._to)
             async with far, trio.open_nursery() as nursery:
                 nursery.start_soon(self._pass_on, near, far, nursery.cancel_scope)
                 nursery.start_soon(self._pass_on, far, near, nursery.cancel_scope)

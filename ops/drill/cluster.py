@@ -9,10 +9,10 @@ import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 import psycopg
 import trio
@@ -205,16 +205,23 @@ class Cluster:
 
 @asynccontextmanager
 async def running(
-    place: Path, *, synchronous: bool = True, small_disks: bool = True, settings: dict[str, str] | None = None
+    place: Path,
+    *,
+    synchronous: bool = True,
+    small_disks: bool = True,
+    settings: Mapping[str, str] | None = None,
+    prepare: Callable[[Node, str], None] | None = None,
 ) -> AsyncIterator[Cluster]:
-    """The servers, with an empty database for Postern. Afterwards they and their files are gone."""
+    """The servers, with an empty database for Postern, unless `prepare` makes something else on the first one; it also gets the password of
+    the role that followers use. Afterwards the servers and their files are gone.
+    """
     with ExitStack() as stack:
-        nodes = [Node(name, stack.enter_context(_disk(place / name, small=small_disks)), settings or {}) for name in NAMES]
+        nodes = [Node(name, stack.enter_context(_disk(place / name, small=small_disks)), dict(settings or {})) for name in NAMES]
         password = secrets.token_urlsafe(16)
         cluster = Cluster(nodes, password, synchronous=synchronous)
         for node in nodes:
             stack.callback(node.end)
-        await trio.to_thread.run_sync(_begin, nodes[0], password)
+        await trio.to_thread.run_sync(_begin, nodes[0], password, prepare or _make_database)
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 await node.for_clients.lay(nursery)
@@ -224,12 +231,20 @@ async def running(
             nursery.cancel_scope.cancel()
 
 
-def _begin(node: Node, password: str) -> None:
+def _begin(node: Node, password: str, prepare: Callable[[Node, str], None]) -> None:
     with EmbeddedPostgres(node.place):
         (node.data / "pg_hba.conf").write_text(_ACCESS)
     node.server.start()
-    for role, rights in ((REPLICATOR, "login replication"), (APPLICATION, "login")):
-        node.ask(sql.SQL("create role {} {} password {}").format(sql.Identifier(role), sql.SQL(rights), sql.Literal(password)))
+    _make_role(node, REPLICATOR, "login replication", password)
+    prepare(node, password)
+
+
+def _make_role(node: Node, name: str, rights: LiteralString, password: str) -> None:
+    node.ask(sql.SQL("create role {} {} password {}").format(sql.Identifier(name), sql.SQL(rights), sql.Literal(password)))
+
+
+def _make_database(node: Node, password: str) -> None:
+    _make_role(node, APPLICATION, "login", password)
     node.ask(sql.SQL("create database {0} owner {0}").format(sql.Identifier(APPLICATION)))
 
 

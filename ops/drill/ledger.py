@@ -70,8 +70,11 @@ class Ledger:
         return dict(Counter(one.code for one in self.failures(since)).most_common())
 
     def surprises(self) -> Mapping[str, int]:
-        """Answers that are neither success nor failure: a valid session refused, for instance."""
-        return Counter(f"{one.what}: {one.code}" for one in self.asked if not one.failed and not one.code.startswith("2"))
+        """Answers that are neither success nor failure: a valid session refused, for instance. A directory that repeats a request may be
+        told that the person is there already; `refused_yet_done` tells whether it had been told otherwise.
+        """
+        expected = ("2", "409")
+        return Counter(f"{one.what}: {one.code}" for one in self.asked if not one.failed and not one.code.startswith(expected))
 
 
 class _Error(msgspec.Struct):

@@ -15,7 +15,7 @@ from tests.places import ROOT
 from tests.tools import NOT_OURS_TO_INSTALL, needs, place_of
 
 SCRIPT = ROOT / "ops" / "install-test-tools"
-TOOLS = ("h2load", "wrk", "promtool", "openssl", "oathtool", "jq", "xmlsec1", "pgbouncer", "chromium-headless-shell")
+TOOLS = ("h2load", "wrk", "promtool", "openssl", "oathtool", "jq", "xmlsec1", "pgbouncer", "haproxy", "chromium-headless-shell")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
