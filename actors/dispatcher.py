@@ -170,16 +170,20 @@ class DeliveryDispatcher(Generic[To, Due]):
 
     async def _serve(self, receiver: OpenReceiver[To]) -> None:
         rest = None
+        given_back = False
         try:
-            # After an outage longer than the lease, another process has the destination, and this process writes no outcome.
-            with trio.move_on_after(LEASE.total_seconds()):
-                await self._take_turn(receiver)
-        except Exception as error:  # noqa: BLE001 - a mishap of this destination must not stop the others
-            self._mishaps.tell(error)
-            rest = _AFTER_MISHAP
+            try:
+                # After an outage longer than the lease, another process has the destination, and this process writes no outcome.
+                with trio.move_on_after(LEASE.total_seconds()):
+                    await self._take_turn(receiver)
+            except Exception as error:  # noqa: BLE001 - a mishap of this destination must not stop the others
+                self._mishaps.tell(error)
+                rest = _AFTER_MISHAP
+            given_back = await self._give_back(receiver, rest)
         finally:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
-                await self._give_back(receiver, rest)
+            if not given_back:
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS):
+                    await self._give_back(receiver, rest)
             self._slots.give_back(receiver.organization, failing=receiver.is_failing)
             self._mailbox.post()
 
@@ -201,11 +205,17 @@ class DeliveryDispatcher(Generic[To, Due]):
             mishaps=self._mishaps,
         )
 
-    async def _give_back(self, receiver: OpenReceiver[To], rest: timedelta | None) -> None:
+    async def _give_back(self, receiver: OpenReceiver[To], rest: timedelta | None) -> bool:
+        """Waits out an outage, since a destination that is not given back waits for as long as its lease holds. Returns whether there is
+        nothing left to try.
+        """
         try:
-            await self._deliveries.release(receiver, rest)
+            with trio.move_on_after(LEASE.total_seconds()) as waiting:
+                await self._outage.wait_out(partial(self._deliveries.release, receiver, rest))
         except Exception as error:  # noqa: BLE001 - the lease runs out by itself
             log.warning("destination_left_to_its_lease", dispatcher=self.name, error=type(error).__name__)
+            return True
+        return not waiting.cancelled_caught
 
 
 class _Batch(Generic[To, Due]):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 
+from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, tell
@@ -129,9 +130,11 @@ class PostgresJobQueue:
     def __init__(self, pool: Pool, keyring: KeyRing) -> None:
         self._pool = pool
         self._keyring = keyring
+        self._lost_claims = LostClaims()
 
     async def claim(self, kinds: Sequence[str], limit: int, lease: timedelta) -> Sequence[Job]:
-        claimed = await ask(self._pool, _Claimed, _CLAIM, {**_turns(kinds), "limit": limit, "lease": lease})
+        with self._lost_claims.lease(tuple(kinds)) as mine:
+            claimed = await ask(self._pool, _Claimed, _CLAIM, {**_turns(kinds), "limit": limit, "lease": lease, "mine": mine})
         jobs = []
         for row in sorted(claimed, key=lambda row: (-row.priority, row.run_at, row.id)):
             try:
@@ -184,7 +187,7 @@ _CLAIM: Final = """
                           from jobs
                          where jobs.kind = turn.kind and jobs.priority = turn.priority and jobs.state = 'waiting'
                            and jobs.run_at <= now()
-                           and (jobs.leased_until is null or jobs.leased_until <= now())
+                           and (jobs.leased_until is null or jobs.leased_until <= now() or jobs.lease = %(mine)s)
                          order by jobs.run_at
                          limit %(limit)s
                            for no key update skip locked       -- a concurrent claim takes the next jobs and does not wait
@@ -192,7 +195,7 @@ _CLAIM: Final = """
               limit %(limit)s
          )
   update jobs
-     set lease = gen_random_uuid(), leased_until = now() + %(lease)s::interval, attempts = attempts + 1
+     set lease = %(mine)s, leased_until = now() + %(lease)s::interval, attempts = attempts + 1
     from due
    where jobs.id = due.id
 returning jobs.id, kind, priority, payload, sealed_payload, attempts, run_at, created_at, leased_until, lease

@@ -15,6 +15,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array
+from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
@@ -74,6 +75,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
         self._settle: LiteralString = _settling(tables)
         self._release: LiteralString = _releasing(tables)
         self._after = {True: _FIRST, False: _FIRST}
+        self._lost_claims = LostClaims()
         # The receiver that was claimed last.
         self._turn = {True: _FIRST, False: _FIRST}
 
@@ -89,7 +91,8 @@ class PostgresDeliveryQueue(Generic[To, Due]):
                 "busy": array([one.hex for one in busy]),
                 "most": _LOOKED_AT,
             }
-            rows = await ask(self._pool, self._row, self._claim, parameters)
+            with self._lost_claims.lease(failing) as mine:
+                rows = await ask(self._pool, self._row, self._claim, {**parameters, "mine": mine})
             self._after[failing] = rows[0].last or _FIRST
             claimed: list[To] = [one for row in rows if (one := row.claimed(failing=failing)) is not None]
             ids = [one.id for one in claimed]
@@ -121,7 +124,11 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
     each has a first.
     """
     may_be_claimed: LiteralString = f"""{tables.may_be_called}
-                           and ({tables.receivers}.leased_until is null or {tables.receivers}.leased_until <= now())
+                           and (
+                                   {tables.receivers}.leased_until is null
+                                   or {tables.receivers}.leased_until <= now()
+                                   or {tables.receivers}.lease = %(mine)s
+                               )
                            and ({tables.receivers}.rests_until is null or {tables.receivers}.rests_until <= now())
                            and ({tables.receivers}.failing_since is not null) = %(failing)s"""
     return f"""
@@ -178,7 +185,7 @@ def _claiming(tables: DeliveryTables[To, Due]) -> LiteralString:
          ),
          claimed as (
              update {tables.receivers}
-                set lease = gen_random_uuid(), leased_until = now() + %(lease)s::interval
+                set lease = %(mine)s, leased_until = now() + %(lease)s::interval
                from chosen
               where {tables.receivers}.{tables.key} = chosen.id
           returning {tables.receivers}.*

@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres import locks
+from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, STAYS
 from adapters.postgres.record.deliveries import AT_LEISURE
@@ -84,6 +85,7 @@ class PostgresSiemQueue:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._after = {True: _FIRST, False: _FIRST}
+        self._lost_claims = LostClaims()
 
     async def number(self, most: int) -> int:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.SIGN_IN_NUMBERS, "most": most}
@@ -95,7 +97,8 @@ class PostgresSiemQueue:
         ends = 1 if self._after[failing] == _FIRST else 2
         for _ in range(_PARTS):
             parameters = {"after": self._after[failing], "limit": limit, "lease": lease, "failing": failing, "most": _LOOKED_AT}
-            rows = await ask(self._pool, _Claim, _CLAIM, parameters)
+            with self._lost_claims.lease(failing) as mine:
+                rows = await ask(self._pool, _Claim, _CLAIM, {**parameters, "mine": mine})
             self._after[failing] = rows[0].last or _FIRST
             claimed = [one for row in rows if (one := row.claimed()) is not None]
             ends -= rows[0].last is None
@@ -196,7 +199,11 @@ _CLAIM: Final[LiteralString] = f"""
                           join organizations on organizations.id = configurations.org_id
                          where configurations.id = looked.id and configurations.is_active and organizations.status = 'active'
                            and configurations.next_at <= now()
-                           and (configurations.leased_until is null or configurations.leased_until <= now())
+                           and (
+                                   configurations.leased_until is null
+                                   or configurations.leased_until <= now()
+                                   or configurations.lease = %(mine)s
+                               )
                            and (configurations.failures > 0) = %(failing)s
                            and (
                                    configurations.sign_in_sequence < configurations.sign_ins
@@ -212,7 +219,7 @@ _CLAIM: Final[LiteralString] = f"""
          ),
          claimed as (
              update siem_configurations as configurations
-                set lease = gen_random_uuid(), leased_until = now() + %(lease)s
+                set lease = %(mine)s, leased_until = now() + %(lease)s
                from chosen
               where configurations.id = chosen.id
           returning configurations.id, org_id, provider_type, failures, batch_size, next_at, lease, audit_sequence, audit_digest,
