@@ -98,6 +98,7 @@ class DeliveryQueue:
 
     async def release(self, receiver: To, rest: timedelta | None = None) -> None:
         await trio.lowlevel.checkpoint()
+        receiver.step("release")
         receiver.leased, receiver.rest = False, rest
         receiver.until = trio.current_time() + (rest or timedelta(0)).total_seconds()
 
@@ -125,6 +126,24 @@ MISHAPS = [
     UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no"),
     KeyError("x"),
 ]
+
+
+async def test_a_destination_is_given_back_after_an_outage() -> None:
+    busy = To(organization(), raises={"release": Unavailable(retry_after=1)})
+    async with dispatching(DeliveryQueue(busy)):
+        await trio.sleep(20)
+        assert (busy.leased, busy.due) == (True, 0)
+        busy.raises.clear()
+        await trio.sleep(3)
+        assert not busy.leased
+
+
+async def test_at_the_end_nobody_waits_out_an_outage_to_give_a_destination_back() -> None:
+    busy = To(organization(), raises={"release": Unavailable(retry_after=1)})
+    async with dispatching(DeliveryQueue(busy)):
+        await trio.sleep(20)
+        ended = trio.current_time()
+    assert trio.current_time() - ended < 2
 
 
 @pytest.mark.parametrize("mishap", [*MISHAPS, ExceptionGroup("parts", MISHAPS)], ids=lambda one: type(one).__name__)

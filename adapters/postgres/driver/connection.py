@@ -162,10 +162,11 @@ class Connection(AsyncConnection[TupleRow]):
             connection = None
             try:
                 with trio.move_on_after(attempt.timeout) as scope:
+                    began = monotonic()
                     try:
                         connection = await drive_connecting(cls._connect_gen(make_conninfo("", **attempt.parameters)))
                     except trio.Cancelled:
-                        attempt.was_silent()
+                        attempt.ended_after(monotonic() - began)
                         raise
                 if connection is not None:
                     attempt.succeeded()

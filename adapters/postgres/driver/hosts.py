@@ -1,8 +1,8 @@
 """The hosts that a connection string names: in which order they are asked, and for how long each.
 
 With several hosts, one may be silent: it accepts and never answers. So each host gets its share of the time, the host that let us in
-last is asked first, and the one that was silent last is asked last. Otherwise checkouts that have little time left, because they waited in
-the pool's queue, would spend it at the silent host, one after the other.
+last is asked first, and silent ones are asked last. Otherwise checkouts that have little time left, because they waited in the pool's
+queue, would spend it at the silent host, one after the other.
 """
 
 from itertools import count
@@ -23,10 +23,13 @@ _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
 
 _Place = tuple[str, str, str]
-# By the connection string and the place: positive after a success, negative after a silence, and the further from 0 the later. It only
-# decides the order of the next attempts.
-_standing: Final[dict[tuple[str, _Place], int]] = {}
+# By the connection string and the place: whether it was silent the last time, and the negative number of its last success, which grows with
+# each success of any place. It only decides the order of the next attempts.
+_standing: Final[dict[tuple[str, _Place], tuple[bool, int]]] = {}
+_UNKNOWN: Final = (False, 0)
 _numbers: Final = count(1)
+# A host that does not answer for so many seconds is silent, also if its share of the time is longer. A cancelled attempt may say so, too.
+_SILENCE: Final = 1.0
 
 
 class HostAttempt:
@@ -40,10 +43,13 @@ class HostAttempt:
         self.timeout = timeout
 
     def succeeded(self) -> None:
-        _standing[self._conninfo, _place(self.parameters)] = next(_numbers)
+        _standing[self._conninfo, _place(self.parameters)] = (False, -next(_numbers))
 
-    def was_silent(self) -> None:
-        _standing[self._conninfo, _place(self.parameters)] = -next(_numbers)
+    def ended_after(self, seconds: float) -> None:
+        """The attempt had no answer until then."""
+        if seconds >= min(self.timeout, _SILENCE):
+            key = self._conninfo, _place(self.parameters)
+            _standing[key] = (True, _standing.get(key, _UNKNOWN)[1])
 
     def __str__(self) -> str:
         host, address, port = _place(self.parameters)
@@ -51,8 +57,8 @@ class HostAttempt:
 
 
 async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[HostAttempt]:
-    """One for each address of each host: first the one that let us in last, at the end the one that was silent last. We resolve the names
-    here, because libpq would block while it resolves them. Raises `OperationalError` when no name can be resolved.
+    """One for each address of each host: first the one that let us in last, at the end those that were silent. We resolve the names here,
+    because libpq would block while it resolves them. Raises `OperationalError` when no name can be resolved.
     """
     addresses: list[ConnDict] = []
     failure: OSError | None = None
@@ -70,7 +76,7 @@ async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) 
     if len(hosts) > 1 and get_param(parameters, "target_session_attrs") is None:
         addresses = [{**address, **_OF_SEVERAL} for address in addresses]
     # The sort is stable: hosts that we know nothing of stay in the operator's order.
-    addresses.sort(key=lambda address: -_standing.get((conninfo, _place(address)), 0))
+    addresses.sort(key=lambda address: _standing.get((conninfo, _place(address)), _UNKNOWN))
     return [HostAttempt(conninfo, address, timeout) for address in addresses]
 
 

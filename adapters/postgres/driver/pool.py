@@ -118,8 +118,8 @@ class Pool:
         application_name: str = "postern",
         on_wait: Callable[[float], None] | None = None,
     ) -> None:
-        """`timeout` bounds a checkout, including the opening of a connection. `on_wait` gets the seconds of each checkout that was not
-        served at once.
+        """`timeout` bounds a checkout. If a checkout may open a connection after a long wait, it gets half of that time in addition.
+        `on_wait` gets the seconds of each checkout that was not served at once.
         """
         if not 0 <= min_size <= max_size or max_size < 1:
             raise ValueError("a pool needs 0 <= min_size <= max_size and at least one connection")
@@ -295,7 +295,9 @@ class Pool:
             member = await self._wait(deadline)
             if member is not None:
                 return member
-        with trio.CancelScope(deadline=deadline):
+        # A task that has waited in the queue for nearly all of its time gets some more. Otherwise each of those in the queue would begin a
+        # connection, have no time to finish it, and leave the next one as little: after an outage, nobody would get one.
+        with trio.CancelScope(deadline=max(deadline, trio.current_time() + self._timeout / 2)):
             return await self._open()
         raise psycopg.errors.ConnectionTimeout(f"no database connection could be opened within {self._timeout:g} s")
 

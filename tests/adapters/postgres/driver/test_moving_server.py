@@ -47,12 +47,35 @@ async def test_a_silent_host_takes_the_last_time_of_one_checkout_only(database_u
     """
     async with Wire(database_url) as wire:
         url = make_conninfo(of_two(wire.url, mute, wire.port), connect_timeout=60)
-        with trio.move_on_after(0.05) as first:
+        with trio.move_on_after(1.2) as first:
             await Connection.connect(url, patience=60)
         assert first.cancelled_caught
         with trio.fail_after(20):
             async with await Connection.connect(url, patience=60) as connection:
                 assert await one(connection, "select 7") == 7
+
+
+async def test_a_checkout_that_waited_long_still_has_time_to_connect(database_url: str) -> None:
+    pool = Pool(database_url, timeout=60)
+    member = await pool._take_slowly(trio.current_time())
+    assert await one(member.connection, "select 7") == 7
+    await pool.give_back(member)
+    await pool.aclose()
+
+
+async def test_of_two_hosts_that_were_silent_the_one_that_let_us_in_later_is_asked_first() -> None:
+    url = "host=127.0.0.1,127.0.0.2,127.0.0.3 port=1"
+    first, second, third = await hosts.attempts(url, conninfo_to_dict(url), 5)
+    first.succeeded()
+    second.succeeded()
+    for silent in (first, second):
+        silent.ended_after(1.5)
+    third.ended_after(0.2)
+    assert [one.parameters["host"] for one in await hosts.attempts(url, conninfo_to_dict(url), 5)] == [
+        "127.0.0.3",
+        "127.0.0.2",
+        "127.0.0.1",
+    ]
 
 
 async def test_of_several_hosts_only_one_that_takes_writes_is_spoken_to(database_url: str) -> None:
