@@ -191,7 +191,7 @@ def _figures(what: str, rounds: Sequence[Round], *, synchronous: bool) -> list[F
         Figure(f"{what}: refused, and done all the same", refused_yet_done.total(), bar=barred(0), beside=_counted(refused_yet_done)),
         Figure(f"{what}: answers with errors", codes.total(), beside=_counted(codes)),
         Figure(f"{what}: valid requests that were refused", surprises.total(), bar=barred(0), beside=_counted(surprises)),
-        Figure(f"{what}: last error after the outage, at most", max(one.errors_after for one in rounds), "s", barred(ERRORS_AFTER)),
+        Figure(f"{what}: last error after the outage, at most", max(0.0, *(one.errors_after for one in rounds)), "s", barred(ERRORS_AFTER)),
         Figure(f"{what}: slowest answer", max(one.slowest for one in rounds), "s"),
         Figure(f"{what}: ready again after the outage, at most", max(one.ready_after for one in rounds), "s"),
         Figure(
