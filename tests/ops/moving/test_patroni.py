@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import BINARIES
-from adapters.postgres.migrate import migrate
+from adapters.postgres.migrate import MigrationFailed, migrate
 from ops.bench.harness import Server, free_port, serving
 from ops.drill.cluster import Cluster, Node, running
 from tests.ops import test_container
@@ -31,7 +31,12 @@ class _Compose(yaml.SafeLoader):
     """With the tags by which a second file of compose replaces parts of the first one."""
 
 
-_Compose.add_constructor("!override", lambda loader, node: loader.construct_mapping(node, deep=True))  # type: ignore[no-untyped-call]
+def _override(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    assert isinstance(node, yaml.MappingNode)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Compose.add_constructor("!override", _override)
 
 
 def compose() -> dict[str, Any]:
@@ -127,9 +132,7 @@ async def test_postern_follows_the_primary_by_haproxy_and_by_several_hosts() -> 
         servers = []
         for name, address in {"one": by_haproxy, "two": address_past_haproxy(cluster)}.items():
             (place / name).mkdir()
-            servers.append(
-                await stack.enter_async_context(serving(place / name, settings=settings_of_postern(POSTERN_DATABASE_URL=address)))
-            )
+            servers.append(await stack.enter_async_context(serving(place / name, settings=settings_of_postern(address))))
         old, new = cluster.primary, await cluster.candidate()
         await trio.to_thread.run_sync(old.server.stop)
         await cluster.promote(new)
@@ -138,12 +141,12 @@ async def test_postern_follows_the_primary_by_haproxy_and_by_several_hosts() -> 
 
 
 async def _migrated(address: str) -> None:
-    """HAProxy asks its servers once a second, so at first it knows of no primary."""
+    """HAProxy asks its servers once a second, so at first it takes a standby for the primary."""
     with trio.fail_after(60):
         while True:
             try:
                 await migrate(address, lambda _line: None)
-            except psycopg.OperationalError:
+            except (psycopg.OperationalError, MigrationFailed):
                 await trio.sleep(0.1)
             else:
                 return
