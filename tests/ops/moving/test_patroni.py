@@ -146,7 +146,7 @@ async def _migrated(address: str) -> None:
         while True:
             try:
                 await migrate(address, lambda _line: None)
-            except (psycopg.OperationalError, MigrationFailed):
+            except (psycopg.Error, MigrationFailed):
                 await trio.sleep(0.1)
             else:
                 return
