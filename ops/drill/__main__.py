@@ -40,19 +40,29 @@ def main(arguments: Sequence[str]) -> int:
     # Parts of the product also run in this process. Only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     complain(f"{machine()}. Load average before: {busyness():.1f}.")
-    # A drill that is ended early, too, ends its servers and takes their disks away.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plan = Plan(chosen.faults or tuple(FAULTS), chosen.times, chosen.detection, not chosen.only_synchronous)
     outcome = trio.run(_drilled, plan)
     print(table([outcome]))
-    if not chosen.no_record:
+    if not chosen.no_record and outcome.failed is None:
         record([outcome])
     return 0 if outcome.held else 1
 
 
 async def _drilled(plan: Plan) -> Outcome:
+    """A drill that is ended early, too, ends its servers and takes their disks away."""
+    outcome = Outcome("failover", failed="ended by a signal")
     with trio.fail_after(PATIENCE):
-        return Outcome("failover", await failover(plan))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_end_when_told, nursery.cancel_scope)
+            outcome = Outcome("failover", await failover(plan))
+            nursery.cancel_scope.cancel()
+    return outcome
+
+
+async def _end_when_told(scope: trio.CancelScope) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            scope.cancel()
 
 
 if __name__ == "__main__":
