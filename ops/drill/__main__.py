@@ -1,5 +1,6 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
-keeps its figures in docs/benchmarks.md. Exit status 1 when a bar did not hold.
+keeps its figures in docs/benchmarks.md. `python -m ops.drill migration` changes a large table under load. Exit status 1 when a bar did not
+hold.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import trio
 
 from ops.bench.record import record
 from ops.bench.report import Outcome, busyness, complain, machine, table
+from ops.drill import migration
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
@@ -22,6 +24,8 @@ PATIENCE: Final = 3600.0
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["migration"]:
+        return migration.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m ops.drill", description=__doc__)
     parser.add_argument("drill", choices=["failover"])
     parser.add_argument("faults", nargs="*", metavar="fault", help=f"of {', '.join(FAULTS)}; all without")

@@ -1,6 +1,6 @@
 """Migrates a large database while people sign in, and tells who had to wait.
 
-    .venv/bin/python -m ops.drill.migration --sign-ins 10000000
+    .venv/bin/python -m ops.drill migration --sign-ins 10000000
 
 A PostgreSQL of the drill's own gets that many sign-ins. Then a server runs, people sign in all the time, and somebody else's report holds a
 table for a while. Meanwhile the drill applies two migrations from a folder that it throws away: one transaction that adds columns to two
@@ -263,7 +263,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m ops.drill.migration", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m ops.drill migration", description=__doc__)
     parser.add_argument("--sign-ins", type=int, default=10_000_000, help="rows in login_events (default %(default)s; about 4 GB)")
     parser.add_argument("--change-every", type=int, default=1, help="change one in so many rows in batches (default: all)")
     parser.add_argument("--report-seconds", type=float, default=20.0, help="how long a report holds the table (default %(default)s)")

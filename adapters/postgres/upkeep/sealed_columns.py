@@ -10,7 +10,7 @@ from ports.encryption import KeyRing, SealedValue
 
 
 class _Column(Frozen):
-    """`all` takes `after` and `limit`, `outdated` takes `header` and `limit`, `count` takes `header`, `replace` takes `row`, `old`, `new`."""
+    """The parameters: `after` and `limit` of `all`; `header`, and `limit` of `outdated`; `row`, `old` and `new` of `replace`."""
 
     all: LiteralString
     outdated: LiteralString
