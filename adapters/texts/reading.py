@@ -3,7 +3,9 @@ takes twenty times as long, and the first person to see a page waits for it.
 """
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 from core.domain.languages import Language
@@ -18,8 +20,15 @@ class UnreadableCatalogue(Exception):
 
 
 def shipped(language: Language) -> dict[str, str]:
-    """The texts of a language, by dotted key."""
-    return read(files(__package__).joinpath(f"{language}.toml").read_text(encoding="utf-8"))
+    """The texts of a language, by dotted key. The texts of the console are in files of their own, one for each of its parts."""
+    source = "".join(one.read_text(encoding="utf-8") for one in sources(language))
+    return read(source)
+
+
+def sources(language: Language) -> Sequence[Traversable]:
+    folder = files(__package__)
+    parts = [one for one in folder.joinpath("console").iterdir() if one.name.endswith(f".{language}.toml")]
+    return [folder.joinpath(f"{language}.toml"), *sorted(parts, key=lambda one: one.name)]
 
 
 def read(source: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_
 from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
 from entrypoints.http.pages.account.organizations import membership_pages, organization_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
+from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
@@ -46,7 +47,7 @@ from entrypoints.http.pages.sign_in import organization_pages as choice_pages
 from entrypoints.http.quart_application import DispatchedApplication, with_routes
 from entrypoints.http.routes import ROUTES
 
-PAGES: Final = Endpoints.of(
+_ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     logos,
     pictures,
     password_pages,
@@ -86,6 +87,7 @@ PAGES: Final = Endpoints.of(
     connection_pages,
     proof_pages,
 )
+PAGES: Final = Endpoints([*_ACCOUNT_AND_FLOW_PAGES, *CONSOLE])
 """Pages for people. Pages are no part of the API."""
 
 

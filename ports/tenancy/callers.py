@@ -32,3 +32,6 @@ class CallerLookup(Protocol):
         """The caller behind the cookie of a browser session, with what they have proved. None when the session has ended, or there is no
         such cookie.
         """
+
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        """As `find_browser`, and how the caller stands to the organization with this slug, as `find_member` tells it, with its name."""

@@ -24,11 +24,11 @@ def secret_on(body: bytes) -> str:
 class PageForm:
     action: str
     with_file: bool = False
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str | list[str]] = field(default_factory=dict)
 
 
 class PageReader(HTMLParser):
-    """Reads a page's forms with their hidden and filled fields, its links, and its text."""
+    """Reads a page's forms with the values that a browser would send, its links, and its text."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -39,6 +39,8 @@ class PageReader(HTMLParser):
         self._texts: list[str] = []
         self._goes_on = False
         self._silent = 0
+        self._writing = ""
+        self._choosing = ""
         self.feed(body.decode())
 
     @property
@@ -54,6 +56,17 @@ class PageReader(HTMLParser):
             self.inputs[name] = given
             if given.get("type") != "checkbox":
                 self.forms[-1].fields[name] = given.get("value") or ""
+            elif "checked" in given:
+                ticked = self.forms[-1].fields.setdefault(name, [])
+                assert isinstance(ticked, list), name
+                ticked.append(given.get("value") or "on")
+        elif tag == "textarea":
+            self._writing = given.get("name") or ""
+            self.forms[-1].fields[self._writing] = ""
+        elif tag == "select":
+            self._choosing = given.get("name") or ""
+        elif tag == "option" and ("selected" in given or self._choosing not in self.forms[-1].fields):
+            self.forms[-1].fields[self._choosing] = given.get("value") or ""
         elif tag == "a":
             self.links.append(given.get("href") or "")
         elif tag == "meta" and given.get("http-equiv") == "refresh":
@@ -64,10 +77,16 @@ class PageReader(HTMLParser):
             self._goes_on = True
 
     def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self._writing = ""
         if tag in {"style", "script"}:
             self._silent -= 1
 
     def handle_data(self, data: str) -> None:
+        if self._writing:
+            # A browser leaves the first line break of a text area out.
+            self.forms[-1].fields[self._writing] = f"{self.forms[-1].fields[self._writing]}{data}".removeprefix("\n")
+            return
         if self._goes_on and self._texts:
             data = self._texts.pop() + data
         self._goes_on = False

@@ -31,6 +31,7 @@ _MOST_BROWSERS: Final = 10
 
 _Presented = tuple[SessionId, UserId]
 _Visit = tuple[SessionId, UserId, str]
+_BrowserVisit = tuple[bytes, str]
 
 
 class _Caller(NamedTuple):
@@ -128,6 +129,11 @@ def _member(*columns: Any) -> tuple[_Caller, _Standing]:
     return _Caller(*columns[: len(_Caller._fields)]), _Standing(*columns[len(_Caller._fields) :])
 
 
+def _browser_member(*columns: Any) -> tuple[_Caller, _Browser, _Standing, str]:
+    row, browser = _browser(*columns[:BROWSER_COLUMNS])
+    return row, browser, _Standing(*columns[BROWSER_COLUMNS:-1]), columns[-1]
+
+
 class PostgresCallers:
     """Implements `ports.tenancy.callers.CallerLookup`. Questions that come at once share a round trip."""
 
@@ -138,6 +144,7 @@ class PostgresCallers:
         self._for_userinfo = SharedLookups(self._find_for_userinfo)
         self._members = SharedLookups(self._find_members)
         self._browsers = SharedLookups(self._find_browsers, most=_MOST_BROWSERS)
+        self._browser_members = SharedLookups(self._find_browser_members, most=_MOST_BROWSERS)
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         return await self._callers.find((session, user))
@@ -153,6 +160,9 @@ class PostgresCallers:
 
     async def find_browser(self, digest: bytes) -> Caller | None:
         return await self._browsers.find(digest)
+
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        return await self._browser_members.find((digest, slug))
 
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
         found = {}
@@ -192,6 +202,17 @@ class PostgresCallers:
         found = {}
         for row, browser in await ask_in_order(self._pool, _browser, FIND_BROWSER, {"digests": digests(asked)}):
             found[asked[row.place - 1]] = browser.of(row)
+        return found
+
+    async def _find_browser_members(
+        self, asked: Sequence[_BrowserVisit]
+    ) -> Mapping[_BrowserVisit, tuple[Caller, OrganizationStanding | None]]:
+        parameters = {"digests": digests([digest for digest, _ in asked]), "slugs": array_of_texts([slug for _, slug in asked])}
+        found = {}
+        for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_BROWSER_MEMBER, parameters):
+            key = _, slug = asked[row.place - 1]
+            stands = standing.standing(slug)
+            found[key] = (browser.of(row), None if stands is None else replace(stands, organization_name=name))
         return found
 
 
@@ -279,14 +300,14 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
      where {IS_LIVE}
 """
 
-FIND_MEMBER: Final[LiteralString] = f"""
-    select {_CALLER}, wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
+# How the caller stands to the organization with the slug `asked.slug`.
+_STANDING: Final[LiteralString] = f"""
+           wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
            wanted.second_factor_due, wanted.outlasted_hours, {RELATIONS_OF_MEMBER} as relations
-      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[]), (select %(slugs)s::text[])) with ordinality
-        as asked (session, person, slug, place)
-           {_LIVE_SESSION}
+"""
+_WANTED: Final[LiteralString] = f"""
       left join lateral (
-                select organizations.id, organizations.status, memberships.role,
+                select organizations.id, organizations.name, organizations.status, memberships.role,
                        {second_factor_due(ACTING)} as second_factor_due,
                        case
                            when coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' <= now()
@@ -297,14 +318,23 @@ FIND_MEMBER: Final[LiteralString] = f"""
                  where organizations.slug = asked.slug
                  limit 1
            ) as wanted on true
+"""
+
+FIND_MEMBER: Final[LiteralString] = f"""
+    select {_CALLER}, {_STANDING}
+      from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[]), (select %(slugs)s::text[])) with ordinality
+        as asked (session, person, slug, place)
+           {_LIVE_SESSION}
+{_WANTED}
      where {IS_LIVE}
 """
 
 # Finds the sessions that belong to cookies of browsers.
-FIND_BROWSER: Final[LiteralString] = f"""
-    select {_CALLER}, sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
+_BROWSER: Final[LiteralString] = f"""
+           sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
            chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
-      from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
+"""
+_BROWSER_SESSION: Final[LiteralString] = f"""
      cross join lateral (select session_id, chosen_organization from browser_sessions where digest = asked.digest limit 1) as browsers
      cross join lateral (select * from sessions where id = browsers.session_id limit 1) as sessions
 {ITS_PERSON}
@@ -315,6 +345,20 @@ FIND_BROWSER: Final[LiteralString] = f"""
                  where browsers.chosen_organization is not null and mine.id = browsers.chosen_organization
                  limit 1
            ) as chosen on true
+"""
+
+FIND_BROWSER: Final[LiteralString] = f"""
+    select {_CALLER}, {_BROWSER}
+      from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
+{_BROWSER_SESSION}
+     where {IS_LIVE}
+"""
+
+FIND_BROWSER_MEMBER: Final[LiteralString] = f"""
+    select {_CALLER}, {_BROWSER}, {_STANDING}, coalesce(wanted.name, '')
+      from unnest((select %(digests)s::bytea[]), (select %(slugs)s::text[])) with ordinality as asked (digest, slug, place)
+{_BROWSER_SESSION}
+{_WANTED}
      where {IS_LIVE}
 """
 

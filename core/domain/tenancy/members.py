@@ -99,6 +99,8 @@ class Member(Frozen):
     role: str
     capabilities: frozenset[Capability]
     key: ManagementKeyHolder | None = None
+    organization_name: str = ""
+    """Filled for browsers alone, whose pages say where one is."""
 
     @property
     def caller(self) -> Caller:
@@ -151,6 +153,8 @@ class OrganizationStanding(Frozen):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     outlasted: timedelta | None = None
     """The time that the organization lets sessions last, if this session is older. Otherwise None."""
+    organization_name: str = ""
+    """Filled for browsers alone."""
 
 
 class Entry(Frozen):

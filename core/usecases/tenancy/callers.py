@@ -10,7 +10,7 @@ from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.json import Json
 from core.domain.secrets import Token
-from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member
+from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
 from core.domain.tenancy.roles import capabilities_of
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
@@ -82,6 +82,23 @@ class Callers(Frozen):
             raise Unauthorized("The session has ended", words="session_ended")
         caller, standing = found
         self._confirm(claims, caller)
+        return await self._member(replace(caller, authentication_methods=claims.methods), standing, slug, participation, witness)
+
+    async def resolve_browser_member(
+        self, token: Token, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
+    ) -> Member | None:
+        """Returns the person behind the cookie of a browser session as a member of this organization. None when the session has ended or
+        never existed. Raises the errors of `resolve_member` about the organization.
+        """
+        found = await self.lookup.find_browser_member(token.digest(), slug)
+        if found is None:
+            return None
+        caller, standing = found
+        return await self._member(caller, standing, slug, participation, witness)
+
+    async def _member(
+        self, caller: Caller, standing: OrganizationStanding | None, slug: str, participation: Participation, witness: Witness | None
+    ) -> Member:
         if witness is not None and caller.impersonator is not None:
             # Strangers must not be able to fill an organization's log.
             await witness(caller, standing.organization if standing is not None and standing.role else None)
@@ -101,12 +118,13 @@ class Callers(Frozen):
         require_second_factor(standing.second_factor_due, now)
         self.presence.seen(caller.session, now)
         return Member(
-            replace(caller, authentication_methods=claims.methods),
+            caller,
             standing.organization,
             standing.organization_slug,
             standing.organization_is_active,
             standing.role,
             capabilities_of(standing.relations),
+            organization_name=standing.organization_name,
         )
 
     async def is_in_service(self, token: str) -> bool:

@@ -5,12 +5,13 @@ so that no handler can forget the check. Postern does not serve a page whose for
 """
 
 import hmac
+from functools import cache
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import Forbidden, Refusal
+from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, ReauthenticationRequired, Refusal, SecondFactorRequired
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import form_token
 from core.domain.identity.proofs import StepUp
@@ -18,7 +19,7 @@ from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import SeeOther
 from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
-from entrypoints.http.machinery.callers import CallerRule, SecurityScheme
+from entrypoints.http.machinery.callers import CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
 from entrypoints.http.machinery.calls import Request
 
 SIGN_IN: Final = "/ui/sign-in"
@@ -146,6 +147,48 @@ class _SignedIn(_Browser):
         return caller
 
 
+class _BrowserMember(_SignedIn):
+    """The rule of an endpoint for members, for the page that offers the endpoint in the console. The same people pass, with the cookie of
+    their browser in place of a token.
+    """
+
+    reads = ("org_slug",)
+
+    def __init__(self, of: MemberRule) -> None:
+        super().__init__(f"browser_{of.name}")
+        self.of = of
+        self.refuses = (Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired)
+
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        token = session_token(request, postern.foundation.public_url)
+        if token is None:
+            raise sign_in_first(request)
+        slug, participation = request.path_values["org_slug"], self.of.admitted.participation
+        try:
+            member = await postern.tenancy.callers.resolve_browser_member(token, slug, participation, witness_of(request, postern))
+        except ReauthenticationRequired:
+            raise prove_first(request, StepUp.ACCOUNT) from None
+        if member is None:
+            raise sign_in_first(request)
+        request.caller = member.caller
+        self.of.require(member)
+        return member
+
+
+class _BrowserPerson(_SignedIn):
+    """As `_BrowserMember`, for an endpoint that names no organization."""
+
+    def __init__(self, of: SessionRule) -> None:
+        super().__init__(f"browser_{of.name}")
+        self.of = of
+        self.refuses = (Forbidden,)
+
+    async def admit(self, request: Request, postern: Postern) -> Caller:
+        caller = await super().admit(request, postern)
+        self.of.require(caller)
+        return caller
+
+
 class _InFlow(_Browser):
     """For the pages of a flow. Their forms are bound to the browser and to the flow, no matter which person signs in meanwhile."""
 
@@ -189,6 +232,26 @@ def proof_page(place: str, asked: StepUp) -> str:
 
 def _place(request: Request) -> str:
     return request.path + (f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else "")
+
+
+@cache
+def in_browser(rule: Any) -> CallerRule:
+    """The rule of the pages that offer an endpoint with this rule. Raises `LookupError` for a rule that admits no people."""
+    if isinstance(rule, MemberRule):
+        return _BrowserMember(rule)
+    if isinstance(rule, SessionRule):
+        return _BrowserPerson(rule)
+    raise LookupError(f"Nobody comes with a browser where the rule is {rule.name}")
+
+
+def admits(rule: CallerRule, caller: Any) -> bool:
+    """Whether a caller whom a page has admitted may also call an endpoint with this rule, for instance to show its button."""
+    assert isinstance(rule, MemberRule | SessionRule)  # noqa: S101 - a bug in a page: only such endpoints have pages
+    try:
+        rule.require(caller)
+    except Refusal:
+        return False
+    return True
 
 
 BROWSER: Final[CallerRule] = _SignedIn("browser")

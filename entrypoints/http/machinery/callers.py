@@ -130,7 +130,7 @@ class AdmittedCaller(Frozen, kw_only=True):
             raise Forbidden(_NOT_FROM[caller.context])
 
 
-class _Session:
+class SessionRule:
     """For holders of an active session of an admitted kind."""
 
     scheme = BEARER
@@ -147,15 +147,19 @@ class _Session:
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         request.caller = caller = await postern.tenancy.callers.resolve(
-            _persons_token(request), self.admitted.participation, _witness(request, postern)
+            _persons_token(request), self.admitted.participation, witness_of(request, postern)
         )
+        self.require(caller)
+        return caller
+
+    def require(self, caller: Caller) -> None:
+        """Raises `Forbidden` for a caller whom this rule does not admit."""
         if self.platform_owner and not caller.is_platform_owner:
             raise Forbidden
         self.admitted.require(caller)
-        return caller
 
 
-class _Member:
+class MemberRule:
     """For members of the organization that the path names as `org_slug`: all of them, those whose role has a capability, or its owner. A
     session in another organization does not count here.
     """
@@ -179,15 +183,19 @@ class _Member:
     async def admit(self, request: Request, postern: Postern) -> Member:
         slug = request.path_values["org_slug"]
         member = await postern.tenancy.callers.resolve_member(
-            _persons_token(request), slug, self.admitted.participation, _witness(request, postern)
+            _persons_token(request), slug, self.admitted.participation, witness_of(request, postern)
         )
         request.caller = member.caller
+        self.require(member)
+        return member
+
+    def require(self, member: Member) -> None:
+        """Raises `Forbidden` for a person whom this rule does not admit."""
         self.admitted.require(member.caller)
         if self.owner and not member.is_owner:
             raise Forbidden
         if self.capability is not None:
             member.require(self.capability)
-        return member
 
 
 class _Buyer:
@@ -208,7 +216,7 @@ class _Buyer:
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         organization, service = request.path_values["org_slug"], request.path_values["service_slug"]
-        token, witness = bearer_token(request), _witness(request, postern)
+        token, witness = bearer_token(request), witness_of(request, postern)
         if await postern.tenancy.callers.is_in_service(token):
             caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, witness)
             request.caller = caller
@@ -375,7 +383,7 @@ class _Client:
         """No request is refused before its body is read."""
 
 
-class _OpenId(_Session):
+class _OpenId(SessionRule):
     """For applications with a session that a person opened for them, and the scope `openid`. The token may also come in a form (RFC 6750
     section 2.2), which is read after the rule. So the rule returns None when the header has no token, and the handler checks the form's
     token.
@@ -396,7 +404,7 @@ class _OpenId(_Session):
 
     async def resolve(self, token: str, request: Request, postern: Postern) -> Caller:
         request.caller = caller = await postern.tenancy.callers.resolve(
-            token, self.admitted.participation, _witness(request, postern), for_userinfo=True
+            token, self.admitted.participation, witness_of(request, postern), for_userinfo=True
         )
         if OPENID not in (caller.scopes or ()):
             raise InsufficientScope(OPENID)
@@ -430,7 +438,7 @@ class _Preauthenticated:
         return token
 
 
-def _witness(request: Request, postern: Postern) -> Witness:
+def witness_of(request: Request, postern: Postern) -> Witness:
     """A function that records a request in another person's name, in the audit log of the request's organization."""
 
     async def witness(caller: Caller, organization: OrganizationId | None) -> None:
@@ -499,24 +507,26 @@ DIRECTORY: Final[CallerRule] = _Directory()
 PREAUTHENTICATED: Final[CallerRule] = _Preauthenticated()
 
 # "Of inactive" in a name: the organization of the session, or of the path, may be suspended or still pending.
-USER: Final[CallerRule] = _Session("user", _ANY_SESSION, platform_owner=False)
-USER_IN_PERSON: Final[CallerRule] = _Session("user_in_person", _ANY_SESSION_IN_PERSON, platform_owner=False)
-USER_OF_INACTIVE: Final[CallerRule] = _Session("user_of_inactive", _ANY_SESSION_OF_INACTIVE, platform_owner=False)
-OWN_USER: Final[CallerRule] = _Session("own_user", _IN_PERSON, platform_owner=False)
-PERSON: Final[CallerRule] = _Session("person", _WITHOUT_SERVICES_OF_INACTIVE, platform_owner=False)
-OWN_PERSON: Final[CallerRule] = _Session("own_person", _IN_PERSON_OF_INACTIVE, platform_owner=False)
-PLATFORM_OWNER: Final[CallerRule] = _Session("platform_owner", _IN_PERSON, platform_owner=True)
+USER: Final[CallerRule] = SessionRule("user", _ANY_SESSION, platform_owner=False)
+USER_IN_PERSON: Final[CallerRule] = SessionRule("user_in_person", _ANY_SESSION_IN_PERSON, platform_owner=False)
+USER_OF_INACTIVE: Final[CallerRule] = SessionRule("user_of_inactive", _ANY_SESSION_OF_INACTIVE, platform_owner=False)
+OWN_USER: Final[CallerRule] = SessionRule("own_user", _IN_PERSON, platform_owner=False)
+PERSON: Final[CallerRule] = SessionRule("person", _WITHOUT_SERVICES_OF_INACTIVE, platform_owner=False)
+OWN_PERSON: Final[CallerRule] = SessionRule("own_person", _IN_PERSON_OF_INACTIVE, platform_owner=False)
+PLATFORM_OWNER: Final[CallerRule] = SessionRule("platform_owner", _IN_PERSON, platform_owner=True)
 
 BUYER: Final[CallerRule] = _Buyer(_IN_PERSON_ANYWHERE)
-MEMBER: Final[CallerRule] = _Member("member", _WITHOUT_SERVICES, capability=None, owner=False)
-MEMBER_IN_PERSON: Final[CallerRule] = _Member("member_in_person", _IN_PERSON, capability=None, owner=False)
-MEMBER_OF_INACTIVE: Final[CallerRule] = _Member("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
-OWNER: Final[CallerRule] = _Member("owner", _WITHOUT_SERVICES, capability=None, owner=True)
-OWNER_IN_PERSON: Final[CallerRule] = _Member("owner_in_person", _IN_PERSON, capability=None, owner=True)
-OWNER_IN_PERSON_OF_INACTIVE: Final[CallerRule] = _Member("owner_in_person_of_inactive", _IN_PERSON_OF_INACTIVE, capability=None, owner=True)
+MEMBER: Final[CallerRule] = MemberRule("member", _WITHOUT_SERVICES, capability=None, owner=False)
+MEMBER_IN_PERSON: Final[CallerRule] = MemberRule("member_in_person", _IN_PERSON, capability=None, owner=False)
+MEMBER_OF_INACTIVE: Final[CallerRule] = MemberRule("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
+OWNER: Final[CallerRule] = MemberRule("owner", _WITHOUT_SERVICES, capability=None, owner=True)
+OWNER_IN_PERSON: Final[CallerRule] = MemberRule("owner_in_person", _IN_PERSON, capability=None, owner=True)
+OWNER_IN_PERSON_OF_INACTIVE: Final[CallerRule] = MemberRule(
+    "owner_in_person_of_inactive", _IN_PERSON_OF_INACTIVE, capability=None, owner=True
+)
 _ABLE: Final[dict[tuple[Capability, bool], CallerRule]] = {
-    **{(one, True): _Member(one.value, _WITHOUT_SERVICES, capability=one, owner=False) for one in Capability},
-    **{(one, False): _Member(f"{one.value}_in_person", _IN_PERSON, capability=one, owner=False) for one in Capability},
+    **{(one, True): MemberRule(one.value, _WITHOUT_SERVICES, capability=one, owner=False) for one in Capability},
+    **{(one, False): MemberRule(f"{one.value}_in_person", _IN_PERSON, capability=one, owner=False) for one in Capability},
 }
 _KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for permission in Permission}
 
@@ -535,9 +545,9 @@ def able(capability: Capability, *, impersonated: bool) -> CallerRule:
 
 def takes_members(rule: CallerRule) -> bool:
     """Whether the rule admits members whatever their role, or by a capability. The owner is a person, so such a rule admits no key."""
-    return isinstance(rule, _Member) and not rule.owner
+    return isinstance(rule, MemberRule) and not rule.owner
 
 
 def capability_of(rule: CallerRule) -> Capability | None:
     """The capability that the rule demands of members. None for another rule."""
-    return rule.capability if isinstance(rule, _Member) else None
+    return rule.capability if isinstance(rule, MemberRule) else None

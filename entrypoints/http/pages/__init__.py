@@ -50,6 +50,8 @@ class Pages:
         self._templates: dict[Language, Environment] = {}
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         self._assets["pages.css"] = _without_comments(self._assets["pages.css"])
+        # The console's styles stand behind those of all pages, so that a page loads one stylesheet.
+        self._assets["console.css"] = self._assets["pages.css"] + _without_comments(self._assets["console.css"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
@@ -111,6 +113,7 @@ class Pages:
                 bytecode_cache=self._compiled,
             )
             made.filters["breakable"] = breakable
+            made.filters["thin"] = thin
             made.filters["breakable_addresses"] = breakable_addresses
             text = self._texts.on_page(language, html=True)
             made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
@@ -153,6 +156,11 @@ def breakable(value: str | Markup) -> str | Markup:
 def breakable_addresses(text: str) -> Markup:
     """Lets the e-mail addresses in a sentence break as `breakable` does."""
     return Markup(" ").join(breakable(word) if "@" in word else word for word in text.split(" "))
+
+
+def thin(value: int) -> str:
+    """A number with thin spaces between its thousands."""
+    return f"{value:,}".replace(",", "\u202f")
 
 
 def device_in(text: Text, name: str) -> str:

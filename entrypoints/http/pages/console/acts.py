@@ -1,0 +1,120 @@
+"""Buttons on the page of a record: acts, and the end of the thing."""
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from core.domain.errors import NotFound, Refusal
+from core.frozen import replace
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.account import isolated
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.makings import shown_once
+from entrypoints.http.pages.console.records import shown
+from entrypoints.http.pages.console.resources import Act, Ending, Resource
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+
+
+class EndingForm(BoundForm, frozen=True, kw_only=True):
+    typed: str = ""
+    """The name of the thing, as the person typed it."""
+
+
+def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
+    at, endpoint = f"{resource.one}/{act.name}", act.endpoint
+
+    async def confirm(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        record = await resource.find(visit)
+        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint))
+        page = visit.show(
+            "question.html",
+            resource.spot,
+            head,
+            explained=resource.text(visit, f"ask_{act.name}_text"),
+            action=visit.here(at),
+            back=visit.here(resource.one),
+            button=resource.text(visit, f"act_{act.name}"),
+            kind=act.kind if act.kind == "final" else "primary",
+            ends=(),
+            wanted="",
+        )
+        return Answer(page, 200)
+
+    async def do(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        onward = visit.here(resource.one)
+        try:
+            done = await visit.ask(endpoint, body=None if endpoint.body_type is None else msgspec.convert({}, endpoint.body_type))
+        except Refusal as problem:
+            errors, status = explained(visit, problem)
+            return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
+        if act.secret:
+            return Answer(shown_once(resource, visit, attrgetter(act.secret)(done), onward), 200)
+        return redirect(f"{onward}?done=done")
+
+    # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
+    asking = [console.get(at, of=endpoint)(stated(confirm, f"confirm_{act.name}_of_{resource.name}", at))]
+    return (
+        *(asking if act.asks or endpoint.step_up is not None else ()),
+        console.post(at, of=endpoint)(stated(do, f"{act.name}_of_{resource.name}", at, body=BoundForm)),
+    )
+
+
+def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
+    at, endpoint = f"{resource.one}/end", ending.endpoint
+
+    async def question(visit: Visit, record: Any, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+        counts = () if ending.counts is None else await ending.counts(visit, record)
+        return visit.show(
+            "question.html",
+            resource.spot,
+            replace(_head(resource, visit, record, "end_title", visit.curl(endpoint)), errors=errors),
+            explained=resource.text(visit, "end_text"),
+            action=visit.here(at),
+            back=visit.here(resource.one),
+            button=resource.text(visit, "end"),
+            kind="final",
+            ends=[visit.text(key, count=count) for key, count in counts if count],
+            wanted="" if ending.typed is None else ending.typed(record),
+        )
+
+    async def confirm(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        return Answer(await question(visit, await resource.find(visit)), 200)
+
+    async def end(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        try:
+            if ending.typed is not None:
+                record = await resource.find(visit)
+                if call.body.typed.strip() != ending.typed(record):
+                    return Answer(await question(visit, record, {"typed": visit.text("console.not_the_name")}), 400)
+            await visit.ask(endpoint, query=ending.query)
+        except NotFound:
+            pass  # The form was sent twice, or somebody else was quicker: the thing is gone.
+        except Refusal as problem:
+            errors, status = explained(visit, problem)
+            return Answer(await question(visit, await resource.find(visit), errors), status)
+        return redirect(f"{visit.here(resource.at)}?done=ended")
+
+    return (
+        console.get(at, of=endpoint)(stated(confirm, f"ask_to_end_{resource.name}", at)),
+        console.post(at, of=endpoint)(stated(end, f"end_{resource.name}", at, body=EndingForm)),
+    )
+
+
+def _head(resource: Resource, visit: Visit, record: Any, title: str, curl: str) -> Head:
+    called = resource.called(record)
+    return Head(
+        title=resource.text(visit, title, called=isolated(called)),
+        crumbs=(*resource.above(visit), (called, visit.here(resource.one))),
+        curl=curl,
+    )

@@ -1,0 +1,143 @@
+"""The cells of tables and the facts of records. A column says which part of a row it shows, and how."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from core.frozen import Frozen
+from ports.texts import Text
+
+Value = Callable[[Any], Any]
+
+
+class Tone(StrEnum):
+    """The mark beside a state. A state is a word first."""
+
+    GOOD = "good"
+    PLAIN = ""
+    WARN = "warn"
+    BAD = "bad"
+
+
+Words = Callable[[Any], tuple[str, Tone]]
+"""The text key and the tone of a value."""
+
+
+class Cell(NamedTuple):
+    """What the template shows. `kind`: text, code, copy, time, number, state, list, link."""
+
+    kind: str
+    value: Any
+    href: str = ""
+    tone: Tone = Tone.PLAIN
+    beside: str = ""
+    """A second line, such as an address below a name."""
+
+
+class Column(Frozen):
+    label: str
+    """The text key of the heading."""
+    kind: str
+    value: Value
+    words: Words | None = None
+    """For a state."""
+    beside: Value | None = None
+    link: Callable[[Any, Mapping[str, str]], str] | None = None
+    """The address that the cell leads to, from the row and the values of the page's path."""
+
+    def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
+        value = self.value(row)
+        href = "" if self.link is None else self.link(row, path)
+        beside = "" if self.beside is None else str(self.beside(row) or "")
+        if value is None or value in ("", []):
+            return Cell("none", "", href, beside=beside)
+        if self.words is not None:
+            key, tone = self.words(value)
+            return Cell("state", text(key), href, tone, beside)
+        if self.kind == "words":
+            return Cell("text", in_words(value, text), href, beside=beside)
+        return Cell(self.kind, value, href, beside=beside)
+
+
+def in_words(value: Any, text: Text) -> str:
+    """A value of ours, such as a member of an enumeration, as people say it; several with commas."""
+    if isinstance(value, str):
+        return str(text(f"console.value.{value_key(value)}"))
+    return ", ".join(in_words(one, text) for one in value)
+
+
+def value_key(value: str) -> str:
+    """The last step of the text key of one of our values."""
+    return str(value).lower().replace("-", "_").replace(".", "_").replace(":", "_")
+
+
+def _of(name: str | Value) -> Value:
+    return attrgetter(name) if isinstance(name, str) else name
+
+
+def _label(name: str | Value, label: str) -> str:
+    assert label or isinstance(name, str)  # noqa: S101 - a bug in a declaration: a computed column has no name of its own
+    return label or f"console.field.{str(name).rpartition('.')[2]}"
+
+
+def words(name: str | Value, label: str = "") -> Column:
+    """Values of ours, in the reader's language."""
+    return Column(_label(name, label), "words", _of(name))
+
+
+def plain(name: str | Value, label: str = "", *, beside: str | Value | None = None) -> Column:
+    """Text that people wrote."""
+    return Column(_label(name, label), "text", _of(name), beside=None if beside is None else _of(beside))
+
+
+def code(name: str | Value, label: str = "") -> Column:
+    """Text for machines."""
+    return Column(_label(name, label), "code", _of(name))
+
+
+def copied(name: str | Value, label: str = "") -> Column:
+    """Text for machines, with a button that copies it."""
+    return Column(_label(name, label), "copy", _of(name))
+
+
+def when(name: str | Value, label: str = "") -> Column:
+    return Column(_label(name, label), "time", _of(name))
+
+
+def number(name: str | Value, label: str = "") -> Column:
+    return Column(_label(name, label), "number", _of(name))
+
+
+def listed(name: str | Value, label: str = "") -> Column:
+    """Several texts."""
+    return Column(_label(name, label), "list", _of(name))
+
+
+def yes_or_no(name: str | Value, label: str = "", *, good: bool | None = None) -> Column:
+    """`good` is the value that deserves a good mark, if one does."""
+
+    def said(value: Any) -> tuple[str, Tone]:
+        return ("console.yes" if value else "console.no"), (Tone.GOOD if good is not None and value is good else Tone.PLAIN)
+
+    return Column(_label(name, label), "state", _of(name), said)
+
+
+def state(
+    name: str | Value, said: Mapping[Any, tuple[str, Tone]] | Callable[[Any], tuple[str, Tone]], label: str = "console.field.state"
+) -> Column:
+    """A state as a word. `said` has the text key and the tone of each value."""
+    return Column(label, "state", _of(name), said.__getitem__ if isinstance(said, Mapping) else said)
+
+
+def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str]) -> Column:
+    return Column(column.label, column.kind, column.value, column.words, column.beside, to)
+
+
+def rows_of(columns: Sequence[Column], rows: Sequence[Any], text: Text, path: Mapping[str, str]) -> Sequence[Sequence[Cell]]:
+    return [[column.cell(row, text, path) for column in columns] for row in rows]
+
+
+def is_over(at: datetime | None, now: datetime) -> bool:
+    return at is not None and at <= now

@@ -1,0 +1,231 @@
+"""Forms of the console, made from the type of an endpoint's body. An input takes its kind, its limits and its choices from the field; the
+form says which fields it asks for, in which order, and in which words. `sent_forms.py` reads what a browser sends back.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import inspect
+
+from core.domain.secrets import Secret
+from core.frozen import Frozen
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.visit import Visit
+
+_LONG: Final = 300
+# The separator of the steps of a place in the name of an HTML field.
+STEP: Final = "__"
+WAS: Final = "was"
+"""The hidden field with the values that the form showed."""
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    LONG = "long"
+    SECRET = "secret"  # noqa: S105 - a kind of input
+    NUMBER = "number"
+    TICK = "tick"
+    CHOICE = "choice"
+    TICKS = "ticks"
+    LINES = "lines"
+    MOMENT = "moment"
+    JSON = "json"
+
+
+class Choice(NamedTuple):
+    value: str
+    label: str
+    hint: str = ""
+
+
+Choices = Callable[[Visit], Awaitable[Sequence[Choice]]]
+
+
+class InvalidForm(Exception):
+    """A form asks for a field that the endpoint's body lacks. Postern does not start."""
+
+
+class Asked(Frozen):
+    """A field that a form asks for, where the field's type does not say all."""
+
+    name: str
+    """The place in the body, with dots: `rule.max_length`."""
+    kind: Kind | None = None
+    choices: Choices | None = None
+    label: str = ""
+    """A text key. By default `console.field.` and the last step of the name."""
+    hint: str = ""
+    """A text key."""
+    shown: Callable[[Any], Any] | None = None
+    """The present value in the record. By default the record's field of the same name."""
+
+
+class Input(Frozen):
+    name: str
+    kind: Kind
+    required: bool
+    nullable: bool
+    allowed: tuple[str, ...]
+    choices: Choices | None
+    attributes: Mapping[str, Any]
+    label: str
+    hint: str
+    default: Any
+    shown: Callable[[Any], Any]
+
+    @property
+    def field(self) -> str:
+        """The name of the HTML field."""
+        return self.name.replace(".", STEP)
+
+    @property
+    def takes_several(self) -> bool:
+        return self.kind is Kind.TICKS
+
+
+class Shape(NamedTuple):
+    """The inputs of a form, and the type that the browser's form is decoded into."""
+
+    endpoint: Endpoint
+    inputs: tuple[Input, ...]
+    form: type[BoundForm]
+
+
+def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
+    """The form for the body of an endpoint. Without names, the form asks for all fields that stand at the top of the body."""
+    if endpoint.body_type is None:
+        return Shape(endpoint, (), BoundForm)
+    named = asked or tuple(one.name for one in msgspec.structs.fields(endpoint.body_type))
+    inputs = tuple(_input(endpoint, one if isinstance(one, Asked) else Asked(one)) for one in named)
+    fields = [(WAS, str, ""), *(_form_field(one) for one in inputs)]
+    form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
+    return Shape(endpoint, inputs, form)
+
+
+def _form_field(one: Input) -> tuple[str, Any, Any]:
+    if one.takes_several:
+        return one.field, Sequence[str], ()
+    return (one.field, Secret, Secret("")) if one.kind is Kind.SECRET else (one.field, str, "")
+
+
+def _input(endpoint: Endpoint, asked: Asked) -> Input:
+    described: Any = inspect.type_info(endpoint.body_type)
+    stated: inspect.Field | None = None
+    for step in asked.name.split("."):
+        structs = [one for one in _unwrapped(described) if isinstance(one, inspect.StructType)]
+        stated = next((one for struct in structs for one in struct.fields if one.encode_name == step), None)
+        if stated is None:
+            raise InvalidForm(f"{endpoint} has no field {asked.name}")
+        described = stated.type
+    assert stated is not None  # noqa: S101 - for the type checker: a name has a step
+    kinds = _unwrapped(described)
+    allowed = tuple(str(value) for kind in kinds for value in _values(kind))
+    kind = asked.kind or _kind(kinds, asked, _most(described))
+    return Input(
+        name=asked.name,
+        kind=kind,
+        required=stated.required and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS},
+        nullable=_may_be_null(described),
+        allowed=allowed,
+        choices=asked.choices,
+        attributes=_attributes(described, kinds, kind),
+        label=asked.label or f"console.field.{asked.name.rpartition('.')[2]}",
+        hint=asked.hint,
+        default=None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default,
+        shown=asked.shown or _reader(asked.name),
+    )
+
+
+def _reader(name: str) -> Callable[[Any], Any]:
+    steps = name.split(".")
+
+    def read(record: Any) -> Any:
+        for step in steps:
+            record = record.get(step) if isinstance(record, Mapping) else getattr(record, step, None)
+        return None if record is msgspec.UNSET else record
+
+    return read
+
+
+def _unwrapped(kind: inspect.Type) -> list[inspect.Type]:
+    if isinstance(kind, inspect.Metadata):
+        return _unwrapped(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return [inner for one in kind.types for inner in _unwrapped(one)]
+    return [kind]
+
+
+def _values(kind: inspect.Type) -> Sequence[Any]:
+    if isinstance(kind, inspect.EnumType):
+        return [one.value for one in kind.cls]
+    if isinstance(kind, inspect.LiteralType):
+        return kind.values
+    if isinstance(kind, inspect.CollectionType):
+        return [value for inner in _unwrapped(kind.item_type) for value in _values(inner)]
+    if isinstance(kind, inspect.VarTupleType):
+        return [value for inner in _unwrapped(kind.item_type) for value in _values(inner)]
+    return ()
+
+
+def _may_be_null(kind: inspect.Type) -> bool:
+    return any(isinstance(one, inspect.NoneType) for one in _unwrapped(kind))
+
+
+def _schema(kind: inspect.Type) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    pending = [kind]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, inspect.Metadata):
+            found |= one.extra_json_schema or {}
+            pending.append(one.type)
+        elif isinstance(one, inspect.UnionType):
+            pending += one.types
+    return found
+
+
+def _most(kind: inspect.Type) -> int | None:
+    most = _schema(kind).get("maxLength")
+    for one in _unwrapped(kind):
+        most = most or getattr(one, "max_length", None)
+    return most if isinstance(most, int) else None
+
+
+# The first type that fits decides.
+_KINDS: Final[tuple[tuple[Any, Kind], ...]] = (
+    (inspect.BoolType, Kind.TICK),
+    ((inspect.IntType, inspect.FloatType), Kind.NUMBER),
+    (inspect.DateTimeType, Kind.MOMENT),
+    ((inspect.EnumType, inspect.LiteralType), Kind.CHOICE),
+    ((inspect.CollectionType, inspect.VarTupleType), Kind.LINES),
+    ((inspect.DictType, inspect.AnyType), Kind.JSON),
+    (inspect.CustomType, Kind.SECRET),
+)
+
+
+def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Kind:
+    takes_several = any(isinstance(one, inspect.CollectionType | inspect.VarTupleType) for one in kinds)
+    if takes_several and (asked.choices is not None or any(map(_values, kinds))):
+        return Kind.TICKS
+    if asked.choices is not None:
+        return Kind.CHOICE
+    for fits, kind in _KINDS:
+        if any(isinstance(one, fits) for one in kinds):
+            return kind
+    is_address = asked.name.endswith(("uri", "url"))
+    return Kind.LONG if most is not None and most > _LONG and not is_address else Kind.TEXT
+
+
+def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: Kind) -> Mapping[str, Any]:
+    schema, found = _schema(described), dict[str, Any]()
+    if kind in {Kind.TEXT, Kind.LONG, Kind.SECRET} and (most := _most(described)) is not None:
+        found["maxlength"] = most
+    if kind is Kind.NUMBER:
+        numbers = [one for one in kinds if isinstance(one, inspect.IntType | inspect.FloatType)]
+        least = schema.get("minimum", next((one.ge for one in numbers), None))
+        largest = schema.get("maximum", next((one.le for one in numbers), None))
+        found |= {name: value for name, value in (("min", least), ("max", largest)) if value is not None}
+    return found

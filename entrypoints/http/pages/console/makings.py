@@ -1,0 +1,62 @@
+"""The pages that make something, and the page that shows a secret once."""
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from core.domain.errors import Refusal
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.resources import Making, Resource
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+
+
+def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
+    at, endpoint, inputs = f"{resource.at}/~new", making.shape.endpoint, making.shape.inputs
+
+    async def form(visit: Visit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+        head = Head(
+            title=resource.text(visit, "new"),
+            crumbs=resource.above(visit),
+            curl=visit.curl(endpoint, body=example_of(making.shape)),
+            errors=errors,
+        )
+        return visit.show(
+            "form.html",
+            resource.spot,
+            head,
+            inputs=await drawn(visit, inputs, texts),
+            action=visit.here(at),
+            back=visit.here(resource.at),
+            button=resource.text(visit, "new"),
+        )
+
+    async def ask_for(call: AnyCall, postern: Postern) -> Page:
+        return Answer(await form(Visit(call, postern), texts_of(inputs, None)), 200)
+
+    async def make(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        try:
+            made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
+        except (WrongInput, Refusal) as problem:
+            errors, status = explained(visit, problem)
+            return Answer(await form(visit, sent_texts(inputs, call.body), errors), status)
+        key = making.key or resource.key
+        onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)
+        if making.secret:
+            return Answer(shown_once(resource, visit, attrgetter(making.secret)(made), onward), 200)
+        return redirect(f"{onward}?done=made")
+
+    return (
+        console.get(at, of=endpoint)(stated(ask_for, f"ask_for_{resource.name}", at)),
+        console.post(at, of=endpoint)(stated(make, f"make_{resource.name}", at, body=making.shape.form)),
+    )
+
+
+def shown_once(resource: Resource, visit: Visit, secret: str, onward: str) -> bytes:
+    head = Head(title=resource.text(visit, "secret_title"), crumbs=resource.above(visit))
+    return visit.show("secret.html", resource.spot, head, secret=secret, onward=onward)

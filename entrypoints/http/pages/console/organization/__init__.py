@@ -1,0 +1,1 @@
+"""The console of an organization, below `/ui/o/{org_slug}`."""

@@ -1,0 +1,88 @@
+"""The side list of an organization, and the tabs of its entries."""
+
+from typing import Final
+
+from entrypoints.http.pages.account import ORGANIZATIONS
+from entrypoints.http.pages.console.places import Entry, Place, Spot, Tab
+from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
+from entrypoints.http.routes.record.audit import audit_log
+from entrypoints.http.routes.services.billing import open_billing_portal
+from entrypoints.http.routes.services.end_users import list_end_users
+from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.tenancy.branding import change_branding
+from entrypoints.http.routes.tenancy.domain_routes import list_domain_routes
+from entrypoints.http.routes.tenancy.domains import show_domain
+from entrypoints.http.routes.tenancy.invitations import list_invitations
+from entrypoints.http.routes.tenancy.join_requests import list_join_requests
+from entrypoints.http.routes.tenancy.mail_servers import show_mail_server
+from entrypoints.http.routes.tenancy.management_keys import list_management_keys
+from entrypoints.http.routes.tenancy.members import list_members
+from entrypoints.http.routes.tenancy.oauth_credentials import show_oauth_credentials
+from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, organization_detail
+from entrypoints.http.routes.tenancy.profile_fields import list_fields
+from entrypoints.http.routes.tenancy.roles import list_roles
+from entrypoints.http.routes.tenancy.siem import siem_configuration
+from entrypoints.http.routes.tenancy.sign_in_rules import show_sign_in_rules
+from entrypoints.http.routes.tenancy.teams import list_teams
+from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
+from entrypoints.http.routes.tenancy.webhooks import list_webhooks
+
+HOME: Final = "/ui/o/{org_slug}"
+PEOPLE: Final = f"{HOME}/people"
+APPLICATIONS: Final = f"{HOME}/applications"
+DIRECTORIES: Final = f"{HOME}/directories"
+EVENTS: Final = f"{HOME}/events"
+KEYS: Final = f"{HOME}/keys"
+SIGN_IN: Final = f"{HOME}/sign-in"
+AUDIT_LOG: Final = f"{HOME}/audit-log"
+SETTINGS: Final = f"{HOME}/settings"
+
+OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, organization_detail.caller)
+MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller)
+END_USERS_TAB: Final = Tab("console.tab.end_users", f"{PEOPLE}/users", list_end_users.caller)
+INVITATIONS_TAB: Final = Tab("console.tab.invitations", f"{PEOPLE}/invitations", list_invitations.caller)
+REQUESTS_TAB: Final = Tab("console.tab.requests", f"{PEOPLE}/requests", list_join_requests.caller)
+TEAMS_TAB: Final = Tab("console.tab.teams", f"{PEOPLE}/teams", list_teams.caller)
+ROLES_TAB: Final = Tab("console.tab.roles", f"{PEOPLE}/roles", list_roles.caller)
+FIELDS_TAB: Final = Tab("console.tab.fields", f"{PEOPLE}/fields", list_fields.caller)
+APPLICATIONS_TAB: Final = Tab("console.tab.applications", APPLICATIONS, list_services.caller)
+DIRECTORIES_TAB: Final = Tab("console.tab.providers", DIRECTORIES, list_upstream_providers.caller)
+DOMAINS_TAB: Final = Tab("console.tab.domains", f"{DIRECTORIES}/domains", list_domain_routes.caller)
+SCIM_TAB: Final = Tab("console.tab.scim", f"{DIRECTORIES}/scim", list_scim_tokens.caller)
+WEBHOOKS_TAB: Final = Tab("console.tab.webhooks", EVENTS, list_webhooks.caller)
+SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", siem_configuration.caller)
+KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller)
+RULES_TAB: Final = Tab("console.tab.rules", SIGN_IN, show_sign_in_rules.caller)
+CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", show_oauth_credentials.caller)
+AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, audit_log.caller)
+GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.caller)
+LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding.caller)
+DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", show_domain.caller)
+MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", show_mail_server.caller)
+BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller)
+DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
+
+OVERVIEW_ENTRY: Final = Entry("console.entry.overview", (OVERVIEW_TAB,))
+PEOPLE_ENTRY: Final = Entry(
+    "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
+)
+APPLICATIONS_ENTRY: Final = Entry("console.entry.applications", (APPLICATIONS_TAB,))
+DIRECTORIES_ENTRY: Final = Entry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB))
+EVENTS_ENTRY: Final = Entry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
+KEYS_ENTRY: Final = Entry("console.entry.keys", (KEYS_TAB,))
+SIGN_IN_ENTRY: Final = Entry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
+AUDIT_LOG_ENTRY: Final = Entry("console.entry.audit_log", (AUDIT_LOG_TAB,))
+SETTINGS_ENTRY: Final = Entry("console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DANGER_TAB))
+
+ORGANIZATION: Final = Place(
+    (
+        ("", (OVERVIEW_ENTRY, PEOPLE_ENTRY, APPLICATIONS_ENTRY)),
+        ("console.group.connections", (DIRECTORIES_ENTRY, EVENTS_ENTRY, KEYS_ENTRY)),
+        ("console.group.organization", (SIGN_IN_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+    ),
+    change=ORGANIZATIONS,
+)
+
+
+def spot(entry: Entry, tab: Tab) -> Spot:
+    return Spot(ORGANIZATION, entry, tab)

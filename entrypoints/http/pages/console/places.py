@@ -1,0 +1,57 @@
+"""The places of the console: an organization, and the installation. A place has a side list of entries, and an entry has tabs.
+
+A tab is shown to those whom the rule of its page admits. An entry without a tab is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from core.frozen import Frozen
+from entrypoints.http.machinery.browsers import admits
+from entrypoints.http.machinery.callers import CallerRule
+
+
+class Tab(Frozen):
+    label: str
+    """A text key."""
+    at: str
+    """The template of the page's address."""
+    rule: CallerRule
+    """The rule of the endpoint that the page offers."""
+
+
+class Entry(Frozen):
+    label: str
+    """A text key."""
+    tabs: tuple[Tab, ...]
+
+
+class Place(Frozen):
+    groups: tuple[tuple[str, tuple[Entry, ...]], ...]
+    """Each group with the text key of its heading. The first group needs none."""
+    change: str
+    """The address of the list of places."""
+
+
+class Spot(Frozen):
+    """The spot of a page: its place, entry and tab. A record below the entry, such as an application, may have tabs of its own."""
+
+    place: Place
+    entry: Entry
+    tab: Tab
+    tabs: tuple[Tab, ...] = ()
+
+    def beside(self, crumbs: Sequence[object]) -> tuple[Tab, ...]:
+        """The tabs that the page shows. A page with crumbs stands below the tabs of its entry, and shows only those of its record."""
+        return self.tabs or (() if crumbs else self.entry.tabs)
+
+
+def address(template: str, values: Mapping[str, object]) -> str:
+    """The address of a page, from its template."""
+    return template.format_map({name: quote(str(value), safe="") for name, value in values.items()})
+
+
+def offered(tabs: Sequence[Tab], caller: Any, values: Mapping[str, object]) -> Sequence[tuple[str, Tab]]:
+    """The tabs that the caller may open, with their addresses."""
+    return [(address(tab.at, values), tab) for tab in tabs if admits(tab.rule, caller)]

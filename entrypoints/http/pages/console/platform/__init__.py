@@ -1,0 +1,1 @@
+"""The console of the installation, below `/ui/platform`, for platform owners."""

@@ -1,0 +1,119 @@
+"""The page of a record, and the forms on it that change the record."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.domain.errors import Conflict, Refusal
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import WAS
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.resources import Resource, Section
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Done, Head, Page, Visit
+
+
+def record_page(resource: Resource) -> Endpoint:
+    async def handler(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
+
+    of = resource.record or resource.listed
+    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=Done))
+
+
+async def shown(
+    resource: Resource,
+    visit: Visit,
+    record: Any,
+    *,
+    done: str = "",
+    errors: Mapping[str, str] = NO_ERRORS,
+    given: tuple[Section, Mapping[str, Any]] | None = None,
+    meanwhile: Sequence[tuple[str, str]] = (),
+) -> bytes:
+    """The page of a record. `given` has the section whose form was sent, with its texts. `meanwhile` has what somebody else has changed."""
+    called = resource.called(record)
+    head = Head(
+        title=called,
+        state=_state(resource, visit, record),
+        crumbs=resource.above(visit),
+        curl=visit.curl(resource.record or resource.listed),
+        done=done,
+        errors=errors,
+    )
+    ending = resource.ending
+    return visit.show(
+        "record.html",
+        resource.spot,
+        head,
+        facts=[(visit.text(one.label), one.cell(record, visit.text, visit.path)) for one in resource.facts or resource.columns],
+        sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        acts=[
+            (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks, act.kind)
+            for act in resource.acts
+            if visit.may(act.endpoint) and act.shows(record)
+        ],
+        ending=None
+        if ending is None or not visit.may(ending.endpoint)
+        else (resource.text(visit, "end"), visit.here(f"{resource.one}/end")),
+        below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
+        meanwhile=meanwhile,
+    )
+
+
+def _state(resource: Resource, visit: Visit, record: Any) -> Any:
+    if resource.state is None:
+        return None
+    value, words = resource.state
+    key, tone = words(value(record))
+    return visit.text(key), tone
+
+
+async def _section(
+    resource: Resource, visit: Visit, record: Any, section: Section, given: tuple[Section, Mapping[str, Any]] | None
+) -> tuple[Any, ...]:
+    present = texts_of(section.shape.inputs, record)
+    texts = given[1] if given is not None and given[0] is section else present
+    return (
+        resource.text(visit, f"section_{section.name}"),
+        visit.here(f"{resource.one}/{section.name}"),
+        await drawn(visit, section.shape.inputs, texts),
+        {WAS: sealed(present)},
+    )
+
+
+def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
+    at, endpoint, inputs = f"{resource.one}/{section.name}", section.shape.endpoint, section.shape.inputs
+
+    async def ask_for(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        return Answer(await shown(resource, visit, await resource.find(visit)), 200)
+
+    async def change(call: AnyCall, postern: Postern) -> Page:
+        visit = Visit(call, postern)
+        onward = visit.here(resource.one)
+        own = changed(inputs, call.body)
+        if not own:
+            return redirect(f"{onward}?done=unchanged")
+        record = await resource.find(visit)
+        given = (section, sent_texts(inputs, call.body))
+        if others := moved(inputs, call.body, record):
+            now = texts_of(others, record)
+            meanwhile = [(visit.text(one.label), "\n".join(now[one.field]) if one.takes_several else now[one.field]) for one in others]
+            return Answer(await shown(resource, visit, record, given=given, meanwhile=meanwhile), status_of(Conflict()))
+        try:
+            await visit.ask(endpoint, body=body_of(section.shape, call.body, only=own))
+        except (WrongInput, Refusal) as problem:
+            errors, status = explained(visit, problem)
+            return Answer(await shown(resource, visit, record, errors=errors, given=given), status)
+        return redirect(f"{onward}?done=saved")
+
+    name = f"{section.name}_of_{resource.name}"
+    return (
+        console.get(at, of=endpoint)(stated(ask_for, f"ask_for_{name}", at)),
+        console.post(at, of=endpoint)(stated(change, f"send_{name}", at, body=section.shape.form)),
+    )

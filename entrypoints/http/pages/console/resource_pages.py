@@ -1,0 +1,23 @@
+"""All pages of a resource."""
+
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.acts import act_pages, ending_pages
+from entrypoints.http.pages.console.lists import list_page
+from entrypoints.http.pages.console.makings import making_pages
+from entrypoints.http.pages.console.records import record_page, section_pages
+from entrypoints.http.pages.console.resources import Resource
+
+
+def pages(resource: Resource) -> list[Endpoint]:
+    made = [list_page(resource)]
+    if resource.making is not None:
+        made += making_pages(resource, resource.making)
+    if resource.parameter:
+        made.append(record_page(resource))
+        for section in resource.sections:
+            made += section_pages(resource, section)
+        for act in resource.acts:
+            made += act_pages(resource, act)
+        if resource.ending is not None:
+            made += ending_pages(resource, resource.ending)
+    return made

@@ -1,0 +1,138 @@
+"""A resource: a list, a record, forms and an end, from one declaration.
+
+`Resource(…)` says which endpoints it stands for, which columns and facts it shows and which fields its forms ask for; `pages(…)` makes its
+pages. Each page calls its endpoint, so the rule, the limits, the use case and the refusals are those of the API. A declaration that cannot
+say something leaves it to a screen, made by hand beside it.
+
+The texts of a resource are in its section of the catalogue, `console.<name>`: `title`, `new`, `empty_title`, `empty_text`, `end`,
+`end_title`, `end_text`, and those that its parts name.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from core.domain.errors import NotFound
+from core.frozen import Frozen
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.cells import Column, Words
+from entrypoints.http.pages.console.forms import Choices, Shape
+from entrypoints.http.pages.console.places import Spot
+from entrypoints.http.pages.console.visit import Visit
+
+Counts = Callable[[Visit, Any], Awaitable[Sequence[tuple[str, int]]]]
+
+
+class Filter(Frozen):
+    """A filter of a list, by a field of the endpoint's query."""
+
+    name: str
+    label: str
+    """A text key."""
+    choices: Choices | None = None
+    """Without choices, the filter is a field to write into."""
+
+
+class Making(Frozen):
+    """A form that makes a thing."""
+
+    shape: Shape
+    secret: str = ""
+    """The field of the answer with the secret, which a page shows once. Empty if the thing has none."""
+    key: Callable[[Any], Any] | None = None
+    """The new thing's value of the resource's parameter, from the answer; by default as from a row. """
+
+
+class Section(Frozen):
+    """A form on the record's page that changes some of its fields. `name` is a part of its address and of its text `section_<name>`."""
+
+    name: str
+    shape: Shape
+
+
+class Act(Frozen):
+    """A button on the record's page. Its texts are `act_<name>`, and with `asks` also `ask_<name>_title` and `ask_<name>_text`."""
+
+    name: str
+    endpoint: Endpoint
+    asks: bool = False
+    """Whether a page of its own asks first."""
+    secret: str = ""
+    """The field of the answer with a secret, which a page shows once."""
+    kind: str = "quiet"
+    shows: Callable[[Any], bool] = lambda _record: True
+    """Whether the button is of use for this record."""
+
+
+class Ending(Frozen):
+    """The end of a thing."""
+
+    endpoint: Endpoint
+    typed: Callable[[Any], str] | None = None
+    """The part of the record that the person has to type, for what cannot be brought back."""
+    counts: Counts | None = None
+    """The things that end with it: text keys with `{count}`, and the counts."""
+    query: Mapping[str, Any] | None = None
+
+
+class Resource(Frozen, kw_only=True):
+    name: str
+    spot: Spot
+    at: str
+    """The template of the list's address."""
+    listed: Endpoint
+    rows: str = ""
+    """The field of the list's answer with the rows. Empty if the answer is the rows."""
+    columns: tuple[Column, ...]
+    """The first column leads to the record."""
+    filters: tuple[Filter, ...] = ()
+    query: Mapping[str, Any] | None = None
+    """Values of the endpoint's query that the list always asks with."""
+    parameter: str = ""
+    """The name of one thing in addresses, as its endpoint has it. Empty if things have no page."""
+    key: Callable[[Any], Any] = attrgetter("id")
+    """A row's value of the parameter."""
+    called: Callable[[Any], str] = attrgetter("name")
+    """The name of a thing, as people say it."""
+    record: Endpoint | None = None
+    """Without it, the record's page finds the thing in the list, which then is always whole."""
+    of_record: Callable[[Any], Any] = lambda answer: answer
+    """The thing in the answer of `record`."""
+    state: tuple[Callable[[Any], Any], Words] | None = None
+    """The word beside the title of the record."""
+    facts: tuple[Column, ...] = ()
+    """By default the columns."""
+    making: Making | None = None
+    sections: tuple[Section, ...] = ()
+    acts: tuple[Act, ...] = ()
+    ending: Ending | None = None
+    below: tuple[tuple[str, str, Endpoint], ...] = ()
+    """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
+    crumbs: Callable[[Visit], Sequence[tuple[str, str]]] = lambda _visit: ()
+    """The pages above the list."""
+
+    @property
+    def one(self) -> str:
+        """The template of the record's address."""
+        return f"{self.at}/{{{self.parameter}}}"
+
+    def text(self, visit: Visit, name: str, **values: object) -> str:
+        return visit.text(f"console.{self.name}.{name.replace('-', '_')}", **values)
+
+    def rows_in(self, answer: Any) -> Sequence[Any]:
+        rows: Sequence[Any] = attrgetter(self.rows)(answer) if self.rows else answer
+        return rows
+
+    def above(self, visit: Visit) -> Sequence[tuple[str, str]]:
+        """The pages above a record."""
+        return (*self.crumbs(visit), (self.text(visit, "title"), visit.here(self.at)))
+
+    async def find(self, visit: Visit) -> Any:
+        """The thing that the address names. Raises `NotFound`."""
+        if self.record is not None:
+            return self.of_record(await visit.ask(self.record))
+        wanted = visit.path[self.parameter]
+        for row in self.rows_in(await visit.ask(self.listed, query=self.query)):
+            if str(self.key(row)) == wanted:
+                return row
+        raise NotFound

@@ -1,0 +1,179 @@
+"""The texts of forms: the texts that a form shows, and the body that the browser's texts make.
+
+A browser sends text alone. `body_of` makes the endpoint's body from it, so that the endpoint's own rules decide about every value.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import NotFound, Refusal
+from core.domain.secrets import Secret
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.errors import NotAsDeclared, status_of
+from entrypoints.http.pages.console.cells import value_key
+from entrypoints.http.pages.console.forms import STEP, WAS, Choice, Input, Kind, Shape
+from entrypoints.http.pages.console.visit import Visit
+
+
+class WrongInput(Exception):
+    """A value that the body's type does not take. `problem` is in English, as programs get it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+Problem = WrongInput | Refusal
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
+_TEXTS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
+    {
+        Kind.TICK: lambda value: "yes" if value else "",
+        Kind.LINES: lambda value: "\n".join(str(_plain(item)) for item in value),
+        Kind.JSON: lambda value: json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) if value else "",
+        Kind.MOMENT: lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M"),
+    }
+)
+
+
+def text_of(one: Input, value: Any) -> Any:
+    """A value as the form shows it: text, or a list of texts for an input that takes several. A secret is never shown."""
+    if one.takes_several:
+        return [str(_plain(item)) for item in value or ()]
+    if value is None or one.kind is Kind.SECRET:
+        return ""
+    return _TEXTS[one.kind](value) if one.kind in _TEXTS else str(_plain(value))
+
+
+def texts_of(inputs: Sequence[Input], record: Any) -> dict[str, Any]:
+    """By the name of the HTML field. A record of None means a new thing: the form shows the defaults of the body."""
+    return {one.field: text_of(one, one.default if record is None else one.shown(record)) for one in inputs}
+
+
+def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
+    """The texts of a form that was sent, without secrets: a page never shows a secret again."""
+    return {
+        one.field: "" if one.kind is Kind.SECRET else list(given) if one.takes_several else given.replace("\r\n", "\n")
+        for one in inputs
+        for given in (getattr(form, one.field),)
+    }
+
+
+def sealed(texts: Mapping[str, Any]) -> str:
+    """For the hidden field `WAS`."""
+    return json.dumps(texts, ensure_ascii=False, sort_keys=True)
+
+
+def unsealed(was: str) -> Mapping[str, Any]:
+    """The hidden field comes back from the browser, so its content may be anything."""
+    try:
+        texts = json.loads(was)
+    except (ValueError, RecursionError):
+        return {}
+    return texts if isinstance(texts, dict) else {}
+
+
+def changed(inputs: Sequence[Input], form: BoundForm) -> tuple[Input, ...]:
+    """The inputs whose value differs from the value that the form showed. A secret counts if it was given."""
+    was, sent = unsealed(getattr(form, WAS)), sent_texts(inputs, form)
+    return tuple(
+        one for one in inputs if (getattr(form, one.field).reveal() if one.kind is Kind.SECRET else sent[one.field] != was.get(one.field))
+    )
+
+
+def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input, ...]:
+    """The changed inputs whose value somebody else has changed since the form was shown."""
+    was, now = unsealed(getattr(form, WAS)), texts_of(inputs, record)
+    return tuple(one for one in changed(inputs, form) if one.kind is not Kind.SECRET and now[one.field] != was.get(one.field))
+
+
+def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
+    """The endpoint's body. `only` has the inputs of a change; `fixed` has values that the page itself gives. Raises `WrongInput`."""
+    body: dict[str, Any] = dict(fixed or {})
+    for one in shaped.inputs if only is None else only:
+        value = _sent(one, getattr(form, one.field))
+        if value is msgspec.UNSET:
+            continue
+        *steps, last = one.name.split(".")
+        inner = body
+        for step in steps:
+            inner = inner.setdefault(step, {})
+        inner[last] = value
+    try:
+        return convert(body, shaped.endpoint.body_type)
+    except NotAsDeclared as refusal:
+        place, _, problem = refusal.message.partition(": ")
+        raise WrongInput(place.partition("[")[0].replace(".", STEP), problem or place) from None
+
+
+def _sent(one: Input, given: Any) -> Any:
+    if one.takes_several:
+        return list(given)
+    if isinstance(given, Secret):
+        return given.reveal() or msgspec.UNSET
+    if one.kind is Kind.TICK:
+        return given == "yes"
+    if one.kind is Kind.LINES:
+        lines = [line.strip() for line in given.splitlines() if line.strip()]
+        return lines if lines or not one.nullable else None
+    stripped = given.strip()
+    if not stripped and not one.required:
+        return _empty(one)
+    return _parsed(one, stripped)
+
+
+def _parsed(one: Input, given: str) -> Any:
+    try:
+        if one.kind is Kind.JSON:
+            return json.loads(given or "{}")
+        if one.kind is Kind.MOMENT:
+            return datetime.fromisoformat(given).replace(tzinfo=UTC).isoformat()
+    except (ValueError, RecursionError):
+        raise WrongInput(one.field, "is not valid JSON" if one.kind is Kind.JSON else "is not a date and a time") from None
+    return given
+
+
+def _empty(one: Input) -> Any:
+    """The value of an input that was left empty: null where the body takes null, an empty text, or nothing at all."""
+    if one.nullable:
+        return None
+    if one.kind is Kind.JSON:
+        return {}
+    return "" if one.kind in {Kind.TEXT, Kind.LONG} else msgspec.UNSET
+
+
+async def drawn(visit: Visit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[tuple[Input, Any, Sequence[Choice]]]:
+    """Each input with its present text and its choices."""
+    made = []
+    for one in inputs:
+        choices: Sequence[Choice] = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
+        if one.choices is not None:
+            choices = await one.choices(visit)
+        made.append((one, texts.get(one.field, [] if one.takes_several else ""), choices))
+    return made
+
+
+def example_of(shaped: Shape) -> Mapping[str, Any]:
+    """A body for the line of the shell: what must be given, by its name."""
+    return {one.name: [] if one.takes_several else "…" for one in shaped.inputs if one.required}
+
+
+def explained(visit: Visit, problem: Problem) -> tuple[Mapping[str, str], int]:
+    """The errors of a form after a problem, and the status of the answer. Raises what is no fault of the form."""
+    if isinstance(problem, WrongInput):
+        return {problem.field: visit.text("console.wrong_input", problem=problem.problem)}, 400
+    if isinstance(problem, NotFound) or status_of(problem) >= 500:
+        raise problem
+    return {getattr(problem, "field", ""): visit.said(problem)}, status_of(problem)

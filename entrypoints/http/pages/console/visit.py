@@ -1,0 +1,153 @@
+"""A visit: one request of a page of the console. Through it, a page calls endpoints of the API as the caller of the page, and shows itself
+in the frame of its place.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import NotFound, Refusal
+from core.domain.identity.callers import Caller
+from core.domain.identity.profile.pictures import portrait
+from core.domain.tenancy.members import Member
+from core.frozen import Frozen
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.browsers import BROWSER, admits, token_for
+from entrypoints.http.machinery.callers import MemberRule, SessionRule
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.cells import Tone
+from entrypoints.http.pages.console.curl import curl
+from entrypoints.http.pages.console.places import Spot, address, offered
+from entrypoints.http.pages.refusals import in_words
+
+AnyCall = Call[Any, Any, Any, Any]
+Page = Answer[bytes] | Answer[NoBody]
+NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
+_NOTICES: Final = frozenset({"made", "saved", "unchanged", "ended", "done"})
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The query of a page that a form redirects to."""
+
+    done: str = ""
+
+
+class Link(Frozen):
+    """A button at the head of a page."""
+
+    label: str
+    """In the reader's language."""
+    address: str
+    kind: str = "primary"
+
+
+class Head(Frozen, kw_only=True):
+    """The parts of a page's frame that differ from page to page, in the reader's language."""
+
+    title: str
+    state: tuple[str, Tone] | None = None
+    """The word beside the title."""
+    crumbs: Sequence[tuple[str, str]] = ()
+    """The pages above this one, from the second level on: label and address."""
+    main: Link | None = None
+    curl: str = ""
+    done: str = ""
+    """The word in the query of the page, after a form."""
+    errors: Mapping[str, str] = NO_ERRORS
+    """By the name of the field; errors about no field have the name ""."""
+
+
+class Visit:
+    __slots__ = ("call", "path", "postern", "text")
+
+    def __init__(self, call: AnyCall, postern: Postern) -> None:
+        self.call = call
+        self.postern = postern
+        self.path: Mapping[str, str] = call.request.path_values
+        self.text = shipped_pages().text(call.language)
+
+    @property
+    def person(self) -> Caller:
+        caller = self.call.caller
+        return caller.caller if isinstance(caller, Member) else caller
+
+    async def ask(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> Any:
+        """The endpoint's answer to the caller of the page. `path` has the values that the address of the page lacks. The page's declaration
+        names the endpoint, so the endpoint's fresh proof and limits are those of the page. Raises the refusals of the endpoint.
+        """
+        rule = endpoint.caller
+        assert isinstance(rule, MemberRule | SessionRule)  # noqa: S101 - a bug in a page: only such endpoints have pages
+        rule.require(self.call.caller)
+        place = _place(endpoint, {**self.path, **{name: str(value) for name, value in path.items()}})
+        asked = None if endpoint.query_type is None else convert(query or {}, endpoint.query_type)
+        result = endpoint.handler(Call(self.call.request, self.call.caller, body, asked, place), self.postern)
+        if inspect.isawaitable(result):
+            result = await result
+        return result.value if isinstance(result, Answer) else result
+
+    def may(self, endpoint: Endpoint) -> bool:
+        """Whether the caller of the page may call the endpoint."""
+        return admits(endpoint.caller, self.call.caller)
+
+    def here(self, template: str, **path: object) -> str:
+        """The address of another page of this place."""
+        return address(template, {**self.path, **path})
+
+    def curl(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> str:
+        """The line for a shell that does the same as the page."""
+        return curl(self.postern.foundation.public_url, endpoint, {**self.path, **path}, body=body, query=query)
+
+    def said(self, refusal: Refusal) -> str:
+        """A refusal in the reader's language. If its words only repeat its code, the message for programs says what is wrong."""
+        known = in_words(refusal, self.text)
+        if refusal.words != refusal.code.lower() or refusal.message == type(refusal).text:
+            return known
+        return self.text("console.refused_because", refused=known, problem=refusal.message)
+
+    def show(self, template: str, spot: Spot, head: Head, **values: Any) -> bytes:
+        caller, person = self.call.caller, self.person
+        return shipped_pages().page(
+            f"console/{template}",
+            self.call.language,
+            place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
+            change=spot.place.change,
+            groups=self._groups(spot),
+            tabs=[(where, self.text(tab.label), tab is spot.tab) for where, tab in offered(spot.beside(head.crumbs), caller, self.path)],
+            head=head,
+            errors=head.errors,
+            done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",
+            person=person.email.address,
+            person_name=person.profile.name or "",
+            person_portrait=portrait(person.user, person.profile, person.email),
+            impersonating=person.impersonator is not None,
+            form_token=token_for(BROWSER, self.call.request, self.postern),
+            now=self.postern.foundation.clock.now(),
+            **values,
+        )
+
+    def _groups(self, spot: Spot) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
+        """The side list. An entry leads to the first of its tabs that the caller may open."""
+        groups = []
+        for heading, entries in spot.place.groups:
+            opened = [(offered(entry.tabs, self.call.caller, self.path), entry) for entry in entries]
+            group = [(tabs[0][0], self.text(entry.label), entry is spot.entry) for tabs, entry in opened if tabs]
+            if group:
+                groups.append((self.text(heading) if heading else "", group))
+        return groups
+
+
+def _place(endpoint: Endpoint, values: Mapping[str, str]) -> Any:
+    if endpoint.path_type is None:
+        return None
+    try:
+        return convert({name: values[name] for name in parameters(endpoint.path)}, endpoint.path_type)
+    except Refusal:
+        # A value that does not fit its type names nothing.
+        raise NotFound from None

@@ -1,0 +1,127 @@
+"""What every resource does, seen on webhooks: its list, its forms, its secrets, its end, and who may do it."""
+
+import pytest
+
+from tests.http.pages.console.conftest import ConsoleScene
+
+EVENTS = "/events"
+RECEIVER = "https://crm.example.org/hooks"
+
+
+async def made(console: ConsoleScene, name: str = "CRM") -> str:
+    """Makes a webhook by the form. Returns its address below the organization."""
+    await console.at(f"{EVENTS}/~new")
+    await console.submit(f"{EVENTS}/~new", name=name, url=RECEIVER, events=["user.joined", "user.removed"])
+    (webhook,) = console.people.rows("select id from webhooks where name = %s", name)
+    return f"{EVENTS}/{webhook['id']}"
+
+
+async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
+    tab = await console.at(EVENTS)
+    assert tab.status == 200
+    assert "No webhooks yet" in tab.page.text
+    assert "/ui/o/acme/events/~new" in tab.page.links
+    # The call that does the same.
+    assert "/api/organizations/acme/webhooks" in tab.page.text
+
+
+async def test_a_thing_is_made_and_its_secret_is_shown_once(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    assert console.tab.status == 200
+    assert "whsec_" in console.tab.page.text
+    await console.at(webhook)
+    assert "whsec_" not in console.tab.page.text
+    assert "CRM" in console.tab.page.text
+    assert console.fields(f"{webhook}/change").fields["events"] == ["user.joined", "user.removed"]
+    await console.at(EVENTS)
+    assert f"/ui/o/acme{webhook}" in console.tab.page.links
+
+
+async def test_a_wrong_form_comes_back_with_its_values_and_says_what_is_wrong(console: ConsoleScene) -> None:
+    await console.at(f"{EVENTS}/~new")
+    tab = await console.submit(f"{EVENTS}/~new", name="CRM", url="ftp://crm.example.org", events=["user.joined"])
+    assert tab.status == 400
+    assert "There is a problem" in tab.page.text
+    assert console.fields(f"{EVENTS}/~new").fields["url"] == "ftp://crm.example.org"
+    assert console.people.rows("select from webhooks") == []
+
+
+async def test_a_change_sends_only_what_was_changed(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(webhook)
+    form = console.fields(f"{webhook}/change")
+    # Somebody else changes another field meanwhile: their change stays.
+    console.people.change("update webhooks set is_active = false")
+    tab = await console.tab._go("POST", form.action, {**form.fields, "name": "Sales"})
+    assert tab.place == f"/ui/o/acme{webhook}?done=saved"
+    assert console.people.rows("select name, is_active from webhooks") == [{"name": "Sales", "is_active": False}]
+
+
+async def test_the_second_of_two_sees_what_the_first_has_changed(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(webhook)
+    form = console.fields(f"{webhook}/change")
+    console.people.change("update webhooks set name = 'Sales'")
+    tab = await console.tab._go("POST", form.action, {**form.fields, "name": "Marketing"})
+    assert tab.status == 409
+    assert "Somebody else has changed this meanwhile" in tab.page.text
+    assert "Sales" in tab.page.text
+    assert console.fields(f"{webhook}/change").fields["name"] == "Marketing"
+    assert console.people.rows("select name from webhooks") == [{"name": "Sales"}]
+    # The same form again, which the person now sends knowingly.
+    tab = await console.submit(f"{webhook}/change")
+    assert tab.place.endswith("?done=saved")
+    assert console.people.rows("select name from webhooks") == [{"name": "Marketing"}]
+
+
+async def test_a_form_without_a_change_changes_nothing(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(webhook)
+    tab = await console.submit(f"{webhook}/change")
+    assert tab.place.endswith("?done=unchanged")
+    assert "Nothing was changed" in tab.page.text
+
+
+async def test_an_act_that_asks_first_and_shows_a_secret(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(f"{webhook}/rotate-secret")
+    tab = await console.submit(f"{webhook}/rotate-secret")
+    assert "whsec_" in tab.page.text
+
+
+async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(f"{webhook}/end")
+    form = console.fields(f"{webhook}/end")
+    for _ in range(2):
+        tab = await console.tab._go("POST", form.action, form.fields)
+        assert tab.place == "/ui/o/acme/events?done=ended"
+    assert console.people.rows("select from webhooks") == []
+
+
+@pytest.mark.parametrize("place", ["", "/~new", "/{webhook}", "/{webhook}/end", "/{webhook}/change"])
+async def test_others_see_and_do_nothing(place: str, console: ConsoleScene) -> None:
+    webhook = await made(console)
+    target = f"/ui/o/acme{EVENTS}{place.format(webhook=webhook.rpartition('/')[2])}"
+    member = await console.colleague().open(target)
+    assert member.status == 403
+    _, stranger = console.stranger()
+    assert (await stranger.open(target)).status == 403
+    # The webhook of one organization is nothing in another, also for the owner of that other one.
+    elsewhere = target.replace("/acme/", "/globex/")
+    if place.startswith("/{"):
+        assert (await stranger.open(elsewhere)).status == 404
+
+
+async def test_a_form_of_another_session_is_out_of_date(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    await console.at(f"{webhook}/end")
+    form = console.fields(f"{webhook}/end")
+    tab = await console.tab._go("POST", form.action, {**form.fields, "form_token": "another"})
+    assert tab.status == 403
+    assert len(console.people.rows("select from webhooks")) == 1
+
+
+async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
+    assert (await console.at(f"{EVENTS}/none")).status == 404
+    assert (await console.at(f"{EVENTS}/01a20686-52f3-77fe-b295-49fbf1cdd2d2")).status == 404
