@@ -7,7 +7,7 @@ from typing import Protocol
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
-from core.domain.tenancy.members import Entry, ListedMembership, MemberList, Membership
+from core.domain.tenancy.members import Entry, ListedMembership, MemberDetail, MemberList, Membership
 from core.domain.tenancy.roles import Assignable, Capability
 from core.frozen import Frozen
 
@@ -26,6 +26,9 @@ class MemberStore(Protocol):
 
     async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
         """Members in this role, or all of them, oldest membership first. The total for one role is counted up to `MOST_COUNTED`."""
+
+    async def detail(self, organization: OrganizationId, user: UserId) -> MemberDetail | None:
+        """None for somebody who is no member."""
 
     async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
         """The memberships that others have made for this person, who has not confirmed them, the oldest first: in all organizations, or in

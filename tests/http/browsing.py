@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 from urllib.parse import urlencode
 
 from tests.http.client import Client, Received
@@ -24,7 +25,8 @@ def secret_on(body: bytes) -> str:
 class PageForm:
     action: str
     with_file: bool = False
-    fields: dict[str, str | list[str]] = field(default_factory=dict)
+    fields: dict[str, Any] = field(default_factory=dict)
+    """A checkbox that is ticked has a list, as several may share a name."""
 
 
 class PageReader(HTMLParser):
@@ -51,22 +53,8 @@ class PageReader(HTMLParser):
         given = dict(attrs)
         if tag == "form":
             self.forms.append(PageForm(given.get("action") or "", given.get("enctype") == "multipart/form-data"))
-        elif tag == "input" and self.forms:
-            name = given.get("name") or ""
-            self.inputs[name] = given
-            if given.get("type") != "checkbox":
-                self.forms[-1].fields[name] = given.get("value") or ""
-            elif "checked" in given:
-                ticked = self.forms[-1].fields.setdefault(name, [])
-                assert isinstance(ticked, list), name
-                ticked.append(given.get("value") or "on")
-        elif tag == "textarea":
-            self._writing = given.get("name") or ""
-            self.forms[-1].fields[self._writing] = ""
-        elif tag == "select":
-            self._choosing = given.get("name") or ""
-        elif tag == "option" and ("selected" in given or self._choosing not in self.forms[-1].fields):
-            self.forms[-1].fields[self._choosing] = given.get("value") or ""
+        elif tag in {"input", "textarea", "select", "option"} and self.forms:
+            self._take(tag, given)
         elif tag == "a":
             self.links.append(given.get("href") or "")
         elif tag == "meta" and given.get("http-equiv") == "refresh":
@@ -75,6 +63,22 @@ class PageReader(HTMLParser):
             self._silent += 1
         elif tag == "wbr":
             self._goes_on = True
+
+    def _take(self, tag: str, given: dict[str, str | None]) -> None:
+        """Takes a field of the form, with its value."""
+        fields, name = self.forms[-1].fields, given.get("name") or ""
+        if tag == "input":
+            self.inputs[name] = given
+            if given.get("type") != "checkbox":
+                fields[name] = given.get("value") or ""
+            elif "checked" in given:
+                fields.setdefault(name, []).append(given.get("value") or "on")
+        elif tag == "textarea":
+            self._writing, fields[name] = name, ""
+        elif tag == "select":
+            self._choosing = name
+        elif "selected" in given or self._choosing not in fields:
+            fields[self._choosing] = given.get("value") or ""
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "textarea":
@@ -85,7 +89,7 @@ class PageReader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._writing:
             # A browser leaves the first line break of a text area out.
-            self.forms[-1].fields[self._writing] = f"{self.forms[-1].fields[self._writing]}{data}".removeprefix("\n")
+            self.forms[-1].fields[self._writing] = (self.forms[-1].fields[self._writing] + data).removeprefix("\n")
             return
         if self._goes_on and self._texts:
             data = self._texts.pop() + data

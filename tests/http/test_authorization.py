@@ -709,6 +709,7 @@ WHO: dict[str, set[str]] = {
     },
     Capability.MEMBERS_VIEW: {
         "GET /api/organizations/{org_slug}/members",
+        "GET /api/organizations/{org_slug}/members/{user_id}",
         "GET /api/organizations/{org_slug}/teams",
         "GET /api/organizations/{org_slug}/teams/{team_slug}",
         "GET /api/organizations/{org_slug}/teams/{team_slug}/members",

@@ -301,6 +301,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/join-requests/{request_id}/approve
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/join-requests/{request_id}/decline
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/members/{user_id}
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
-from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -21,7 +21,7 @@ from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.tenancy.members import Adding, Entry, ListedMember, ListedMembership, MemberList, Membership
+from core.domain.tenancy.members import Adding, CameBy, Entry, ListedMember, ListedMembership, MemberDetail, MemberList, Membership
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
@@ -130,6 +130,10 @@ class MemberRows:
             return MemberList([], 0, user_limit(None, None))
         members = [one for one in (row.member() for row in rows) if one is not None]
         return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
+
+    async def detail(self, organization: OrganizationId, user: UserId) -> MemberDetail | None:
+        rows = await self._statements.ask(_Detail, _DETAIL, {"organization": organization, "user": user})
+        return rows[0].detail() if rows else None
 
     async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
         parameters = {
@@ -519,6 +523,61 @@ class _Listed(Frozen):
         belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at)
         return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner), self.name)
 
+
+class _Detail(Frozen):
+    membership_id: UUID
+    org_id: UUID
+    user_id: UUID
+    role: str
+    role_id: UUID | None
+    joined_at: datetime
+    own_since: datetime | None
+    email: str
+    name: str | None
+    is_platform_owner: bool
+    came_by: str
+    has_second_factor: bool | None
+    has_devices: bool | None
+    sessions: int
+    teams: list[str]
+
+    def detail(self) -> MemberDetail:
+        belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at, self.own_since)
+        return MemberDetail(
+            listed=ListedMember(belonging.membership(), Email(self.email), self.is_platform_owner, self.name),
+            came_by=CameBy(self.came_by),
+            has_second_factor=self.has_second_factor,
+            has_devices=self.has_devices,
+            sessions=self.sessions,
+            teams=self.teams,
+        )
+
+
+_DETAIL: Final[LiteralString] = f"""
+    select memberships.id as membership_id, memberships.org_id, memberships.user_id, memberships.role, memberships.role_id,
+           memberships.created_at as joined_at, memberships.own_since, users.email,
+           case when {IS_OWN_MEMBERSHIP} then users.name end as name, users.is_platform_owner, memberships.came_by,
+           case when {IS_OWN_MEMBERSHIP} then {second_factor_since("users.id")} is not null end as has_second_factor,
+           case when {IS_OWN_MEMBERSHIP} then exists (select from devices where devices.user_id = users.id) end as has_devices,
+           (
+               select count(*)
+                 from sessions
+                where sessions.user_id = %(user)s
+                  and sessions.organization_id = %(organization)s
+                  and sessions.revoked_at is null
+                  and sessions.expires_at > now()
+                  and sessions.ends_at > now()
+           ) as sessions,
+           array(
+               select teams.slug
+                 from teams
+                where teams.id in ({teams_of("%(user)s", "%(organization)s")})
+                order by teams.slug
+           ) as teams
+      from memberships
+      join users on users.id = memberships.user_id
+     where memberships.org_id = %(organization)s and memberships.user_id = %(user)s
+"""
 
 # PostgreSQL finds the page in an index alone and joins only the rows of the page. For an empty page there is one row, in which only the
 # numbers are not null.

@@ -178,6 +178,21 @@ class ListedMember(Frozen):
     """None for people whom others have listed: an organization sees nothing of their profile."""
 
 
+class MemberDetail(Frozen, kw_only=True):
+    """A member, as the organization may see them. Of people whom it has only listed it learns nothing about the account: the values are
+    None.
+    """
+
+    listed: ListedMember
+    came_by: CameBy
+    has_second_factor: bool | None
+    has_devices: bool | None
+    sessions: int
+    """The living sessions in the organization and in its services; those elsewhere are not the organization's business."""
+    teams: Sequence[str]
+    """The slugs of the teams."""
+
+
 class MemberList(Frozen):
     """One page of members, with the number of all members and the number allowed."""
 

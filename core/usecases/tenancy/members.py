@@ -15,6 +15,7 @@ from core.domain.tenancy.members import (
     MOST_ASKED,
     ListedMembership,
     Member,
+    MemberDetail,
     MemberList,
     Membership,
     member_removed,
@@ -56,6 +57,13 @@ class Members(Frozen):
     async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
         """The members, oldest membership first. With a role, only the members in this role."""
         return await self.lookup.list(member.organization, page, role)
+
+    async def get(self, member: Member, user: UserId) -> MemberDetail:
+        """Raises `NotFound`."""
+        found = await self.lookup.detail(member.organization, user)
+        if found is None:
+            raise NotFound("There is no such member")
+        return found
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
         """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for the caller's own role,

@@ -5,7 +5,6 @@ so that no handler can forget the check. Postern does not serve a page whose for
 """
 
 import hmac
-from functools import cache
 from typing import Any, Final, Protocol, runtime_checkable
 from urllib.parse import quote
 
@@ -234,14 +233,19 @@ def _place(request: Request) -> str:
     return request.path + (f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else "")
 
 
-@cache
-def in_browser(rule: Any) -> CallerRule:
+_IN_BROWSER: Final[dict[Any, CallerRule]] = {}
+
+
+def in_browser(rule: CallerRule) -> CallerRule:
     """The rule of the pages that offer an endpoint with this rule. Raises `LookupError` for a rule that admits no people."""
-    if isinstance(rule, MemberRule):
-        return _BrowserMember(rule)
-    if isinstance(rule, SessionRule):
-        return _BrowserPerson(rule)
-    raise LookupError(f"Nobody comes with a browser where the rule is {rule.name}")
+    if rule not in _IN_BROWSER:
+        if isinstance(rule, MemberRule):
+            _IN_BROWSER[rule] = _BrowserMember(rule)
+        elif isinstance(rule, SessionRule):
+            _IN_BROWSER[rule] = _BrowserPerson(rule)
+        else:
+            raise LookupError(f"Nobody comes with a browser where the rule is {rule.name}")
+    return _IN_BROWSER[rule]
 
 
 def admits(rule: CallerRule, caller: Any) -> bool:

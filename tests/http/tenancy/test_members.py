@@ -589,3 +589,22 @@ async def test_round_trips(house: MemberScene) -> None:
         await measure("transfer", house.transfer(heir, by=owner))
         owner = heir
     assert measured == ROUND_TRIPS
+
+
+async def test_one_member_with_what_the_organization_may_see_of_them(house: MemberScene) -> None:
+    house.people.change("update users set name = 'Mary Member' where id = %s", house.member.user)
+    house.tenants.session(house.member, house.acme)
+    house.tenants.session(house.member, house.tenants.add("initech"))
+    seen = await house.request("GET", f"/api/organizations/acme/members/{house.member.user}", by=house.admin)
+    assert seen.status == 200
+    body = seen.json()
+    assert body["user"] == {"id": str(house.member.user), "email": "member@acme.example", "is_platform_owner": False, "name": "Mary Member"}
+    assert (body["mfa_enabled"], body["has_devices"], body["teams"]) == (False, False, [])
+    # Only the session here counts.
+    assert body["active_sessions"] == house.living(house.member)
+    # Whom the organization has only listed tells it nothing.
+    house.people.change("update memberships set own_since = null where user_id = %s", house.member.user)
+    body = (await house.request("GET", f"/api/organizations/acme/members/{house.member.user}", by=house.admin)).json()
+    assert (body["user"]["name"], body["mfa_enabled"], body["has_devices"], body["own_since"]) == (None, None, None, None)
+    stranger = house.people.add()
+    assert (await house.request("GET", f"/api/organizations/acme/members/{stranger.user}", by=house.admin)).status == 404

@@ -58,7 +58,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
         if act.secret:
             return Answer(shown_once(resource, visit, attrgetter(act.secret)(done), onward), 200)
-        return redirect(f"{onward}?done=done")
+        return redirect(f"{visit.here(resource.at)}?done=ended" if act.leaves else f"{onward}?done=done")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
     asking = [console.get(at, of=endpoint)(stated(confirm, f"confirm_{act.name}_of_{resource.name}", at))]

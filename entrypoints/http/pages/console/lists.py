@@ -60,6 +60,8 @@ def list_page(resource: Resource) -> Endpoint:
 
 
 def _new(resource: Resource, visit: Visit) -> Link | None:
+    if resource.main is not None:
+        return resource.main(visit)
     if resource.making is None or not visit.may(resource.making.shape.endpoint):
         return None
     return Link(resource.text(visit, "new"), visit.here(f"{resource.at}/~new"))

@@ -4,5 +4,18 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import events
+from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 
-CONSOLE: Final = Endpoints([*events.PAGES])
+CONSOLE: Final = Endpoints(
+    [
+        *members.PAGES,
+        *person.PAGES,
+        *end_users.PAGES,
+        *invitations.PAGES,
+        *join_requests.PAGES,
+        *teams.PAGES,
+        *roles.PAGES,
+        *fields.PAGES,
+        *events.PAGES,
+    ]
+)

@@ -10,7 +10,9 @@ The texts of a resource are in its section of the catalogue, `console.<name>`: `
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from core.domain.errors import NotFound
 from core.frozen import Frozen
@@ -18,8 +20,11 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
 from entrypoints.http.pages.console.forms import Choices, Shape
 from entrypoints.http.pages.console.places import Spot
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import Link, Visit
 
+# How far the page of a record looks for it in a paged list.
+_MOST_PAGES: Final = 20
+_LARGEST_PAGE: Final = 100
 Counts = Callable[[Visit, Any], Awaitable[Sequence[tuple[str, int]]]]
 
 
@@ -62,6 +67,8 @@ class Act(Frozen):
     kind: str = "quiet"
     shows: Callable[[Any], bool] = lambda _record: True
     """Whether the button is of use for this record."""
+    leaves: bool = False
+    """Whether the thing is gone from the list afterwards, so that the list follows."""
 
 
 class Ending(Frozen):
@@ -95,7 +102,7 @@ class Resource(Frozen, kw_only=True):
     called: Callable[[Any], str] = attrgetter("name")
     """The name of a thing, as people say it."""
     record: Endpoint | None = None
-    """Without it, the record's page finds the thing in the list, which then is always whole."""
+    """Without it, the record's page finds the thing in the list: whole lists, and lists of which people open the newest."""
     of_record: Callable[[Any], Any] = lambda answer: answer
     """The thing in the answer of `record`."""
     state: tuple[Callable[[Any], Any], Words] | None = None
@@ -108,6 +115,8 @@ class Resource(Frozen, kw_only=True):
     ending: Ending | None = None
     below: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
+    main: Callable[[Visit], Link | None] | None = None
+    """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[Visit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
 
@@ -132,7 +141,17 @@ class Resource(Frozen, kw_only=True):
         if self.record is not None:
             return self.of_record(await visit.ask(self.record))
         wanted = visit.path[self.parameter]
-        for row in self.rows_in(await visit.ask(self.listed, query=self.query)):
-            if str(self.key(row)) == wanted:
-                return row
+        for number in range(1, 1 + (_MOST_PAGES if self.is_paged else 1)):
+            paging = {"page": number, "limit": _LARGEST_PAGE} if self.is_paged else {}
+            rows = self.rows_in(await visit.ask(self.listed, query={**(self.query or {}), **paging}))
+            for row in rows:
+                if str(self.key(row)) == wanted:
+                    return row
+            if self.is_paged and len(rows) < _LARGEST_PAGE:
+                break
         raise NotFound
+
+    @property
+    def is_paged(self) -> bool:
+        kind = self.listed.query_type
+        return kind is not None and "page" in {one.name for one in msgspec.structs.fields(kind)}

@@ -1,6 +1,7 @@
 """The members of an organization: listing and changing them, transferring the ownership, and opening a session in the organization."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import Member, Membership
+from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
 from core.domain.tenancy.tiers import LimitSource
 from entrypoints.bootstrap import Postern
@@ -91,6 +92,27 @@ class MemberSummary(msgspec.Struct, frozen=True):
     """The person's account."""
     membership: MembershipSummary
     """The membership."""
+
+
+class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A member, as the organization may see them."""
+
+    user: MemberAccount
+    """The person."""
+    membership: MembershipSummary
+    """Their membership."""
+    came_by: CameBy
+    """How the person became a member."""
+    own_since: datetime | None
+    """When the person made or confirmed the membership; null while the organization has only listed them."""
+    mfa_enabled: Annotated[bool, example(True)] | None
+    """Whether the person has a second factor; null for people whom the organization has only listed."""
+    has_devices: Annotated[bool, example(True)] | None
+    """Whether the person has signed in on devices; null for people whom the organization has only listed."""
+    active_sessions: Annotated[int, example(2)]
+    """How many sessions the person has in the organization and in its services."""
+    teams: Annotated[Sequence[str], example(["support"])]
+    """The slugs of the person's teams."""
 
 
 class MemberLimits(msgspec.Struct, frozen=True):
@@ -207,6 +229,26 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
         ],
         Pagination(query.page, query.limit, found.total),
         MemberLimits(found.limit.max_users, found.limit.source),
+    )
+
+
+@endpoint.get(_MEMBER, caller=able(Capability.MEMBERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
+async def member_detail(call: Call[None, None, MemberPath, Member], postern: Postern) -> MemberDetailRecord:
+    """Get a member
+
+    Of a person whom the organization has listed, and who has not confirmed it, you see nothing of the account.
+    """
+    found = await postern.tenancy.members.get(call.caller, UserId(call.path.user_id))
+    one = found.listed
+    return MemberDetailRecord(
+        user=MemberAccount(one.membership.user, one.email.address, one.is_platform_owner, one.name),
+        membership=MembershipSummary(one.membership.id, one.membership.role, one.membership.created_at),
+        came_by=found.came_by,
+        own_since=one.membership.own_since,
+        mfa_enabled=found.has_second_factor,
+        has_devices=found.has_devices,
+        active_sessions=found.sessions,
+        teams=found.teams,
     )
 
 

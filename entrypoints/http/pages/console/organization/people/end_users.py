@@ -1,0 +1,48 @@
+"""End users of the organization's applications."""
+
+from typing import Final
+
+from entrypoints.http.pages.console.cells import copied, listed, number, plain, when, yes_or_no
+from entrypoints.http.pages.console.organization.places import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Filter, Resource
+from entrypoints.http.routes.record.audit import audit_log
+from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users, revoke_end_user_sessions
+from entrypoints.http.routes.tenancy.profile_values import person_values
+
+END_USERS: Final = Resource(
+    name="end_users",
+    spot=spot(PEOPLE_ENTRY, END_USERS_TAB),
+    at=f"{PEOPLE}/users",
+    listed=list_end_users,
+    rows="users",
+    columns=(
+        plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
+        listed("services", "console.field.applications"),
+        yes_or_no("mfa_enabled", good=True),
+        when("last_login_at"),
+        when("created_at"),
+    ),
+    filters=(Filter("search", "console.field.search"),),
+    parameter="user_id",
+    record=end_user_detail,
+    called=lambda one: one.name or str(one.email),
+    facts=(
+        plain("email"),
+        yes_or_no("email_verified"),
+        listed(lambda one: [service.name for service in one.services], "console.field.applications"),
+        number("sessions.active_count", "console.field.active_sessions"),
+        yes_or_no("mfa_enabled", good=True),
+        listed(lambda one: [identity.provider for identity in one.linked_identities], "console.field.linked_identities"),
+        when("last_login_at"),
+        copied("id"),
+        when("created_at"),
+    ),
+    ending=Ending(revoke_end_user_sessions),
+    below=(
+        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),
+        ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", audit_log),
+    ),
+)
+
+PAGES: Final = pages(END_USERS)

@@ -1,0 +1,144 @@
+"""Invitations: the list, and a page that invites several people at once."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import RateLimited, Refusal
+from core.domain.tenancy.invitations import InvitationStatus
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.places import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Filter, Resource
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Link, Page, Visit
+from entrypoints.http.routes.tenancy.invitations import (
+    InvitationsPath,
+    NewInvitation,
+    accept_invitation_on_behalf,
+    cancel_invitation,
+    create_invitation,
+    list_invitations,
+)
+
+MOST_INVITED: Final = 50
+"""People that one form invites."""
+_AT: Final = f"{PEOPLE}/invitations"
+_NEW: Final = f"{_AT}/~new"
+_STATES: Final = {
+    InvitationStatus.PENDING: ("console.value.pending", Tone.WARN),
+    InvitationStatus.ACCEPTED: ("console.value.accepted", Tone.GOOD),
+    InvitationStatus.REJECTED: ("console.value.rejected", Tone.PLAIN),
+    InvitationStatus.CANCELLED: ("console.value.cancelled", Tone.PLAIN),
+    InvitationStatus.EXPIRED: ("console.value.expired", Tone.PLAIN),
+}
+
+
+async def _statuses(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in InvitationStatus]
+
+
+INVITATIONS: Final = Resource(
+    name="invitations",
+    spot=spot(PEOPLE_ENTRY, INVITATIONS_TAB),
+    at=_AT,
+    listed=list_invitations,
+    columns=(
+        plain("invitation.email"),
+        plain("invitation.role"),
+        state("invitation.status", _STATES),
+        plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
+        when("invitation.created_at"),
+        when("invitation.expires_at"),
+    ),
+    filters=(Filter("status", "console.field.state", _statuses),),
+    parameter="invitation_id",
+    key=lambda one: one.invitation.id,
+    called=lambda one: str(one.invitation.email),
+    state=(lambda one: one.invitation.status, _STATES.__getitem__),
+    acts=(
+        Act("cancel", cancel_invitation, asks=True, kind="danger", shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
+        Act("accept", accept_invitation_on_behalf, asks=True, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
+    ),
+    main=lambda visit: Link(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
+)
+
+
+class InvitingForm(BoundForm, frozen=True, kw_only=True):
+    emails: str = ""
+    """An address on each line."""
+    role: Annotated[str, msgspec.Meta(max_length=100)] = "member"
+
+
+@console.get(_NEW, of=create_invitation)
+async def ask_whom_to_invite(call: Call[None, None, InvitationsPath, Member], postern: Postern) -> Page:
+    """Ask for the addresses of people to invite"""
+    return Answer(await _form(Visit(call, postern), "", "member"), 200)
+
+
+@console.post(_NEW, of=create_invitation)
+async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Member], postern: Postern) -> Page:
+    """Invite people, each by a mail of their own
+
+    Each address is invited or refused by itself. The page says which, and keeps the refused addresses in the form.
+    """
+    visit = Visit(call, postern)
+    emails = list(dict.fromkeys(line.strip().strip(",;") for line in call.body.emails.splitlines() if line.strip(" ,;\t")))
+    if not emails or len(emails) > MOST_INVITED:
+        error = visit.text("console.invitations.how_many", most=MOST_INVITED)
+        return Answer(await _form(visit, call.body.emails, call.body.role, error=error), 400)
+    invited, refused = list[str](), list[tuple[str, str]]()
+    for email in emails:
+        try:
+            await visit.ask(create_invitation, body=NewInvitation(email, call.body.role))
+        except RateLimited as refusal:
+            refused += [(one, visit.said(refusal)) for one in emails[len(invited) + len(refused) :]]
+            break
+        except Refusal as refusal:
+            refused.append((email, visit.said(refusal)))
+        else:
+            invited.append(email)
+    if refused:
+        return Answer(await _form(visit, "\n".join(email for email, _ in refused), call.body.role, invited=invited, refused=refused), 400)
+    head = Head(title=visit.text("console.invitations.sent_title"), crumbs=INVITATIONS.above(visit))
+    return Answer(visit.show("organization/people/invited.html", INVITATIONS.spot, head, invited=invited, again=visit.here(_NEW)), 200)
+
+
+async def _form(
+    visit: Visit,
+    emails: str,
+    role: str,
+    *,
+    error: str = "",
+    invited: Sequence[str] = (),
+    refused: Sequence[tuple[str, str]] = (),
+) -> bytes:
+    head = Head(
+        title=visit.text("console.invitations.new"),
+        crumbs=INVITATIONS.above(visit),
+        curl=visit.curl(create_invitation, body={"email": "…", "role": role}),
+        errors={"emails": error} if error else NO_ERRORS,
+    )
+    return visit.show(
+        "organization/people/invite.html",
+        INVITATIONS.spot,
+        head,
+        action=visit.here(_NEW),
+        back=visit.here(_AT),
+        emails=emails,
+        role=role,
+        roles=await roles(visit),
+        invited=invited,
+        refused=refused,
+    )
+
+
+PAGES: Final = (*pages(INVITATIONS), ask_whom_to_invite, send_invitations)

@@ -1,0 +1,80 @@
+"""Members of the organization, and the page of one of them."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.domain.tenancy.roles import BuiltInRole
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, when, words, yes_or_no
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.places import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Filter, Resource, Section
+from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.routes.record.audit import audit_log
+from entrypoints.http.routes.tenancy.invitations import create_invitation
+from entrypoints.http.routes.tenancy.members import (
+    change_member_role,
+    disable_mfa_of_member,
+    list_members,
+    member_detail,
+    remove_member,
+)
+from entrypoints.http.routes.tenancy.profile_values import person_values
+
+_TIES: Final = {True: ("console.state.own", Tone.GOOD), False: ("console.state.listed", Tone.WARN)}
+
+
+def _called(one: Any) -> str:
+    return one.user.name or str(one.user.email)
+
+
+async def _all_roles(visit: Visit) -> Sequence[Choice]:
+    return [Choice(BuiltInRole.OWNER.value, visit.text("roles.owner")), *await roles(visit)]
+
+
+MEMBERS: Final = Resource(
+    name="members",
+    spot=spot(PEOPLE_ENTRY, MEMBERS_TAB),
+    at=PEOPLE,
+    listed=list_members,
+    rows="members",
+    columns=(
+        plain(
+            lambda one: one.user.name or one.user.email, "console.field.person", beside=lambda one: one.user.email if one.user.name else ""
+        ),
+        code("membership.role"),
+        when("membership.created_at", "console.field.since"),
+    ),
+    filters=(Filter("role", "console.field.role", _all_roles),),
+    parameter="user_id",
+    key=lambda one: one.user.id,
+    record=member_detail,
+    called=_called,
+    state=(lambda one: one.own_since is not None, _TIES.__getitem__),
+    facts=(
+        plain("user.email"),
+        code("membership.role"),
+        words("came_by"),
+        when("own_since"),
+        listed("teams"),
+        number("active_sessions"),
+        yes_or_no("mfa_enabled", good=True),
+        yes_or_no("has_devices"),
+        copied("user.id", "console.field.id"),
+        when("membership.created_at", "console.field.since"),
+    ),
+    sections=(Section("role", shape(change_member_role, Asked("role", choices=roles, shown=lambda one: one.membership.role))),),
+    acts=(Act("remove", remove_member, asks=True, kind="danger", leaves=True),),
+    below=(
+        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),
+        ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", audit_log),
+        ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", audit_log),
+        ("console.second_factor.title", f"{PEOPLE}/{{user_id}}/second-factor", disable_mfa_of_member),
+    ),
+    main=lambda visit: (
+        Link(visit.text("console.invitations.new"), visit.here(f"{PEOPLE}/invitations/~new")) if visit.may(create_invitation) else None
+    ),
+)
+
+PAGES: Final = pages(MEMBERS)

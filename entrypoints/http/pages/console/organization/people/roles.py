@@ -1,0 +1,29 @@
+"""The organization's own roles."""
+
+from typing import Final
+
+from entrypoints.http.pages.console.cells import code, copied, plain, when, words
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.people.choices import capabilities
+from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.routes.tenancy.roles import change_role, create_role, delete_role, list_roles, role_detail
+
+_MAY: Final = Asked("permissions", choices=capabilities, label="console.field.capabilities")
+
+ROLES: Final = Resource(
+    name="roles",
+    spot=spot(PEOPLE_ENTRY, ROLES_TAB),
+    at=f"{PEOPLE}/roles",
+    listed=list_roles,
+    columns=(plain("name", beside="description"), code("slug"), when("created_at")),
+    parameter="role_id",
+    record=role_detail,
+    facts=(code("slug"), plain("description"), words("permissions", "console.field.capabilities"), copied("id"), when("updated_at")),
+    making=Making(shape(create_role, "name", Asked("slug", hint="console.roles.slug_hint"), "description", _MAY)),
+    sections=(Section("change", shape(change_role, "name", "description", _MAY)),),
+    ending=Ending(delete_role),
+)
+
+PAGES: Final = pages(ROLES)
