@@ -4,6 +4,7 @@ from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
+from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.turns import FairTurns
@@ -11,6 +12,7 @@ from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.governance import Governance
+from core.usecases.platform.matters import OpenMatters
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
 from entrypoints.assembly.foundation import Foundation
@@ -25,6 +27,7 @@ class Platform(Frozen, kw_only=True):
     account_administration: AccountAdministration
     analytics: Analytics
     login_counter: LoginCounter
+    matters: OpenMatters
 
 
 def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
@@ -45,4 +48,5 @@ def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
         ),
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
+        matters=OpenMatters(PostgresMatters(pool), clock),
     )

@@ -675,6 +675,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/profile-fields",
         "GET /api/organizations/{org_slug}/domain",
         "GET /api/organizations/{org_slug}/domain-routes",
+        "GET /api/organizations/{org_slug}/matters",
         "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",

@@ -350,6 +350,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/matters
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/smtp

@@ -3,11 +3,12 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import events
+from entrypoints.http.pages.console.organization import events, overview
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 
 CONSOLE: Final = Endpoints(
     [
+        *overview.PAGES,
         *members.PAGES,
         *person.PAGES,
         *end_users.PAGES,

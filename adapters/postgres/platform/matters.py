@@ -1,0 +1,99 @@
+"""Open matters in PostgreSQL."""
+
+from datetime import datetime
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.factors.mfa import second_factor_since
+from adapters.postgres.statements import ask
+from core.domain.identifiers import OrganizationId
+from core.domain.platform.matters import MOST_COUNTED, SOON, Matter, Matters
+from core.frozen import Frozen
+
+# Members whom the statement looks at for a second factor. A look costs two look-ups in indexes.
+_MOST_MEMBERS: Final = 1000
+
+
+class _Counted(Frozen):
+    matter: str
+    found: int
+
+
+class PostgresMatters:
+    """Implements `ports.platform.matters.MatterLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def of(self, organization: OrganizationId, now: datetime) -> Matters:
+        parameters = {"organization": organization, "now": now, "soon": now + SOON, "most": MOST_COUNTED, "most_members": _MOST_MEMBERS}
+        return {Matter(row.matter): row.found for row in await ask(self._pool, _Counted, _COUNT, parameters) if row.found}
+
+
+def _counted(matter: LiteralString, rows: LiteralString) -> LiteralString:
+    return f"select '{matter}' as matter, (select count(*) from ({rows} limit %(most)s) as counted)::int as found"
+
+
+_COUNT: Final[LiteralString] = "\nunion all\n".join(
+    (
+        _counted("join_requests", "select from join_requests where org_id = %(organization)s and status = 'pending'"),
+        _counted(
+            "certificates",
+            """
+            select
+              from services
+              join saml_certificates on saml_certificates.service_id = services.id and saml_certificates.state = 'active'
+             where services.org_id = %(organization)s
+               and saml_certificates.valid_until < %(soon)s
+               and not exists (
+                       select from saml_certificates as following
+                        where following.service_id = services.id and following.state = 'next'
+                   )
+            """,
+        ),
+        _counted(
+            "webhooks",
+            """
+            select from webhooks
+             where org_id = %(organization)s and (paused_at is not null or is_active and failing_since is not null)
+            """,
+        ),
+        _counted(
+            "domains",
+            """
+            select from domain_routes where org_id = %(organization)s and (misses > 0 or verified_at is null and checked_at is not null)
+             union all
+            select from domains where org_id = %(organization)s and (misses > 0 or verified_at is null and checked_at is not null)
+            """,
+        ),
+        _counted(
+            "second_factors",
+            f"""
+            select
+              from (
+                       select memberships.user_id
+                         from organizations
+                         join memberships on memberships.org_id = organizations.id
+                        where organizations.id = %(organization)s and organizations.mfa_required_since is not null
+                        limit %(most_members)s
+                   ) as asked
+             where {second_factor_since("asked.user_id")} is null
+            """,
+        ),
+        _counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),
+        _counted("siem", "select from siem_configurations where org_id = %(organization)s and last_error is not null and is_active"),
+        _counted(
+            "keys",
+            """
+            select from management_keys where org_id = %(organization)s and expires_at between %(now)s and %(soon)s
+             union all
+            select from scim_tokens where org_id = %(organization)s and expires_at between %(now)s and %(soon)s
+             union all
+            select
+              from services
+              join api_keys on api_keys.service_id = services.id
+             where services.org_id = %(organization)s and api_keys.expires_at between %(now)s and %(soon)s
+            """,
+        ),
+    )
+)

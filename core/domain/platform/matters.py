@@ -1,0 +1,34 @@
+"""Matters of an organization that wait for somebody's decision, or that will break something if nobody decides."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+SOON: Final = timedelta(days=30)
+"""A certificate or key that ends within this time is a matter."""
+MOST_COUNTED: Final = 100
+"""Each count stops here."""
+
+
+class Matter(StrEnum):
+    JOIN_REQUESTS = "join_requests"
+    """People who want to become members wait for an answer."""
+    CERTIFICATES = "certificates"
+    """SAML certificates that end soon, or have ended, and have no successor."""
+    WEBHOOKS = "webhooks"
+    """Webhooks that fail, or that we have disabled because they failed for days."""
+    DOMAINS = "domains"
+    """Domains whose proof is gone."""
+    SECOND_FACTORS = "second_factors"
+    """Members without a second factor although the organization requires one."""
+    MAIL_SERVER = "mail_server"
+    """The organization's mail server fails."""
+    SIEM = "siem"
+    """The delivery to the organization's SIEM fails."""
+    KEYS = "keys"
+    """Management keys, SCIM tokens and API keys that end soon."""
+
+
+Matters = Mapping[Matter, int]
+"""The number of things of each matter, up to `MOST_COUNTED`. Matters of which there is nothing are left out."""

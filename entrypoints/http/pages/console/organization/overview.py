@@ -1,0 +1,75 @@
+"""The overview of an organization: what waits for a decision, people, applications, and the sign-ins of thirty days."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from core.domain.platform.matters import Matter
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.charts import LineChart, line_chart
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.places import (
+    APPLICATIONS,
+    DIRECTORIES,
+    EVENTS,
+    HOME,
+    KEYS,
+    OVERVIEW_ENTRY,
+    OVERVIEW_TAB,
+    PEOPLE,
+    SETTINGS,
+    spot,
+)
+from entrypoints.http.pages.console.visit import Done, Head, Page, Visit
+from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
+from entrypoints.http.routes.platform.matters import open_matters
+from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, organization_detail
+
+_DAYS: Final = 30
+# Where each matter is decided.
+_DECIDED_AT: Final[Mapping[Matter, str]] = {
+    Matter.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
+    Matter.CERTIFICATES: APPLICATIONS,
+    Matter.WEBHOOKS: EVENTS,
+    Matter.DOMAINS: f"{DIRECTORIES}/domains",
+    Matter.SECOND_FACTORS: PEOPLE,
+    Matter.MAIL_SERVER: f"{SETTINGS}/mail-server",
+    Matter.SIEM: f"{EVENTS}/siem",
+    Matter.KEYS: KEYS,
+}
+
+
+@console.get(HOME, of=organization_detail, also=(open_matters, login_trends))
+async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPath, Member], postern: Postern) -> Page:
+    """See what waits for a decision in an organization, and its figures"""
+    visit = Visit(call, postern)
+    found = await visit.ask(organization_detail)
+    matters = await visit.ask(open_matters) if visit.may(open_matters) and call.caller.organization_is_active else ()
+    is_active = call.caller.organization_is_active
+    chart = _chart(visit, await visit.ask(login_trends)) if is_active else None
+    page = visit.show(
+        "organization/overview.html",
+        spot(OVERVIEW_ENTRY, OVERVIEW_TAB),
+        Head(title=visit.text("console.overview.title"), curl=visit.curl(organization_detail), done=call.query.done),
+        found=found,
+        is_active=is_active,
+        matters=[(one.matter.value, one.count, visit.here(_DECIDED_AT[one.matter])) for one in matters],
+        chart=chart,
+        people=visit.here(PEOPLE),
+        applications=visit.here(APPLICATIONS),
+    )
+    return Answer(page, 200)
+
+
+def _chart(visit: Visit, trends: Sequence[LoginTrend]) -> LineChart:
+    """Days without sign-ins are left out of the answer, and stand in the chart with zero."""
+    today = visit.postern.foundation.clock.now().date()
+    counts = {one.date: one.count for one in trends}
+    days = [today - timedelta(days=back) for back in range(_DAYS - 1, -1, -1)]
+    return line_chart([(day, counts.get(day.isoformat(), 0)) for day in days], visit.text)
+
+
+PAGES: Final = (show_overview_of_organization,)

@@ -1,0 +1,40 @@
+"""Matters of an organization that wait for a decision."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.platform.matters import Matter
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, example
+
+_TAGS: Final = ("organizations",)
+
+
+class MattersPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class MatterRecord(msgspec.Struct, frozen=True):
+    """Something that waits for a decision, or that will break if nobody decides."""
+
+    matter: Matter
+    """What it is about."""
+    count: Annotated[int, example(2)]
+    """How many things there are, up to 100."""
+
+
+@endpoint.get("/api/organizations/{org_slug}/matters", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
+async def open_matters(call: Call[None, None, MattersPath, Member], postern: Postern) -> Sequence[MatterRecord]:
+    """List what waits for a decision
+
+    Requests to join, certificates and keys that end within thirty days, webhooks, a mail server and a SIEM that fail, domains whose proof
+    is gone, and members without the second factor that the organization requires. The list is empty when there is nothing to do.
+    """
+    return [MatterRecord(matter, count) for matter, count in (await postern.platform.matters.of(call.caller)).items()]
