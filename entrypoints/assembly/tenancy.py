@@ -30,6 +30,7 @@ from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.postgres.tenancy.webhooks import WebhookRows
+from adapters.turns import FairTurns
 from core.domain.identifiers import ManagementKeyId
 from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
@@ -120,7 +121,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        members=Members(new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, clock),
+        members=Members(new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, clock, FairTurns()),
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,

@@ -115,11 +115,12 @@ class MemberRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def list(self, organization: OrganizationId, page: Page, role: str | None) -> MemberList:
-        statement = _LIST if role is None else _LIST_OF_ROLE
+    async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str) -> MemberList:
+        statement = _LIST_MATCHING if search else _LIST if role is None else _LIST_OF_ROLE
         parameters = {
             "organization": organization,
             "role": None if role is None else storable_text(role),
+            "search": storable_text(search),
             "limit": page.limit,
             "offset": page.offset,
             "most_counted": MOST_COUNTED,
@@ -605,6 +606,28 @@ _LIST: Final[LiteralString] = f"""
                 order by created_at, id
                 limit %(limit)s offset %(offset)s
            ) as page on true
+           {_JOIN_PAGE}
+"""
+
+# Reads the addresses and names of all members: the caller takes turns. `offset 0` keeps the planner from reading all accounts of the
+# installation to find the few of one organization.
+_LIST_MATCHING: Final[LiteralString] = f"""
+      with found as materialized (
+             select memberships.id, memberships.created_at
+               from memberships
+              cross join lateral (
+                        select
+                          from users
+                         where users.id = memberships.user_id
+                           and (strpos(users.email_key, %(search)s) > 0
+                             or {IS_OWN_MEMBERSHIP} and strpos(lower(users.name), %(search)s) > 0)
+                        offset 0
+                    ) as matching
+              where memberships.org_id = %(organization)s and (%(role)s::text is null or memberships.role = %(role)s)
+              limit %(most_counted)s
+           )
+    select (select count(*) from found) as total, {_SELECT_PAGE}
+      left join (select id from found order by created_at, id limit %(limit)s offset %(offset)s) as page on true
            {_JOIN_PAGE}
 """
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import Forbidden
+from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ManagementKeyId, MembershipId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor, Event, Target
@@ -191,6 +191,17 @@ class MemberDetail(Frozen, kw_only=True):
     """The living sessions in the organization and in its services; those elsewhere are not the organization's business."""
     teams: Sequence[str]
     """The slugs of the teams."""
+
+
+LONGEST_SEARCH: Final = 320
+
+
+def sought(text: str) -> str:
+    """The text to find in addresses and names, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
+    wanted = Email(text.strip()).key
+    if len(wanted) > LONGEST_SEARCH:
+        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
+    return wanted
 
 
 class MemberList(Frozen):

@@ -1,6 +1,7 @@
 """Members: the people of an organization, their roles, their leaving, and the transfer of ownership."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 
 from core.domain.email import mail_domain
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
@@ -23,6 +24,7 @@ from core.domain.tenancy.members import (
     ownership_transferred,
     role_changed,
     session_opened,
+    sought,
 )
 from core.domain.tenancy.roles import BuiltInRole, Capability, require_grantable, require_no_more
 from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
@@ -32,6 +34,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
 from ports.clock import Clock
 from ports.tenancy.members import KnownMember, MemberStore
+from ports.turns import Turns
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -53,10 +56,15 @@ class Members(Frozen):
     sessions: Sessions
     passwords: AccountPasswords
     clock: Clock
+    turns: Turns
 
-    async def list(self, member: Member, page: Page, role: str | None = None) -> MemberList:
-        """The members, oldest membership first. With a role, only the members in this role."""
-        return await self.lookup.list(member.organization, page, role)
+    async def list(self, member: Member, page: Page, role: str | None = None, search: str = "") -> MemberList:
+        """The members, oldest membership first. With a role, only the members in this role; with a text, only those whose address or name
+        contains it. Raises `BadRequest`, and `Overloaded` when too many searches are under way.
+        """
+        wanted = sought(search)
+        async with self.turns.take(member.organization) if wanted else nullcontext():
+            return await self.lookup.list(member.organization, page, role, wanted)
 
     async def get(self, member: Member, user: UserId) -> MemberDetail:
         """Raises `NotFound`."""

@@ -3,12 +3,13 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import events, overview
+from entrypoints.http.pages.console.organization import events, overview, search
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 
 CONSOLE: Final = Endpoints(
     [
         *overview.PAGES,
+        *search.PAGES,
         *members.PAGES,
         *person.PAGES,
         *end_users.PAGES,

@@ -32,6 +32,8 @@ class Place(Frozen):
     """Each group with the text key of its heading. The first group needs none."""
     change: str
     """The address of the list of places."""
+    search: str = ""
+    """The template of the address of the search. Empty where there is none."""
 
 
 class Spot(Frozen):

@@ -118,6 +118,7 @@ class Visit:
             self.call.language,
             place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
             change=spot.place.change,
+            search=self.here(spot.place.search) if spot.place.search else "",
             groups=self._groups(spot),
             tabs=[(where, self.text(tab.label), tab is spot.tab) for where, tab in offered(spot.beside(head.crumbs), caller, self.path)],
             head=head,

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import CameBy, Member, Membership
+from core.domain.tenancy.members import LONGEST_SEARCH, CameBy, Member, Membership
 from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
 from core.domain.tenancy.tiers import LimitSource
 from entrypoints.bootstrap import Postern
@@ -56,6 +56,8 @@ class MembersQuery(Paging, frozen=True, kw_only=True):
 
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["admin"])] | None = None
     """Only members in this role."""
+    search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH, examples=["ada@"])] = ""
+    """Only members whose address or name contains this text."""
 
 
 class MembershipRecord(msgspec.Struct, frozen=True):
@@ -211,14 +213,21 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
     refresh_token: RefreshTokenText
 
 
-@endpoint.get("/api/organizations/{org_slug}/members", caller=able(Capability.MEMBERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
+@endpoint.get(
+    "/api/organizations/{org_slug}/members",
+    caller=able(Capability.MEMBERS_VIEW, impersonated=True),
+    keys=True,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
 async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MembersAnswer:
     """List the members of the organization, the longest-standing first
 
-    `total` counts all members, or only the members in the role that you ask for; counting by role stops at 10 000.
+    `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
+    Searches within an organization run one after the other; if too many are waiting, the answer is 503.
     """
     query = call.query
-    found = await postern.tenancy.members.list(call.caller, page_of(query), query.role)
+    found = await postern.tenancy.members.list(call.caller, page_of(query), query.role, query.search)
     return MembersAnswer(
         [
             MemberSummary(

@@ -36,3 +36,21 @@ async def test_strangers_and_people_who_are_not_signed_in(console: ConsoleScene)
     assert (await stranger.open("/ui/o/nowhere")).status == 404
     console.tabs.cookies.clear()
     assert (await console.at()).place.startswith("/ui/sign-in?to=/ui/o/acme")
+
+
+async def test_the_search_finds_people_applications_and_teams_by_name_address_and_id(console: ConsoleScene) -> None:
+    console.tenants.service(console.acme, "shop")
+    mary = console.people.add("mary@acme.example")
+    console.tenants.join(mary, console.acme)
+    for sought, place in (("mary@", f"/ui/o/acme/people/{mary.user}"), ("sho", "/ui/o/acme/applications/shop")):
+        tab = await console.at(f"/search?q={sought}")
+        assert tab.status == 200
+        assert place in tab.page.links
+    assert (await console.at(f"/search?q={mary.user}")).place == f"/ui/o/acme/people/{mary.user}"
+    tab = await console.at("/search?q=%3Cb%3Enobody")
+    assert "Nothing has “<b>nobody”" in tab.page.text
+    # Another organization's people are not found.
+    other = console.people.add("zoe@globex.example")
+    console.tenants.join(other, console.tenants.add("globex"))
+    assert str(other.user) not in (await console.at("/search?q=zoe")).shown.body.decode()
+    assert (await console.at(f"/search?q={other.user}")).place == f"/ui/o/acme/search?q={other.user}"

@@ -36,6 +36,7 @@ KEYS: Final = f"{HOME}/keys"
 SIGN_IN: Final = f"{HOME}/sign-in"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
+SEARCH: Final = f"{HOME}/search"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, organization_detail.caller)
 MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller)
@@ -81,6 +82,7 @@ ORGANIZATION: Final = Place(
         ("console.group.organization", (SIGN_IN_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=ORGANIZATIONS,
+    search=SEARCH,
 )
 
 

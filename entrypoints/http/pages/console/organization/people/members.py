@@ -25,7 +25,7 @@ from entrypoints.http.routes.tenancy.profile_values import person_values
 _TIES: Final = {True: ("console.state.own", Tone.GOOD), False: ("console.state.listed", Tone.WARN)}
 
 
-def _called(one: Any) -> str:
+def called(one: Any) -> str:
     return one.user.name or str(one.user.email)
 
 
@@ -46,11 +46,11 @@ MEMBERS: Final = Resource(
         code("membership.role"),
         when("membership.created_at", "console.field.since"),
     ),
-    filters=(Filter("role", "console.field.role", _all_roles),),
+    filters=(Filter("search", "console.field.search"), Filter("role", "console.field.role", _all_roles)),
     parameter="user_id",
     key=lambda one: one.user.id,
     record=member_detail,
-    called=_called,
+    called=called,
     state=(lambda one: one.own_since is not None, _TIES.__getitem__),
     facts=(
         plain("user.email"),
