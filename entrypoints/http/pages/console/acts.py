@@ -58,6 +58,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
         if act.secret:
             return Answer(shown_once(resource, visit, attrgetter(act.secret)(done), onward), 200)
+        if act.told is not None:
+            return Answer(await shown(resource, visit, await resource.find(visit), told=act.told(done)), 200)
         return redirect(f"{visit.here(resource.at)}?done=ended" if act.leaves else f"{onward}?done=done")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
@@ -95,7 +97,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
         try:
             if ending.typed is not None:
                 record = await resource.find(visit)
-                if call.body.typed.strip() != ending.typed(record):
+                if record is not None and call.body.typed.strip() != ending.typed(record):
                     return Answer(await question(visit, record, {"typed": visit.text("console.not_the_name")}), 400)
             await visit.ask(endpoint, query=ending.query)
         except NotFound:
@@ -112,7 +114,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
 
 
 def _head(resource: Resource, visit: Visit, record: Any, title: str, curl: str) -> Head:
-    called = resource.called(record)
+    called = resource.call(visit, record)
     return Head(
         title=resource.text(visit, title, called=isolated(called)),
         crumbs=(*resource.above(visit), (called, visit.here(resource.one))),

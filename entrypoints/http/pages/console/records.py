@@ -8,6 +8,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS
 from entrypoints.http.pages.console.handlers import stated
@@ -34,11 +35,13 @@ async def shown(
     errors: Mapping[str, str] = NO_ERRORS,
     given: tuple[Section, Mapping[str, Any]] | None = None,
     meanwhile: Sequence[tuple[str, str]] = (),
+    told: tuple[bool, str] | None = None,
 ) -> bytes:
-    """The page of a record. `given` has the section whose form was sent, with its texts. `meanwhile` has what somebody else has changed."""
-    called = resource.called(record)
+    """The page of a record. `given` has the section whose form was sent, with its texts. `meanwhile` has what somebody else has changed,
+    `told` what an act has tried.
+    """
     head = Head(
-        title=called,
+        title=resource.call(visit, record),
         state=_state(resource, visit, record),
         crumbs=resource.above(visit),
         curl=visit.curl(resource.record or resource.listed),
@@ -50,23 +53,30 @@ async def shown(
         "record.html",
         resource.spot,
         head,
-        facts=[(visit.text(one.label), one.cell(record, visit.text, visit.path)) for one in resource.facts or resource.columns],
+        empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
+        facts=[] if record is None else _facts(resource, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks, act.kind)
             for act in resource.acts
-            if visit.may(act.endpoint) and act.shows(record)
+            if record is not None and visit.may(act.endpoint) and act.shows(record)
         ],
         ending=None
-        if ending is None or not visit.may(ending.endpoint)
+        if ending is None or record is None or not visit.may(ending.endpoint)
         else (resource.text(visit, "end"), visit.here(f"{resource.one}/end")),
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
+        told=told,
     )
 
 
+def _facts(resource: Resource, visit: Visit, record: Any) -> Sequence[tuple[str, Cell]]:
+    columns = resource.facts or resource.columns
+    return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in columns]
+
+
 def _state(resource: Resource, visit: Visit, record: Any) -> Any:
-    if resource.state is None:
+    if resource.state is None or record is None:
         return None
     value, words = resource.state
     key, tone = words(value(record))
@@ -96,12 +106,12 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     async def change(call: AnyCall, postern: Postern) -> Page:
         visit = Visit(call, postern)
         onward = visit.here(resource.one)
-        own = changed(inputs, call.body)
+        own = inputs if section.whole else changed(inputs, call.body)
         if not own:
             return redirect(f"{onward}?done=unchanged")
         record = await resource.find(visit)
         given = (section, sent_texts(inputs, call.body))
-        if others := moved(inputs, call.body, record):
+        if record is not None and (others := moved(inputs, call.body, record)):
             now = texts_of(others, record)
             meanwhile = [(visit.text(one.label), "\n".join(now[one.field]) if one.takes_several else now[one.field]) for one in others]
             return Answer(await shown(resource, visit, record, given=given, meanwhile=meanwhile), status_of(Conflict()))

@@ -9,10 +9,10 @@ from entrypoints.http.pages.console.resources import Resource
 
 
 def pages(resource: Resource) -> list[Endpoint]:
-    made = [list_page(resource)]
+    made = [] if resource.is_single else [list_page(resource)]
     if resource.making is not None:
         made += making_pages(resource, resource.making)
-    if resource.parameter:
+    if resource.parameter or resource.is_single:
         made.append(record_page(resource))
         for section in resource.sections:
             made += section_pages(resource, section)

@@ -53,6 +53,8 @@ class Section(Frozen):
 
     name: str
     shape: Shape
+    whole: bool = False
+    """Whether the endpoint sets all fields at once. Otherwise the form sends those that were changed."""
 
 
 class Act(Frozen):
@@ -67,6 +69,8 @@ class Act(Frozen):
     kind: str = "quiet"
     shows: Callable[[Any], bool] = lambda _record: True
     """Whether the button is of use for this record."""
+    told: Callable[[Any], tuple[bool, str]] | None = None
+    """For an act that tries something: whether it worked, and the answer's own words, in English. The record's page shows both."""
     leaves: bool = False
     """Whether the thing is gone from the list afterwards, so that the list follows."""
 
@@ -97,6 +101,10 @@ class Resource(Frozen, kw_only=True):
     """Values of the endpoint's query that the list always asks with."""
     parameter: str = ""
     """The name of one thing in addresses, as its endpoint has it. Empty if things have no page."""
+    is_single: bool = False
+    """Whether there is one thing at most, such as a mail server. Its record stands at `at`, without a list. A thing that is not there yet
+    is None: the page then has the texts of an empty list, and forms that make it.
+    """
     key: Callable[[Any], Any] = attrgetter("id")
     """A row's value of the parameter."""
     called: Callable[[Any], str] = attrgetter("name")
@@ -123,7 +131,11 @@ class Resource(Frozen, kw_only=True):
     @property
     def one(self) -> str:
         """The template of the record's address."""
-        return f"{self.at}/{{{self.parameter}}}"
+        return self.at if self.is_single else f"{self.at}/{{{self.parameter}}}"
+
+    def call(self, visit: Visit, record: Any) -> str:
+        """The title of the record's page."""
+        return self.text(visit, "title") if self.is_single else self.called(record)
 
     def text(self, visit: Visit, name: str, **values: object) -> str:
         return visit.text(f"console.{self.name}.{name.replace('-', '_')}", **values)
@@ -134,10 +146,17 @@ class Resource(Frozen, kw_only=True):
 
     def above(self, visit: Visit) -> Sequence[tuple[str, str]]:
         """The pages above a record."""
+        if self.is_single:
+            return self.crumbs(visit)
         return (*self.crumbs(visit), (self.text(visit, "title"), visit.here(self.at)))
 
     async def find(self, visit: Visit) -> Any:
         """The thing that the address names. Raises `NotFound`."""
+        if self.is_single:
+            try:
+                return self.of_record(await visit.ask(self.listed))
+            except NotFound:
+                return None
         if self.record is not None:
             return self.of_record(await visit.ask(self.record))
         wanted = visit.path[self.parameter]

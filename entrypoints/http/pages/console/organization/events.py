@@ -1,15 +1,18 @@
-"""Webhooks of an organization, with their deliveries."""
+"""Webhooks of an organization, with their deliveries, and its SIEM."""
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.places import EVENTS, EVENTS_ENTRY, WEBHOOKS_TAB, spot
+from core.domain.tenancy.siem import SiemProvider
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
+from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.organization.places import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import Visit
-from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, test_webhook
+from entrypoints.http.routes.tenancy.siem import configure_siem, remove_siem, siem_configuration, test_siem
+from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, redeliver, replay_webhook, test_webhook
 from entrypoints.http.routes.tenancy.webhooks import (
     change_webhook,
     create_webhook,
@@ -20,7 +23,22 @@ from entrypoints.http.routes.tenancy.webhooks import (
     webhook_event_types,
 )
 
+_DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("console.state.not_delivered", Tone.BAD)}
 _ACTIVE: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+
+
+async def _delivered(visit: Visit) -> Sequence[Choice]:
+    return [
+        Choice(value, visit.text(key)) for value, key in (("true", "console.state.delivered"), ("false", "console.state.not_delivered"))
+    ]
+
+
+def _delivery(error: str) -> tuple[str, Tone]:
+    return ("console.state.delivered", Tone.GOOD) if error == "ok" else ("console.state.not_delivered", Tone.BAD)
+
+
+async def _siem_kinds(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in SiemProvider]
 
 
 async def _event_types(visit: Visit) -> Sequence[Choice]:
@@ -41,7 +59,10 @@ WEBHOOKS: Final = Resource(
     state=(lambda webhook: webhook.is_active, _ACTIVE.__getitem__),
     facts=(code("url"), listed("events"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
-    sections=(Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),),
+    sections=(
+        Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),
+        Section("replay", shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types)), whole=True),
+    ),
     acts=(Act("test", test_webhook), Act("rotate-secret", rotate_webhook_secret, asks=True, secret="secret")),  # noqa: S106 - as above
     ending=Ending(delete_webhook),
     below=(("console.deliveries.title", f"{EVENTS}/{{webhook_id}}/deliveries", list_webhook_deliveries),),
@@ -53,9 +74,70 @@ DELIVERIES: Final = Resource(
     at=f"{EVENTS}/{{webhook_id}}/deliveries",
     listed=list_webhook_deliveries,
     rows="deliveries",
-    columns=(code("event_type"), when("created_at")),
-    filters=(Filter("event_type", "console.field.event_type"),),
-    crumbs=lambda visit: ((WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),),
+    columns=(
+        code("event_type"),
+        state("delivered", _DELIVERED),
+        number("response_status_code"),
+        number("attempt_count"),
+        when("next_retry_at"),
+        when("created_at", "console.field.happened_at"),
+    ),
+    filters=(Filter("event_type", "console.field.event_type", _event_types), Filter("delivered", "console.field.state", _delivered)),
+    parameter="delivery_id",
+    called=lambda one: str(one.event_type),
+    state=(lambda one: one.delivered, _DELIVERED.__getitem__),
+    facts=(
+        number("response_status_code"),
+        plain("response_body"),
+        plain("delivery_error"),
+        number("attempt_count"),
+        when("next_retry_at"),
+        when("created_at", "console.field.happened_at"),
+        code(lambda one: json.dumps(one.payload, ensure_ascii=False, indent=1), "console.field.payload"),
+        copied("id"),
+    ),
+    acts=(Act("redeliver", redeliver),),
+    crumbs=lambda visit: (
+        (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
+        (visit.text("console.webhooks.one"), visit.here(WEBHOOKS.one)),
+    ),
 )
 
-PAGES: Final = (*pages(WEBHOOKS), *pages(DELIVERIES))
+SIEM: Final = Resource(
+    name="siem",
+    spot=spot(EVENTS_ENTRY, SIEM_TAB),
+    at=f"{EVENTS}/siem",
+    is_single=True,
+    listed=siem_configuration,
+    columns=(
+        plain("name"),
+        words("provider_type"),
+        code("endpoint_url"),
+        state(lambda siem: siem.last_error or "ok", _delivery, "console.field.delivery"),
+        plain("last_error"),
+        number("lag"),
+        when("last_delivered_at"),
+        when("updated_at"),
+    ),
+    state=(lambda siem: siem.is_active, _ACTIVE.__getitem__),
+    sections=(
+        Section(
+            "change",
+            shape(
+                configure_siem,
+                "name",
+                Asked("provider_type", choices=_siem_kinds),
+                "endpoint_url",
+                Asked("api_key", kind=Kind.SECRET, hint="console.siem.secret_hint"),
+                Asked("auth_header", kind=Kind.SECRET, hint="console.siem.secret_hint"),
+                "batch_size",
+                Asked("is_active", kind=Kind.TICK),
+            ),
+            whole=True,
+        ),
+    ),
+    acts=(Act("test", test_siem, told=lambda tried: (tried.success, tried.message)),),
+    ending=Ending(remove_siem),
+)
+
+PAGES: Final = (*pages(WEBHOOKS), *pages(DELIVERIES), *pages(SIEM))
