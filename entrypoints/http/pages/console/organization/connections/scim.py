@@ -1,0 +1,76 @@
+"""The organization's directory by SCIM: tokens, the recorder of its requests, and what its groups are."""
+
+import json
+from typing import Final
+
+from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when, words
+from entrypoints.http.pages.console.forms import shape
+from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.pages.console.visit import Link
+from entrypoints.http.routes.federation.scim_settings import change_scim_settings, scim_settings
+from entrypoints.http.routes.federation.scim_tokens import create_scim_token, delete_scim_token, list_scim_exchanges, list_scim_tokens
+
+_AT: Final = f"{DIRECTORIES}/scim"
+_EXCHANGES: Final = f"{_AT}/exchanges"
+_SETTINGS: Final = f"{_AT}/settings"
+_FIRST_REFUSAL: Final = 400
+_STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
+
+TOKENS: Final = Resource(
+    name="scim_tokens",
+    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    at=_AT,
+    listed=list_scim_tokens,
+    rows="tokens",
+    columns=(plain("name"), code("prefix"), when("last_used_at"), when("expires_at"), when("created_at")),
+    parameter="token_id",
+    making=Making(shape(create_scim_token, "name", "expires_at"), secret="token"),  # noqa: S106 - the name of a field
+    ending=Ending(delete_scim_token),
+    below=(
+        ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
+        ("console.scim_settings.title", _SETTINGS, scim_settings),
+    ),
+)
+
+EXCHANGES: Final = Resource(
+    name="scim_exchanges",
+    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    at=_EXCHANGES,
+    listed=list_scim_exchanges,
+    rows="exchanges",
+    columns=(
+        code(lambda one: f"{one.method} {one.path}", "console.field.request"),
+        state(lambda one: one.status < _FIRST_REFUSAL, _STATES),
+        number("status", "console.field.response_status_code"),
+        plain("token_name"),
+        when("occurred_at", "console.field.happened_at"),
+    ),
+    parameter="exchange_id",
+    called=lambda one: f"{one.method} {one.path}",
+    state=(lambda one: one.status < _FIRST_REFUSAL, _STATES.__getitem__),
+    facts=(
+        number("status", "console.field.response_status_code"),
+        code("query"),
+        code(lambda one: json.dumps(one.request, ensure_ascii=False, indent=1) if one.request else "", "console.field.request"),
+        plain("reason"),
+        plain("token_name"),
+        when("occurred_at", "console.field.happened_at"),
+    ),
+    crumbs=lambda visit: ((TOKENS.text(visit, "title"), visit.here(_AT)),),
+    main=lambda visit: Link(visit.text("console.scim_exchanges.again"), visit.here(_EXCHANGES), "quiet"),
+)
+
+GROUPS: Final = Resource(
+    name="scim_settings",
+    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    at=_SETTINGS,
+    is_single=True,
+    listed=scim_settings,
+    columns=(words("groups"),),
+    sections=(Section("change", shape(change_scim_settings, "groups"), whole=True),),
+    crumbs=lambda visit: ((TOKENS.text(visit, "title"), visit.here(_AT)),),
+)
+
+PAGES: Final = (*pages(TOKENS), *pages(EXCHANGES), *pages(GROUPS))
