@@ -18,6 +18,7 @@ from entrypoints.http.routes.tenancy.management_keys import (
     management_key,
 )
 
+_DAYS: Final = Asked("expires_in_days", hint="console.keys.days_hint")
 ADOPTED: Final = {True: ("console.state.adopted", Tone.GOOD), False: ("console.state.of_its_maker", Tone.PLAIN)}
 
 
@@ -26,7 +27,7 @@ def _key(found: Any) -> Any:
     return getattr(found, "management_key", found)
 
 
-async def _made(visit: Visit, found: Any) -> Sequence[tuple[str, int]]:
+async def _made(_visit: Visit, found: Any) -> Sequence[tuple[str, int]]:
     return (("console.keys.api_keys", len(found.made.api_keys)), ("console.keys.client_secrets", len(found.made.client_secrets)))
 
 

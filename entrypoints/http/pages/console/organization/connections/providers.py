@@ -15,6 +15,7 @@ from entrypoints.http.routes.tenancy.upstream_providers import (
 )
 
 _STATES: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+_ISSUER: Final = Asked("issuer", hint="console.providers.issuer_hint")
 _SCOPES: Final = Asked("scopes", hint="console.providers.scopes_hint")
 _MAPPING: Final = Asked("profile_mapping", hint="console.providers.mapping_hint")
 
@@ -35,11 +36,7 @@ PROVIDERS: Final = Resource(
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(
-        shape(
-            create_upstream_provider, "name", Asked("issuer", hint="console.providers.issuer_hint"), "client_id", "client_secret", _SCOPES
-        )
-    ),
+    making=Making(shape(create_upstream_provider, "name", _ISSUER, "client_id", "client_secret", _SCOPES)),
     sections=(
         Section(
             "change",
