@@ -5,13 +5,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
 from jinja2 import Environment, nodes
 
-from adapters.texts.reading import shipped
+from adapters.texts.reading import shipped, sources
 from core.domain.languages import DEFAULT, Language
+from tests.http.pages.console.texts import asked_for
 from tests.places import ROOT
 
 FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
@@ -50,8 +52,8 @@ def placeholders(language: Language) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("language", Language)
 def test_our_reader_reads_what_any_reader_of_toml_does(language: Language) -> None:
-    source = (ROOT / "adapters" / "texts" / f"{language}.toml").read_text()
-    assert shipped(language) == dict(flat(tomllib.loads(source)))
+    texts = [flat(tomllib.loads(source.read_text(encoding="utf-8"))) for source in sources(language)]
+    assert shipped(language) == dict(chain.from_iterable(texts))
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -114,6 +116,7 @@ def test_what_is_said_exists_and_is_given_its_values() -> None:
 def test_what_exists_is_said() -> None:
     said = {one.key for one in (*said_in_templates(), *said_in_python())}
     literals, patterns = written_in_python()
+    said |= asked_for()
     for key in placeholders(DEFAULT):
         section, _, name = key.rpartition(".")
         known = key in said or key in literals or any(pattern.fullmatch(key) for pattern in patterns)

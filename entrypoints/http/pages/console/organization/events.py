@@ -99,7 +99,7 @@ DELIVERIES: Final = Resource(
     acts=(Act("redeliver", redeliver),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
-        (visit.text("console.webhooks.one"), visit.here(WEBHOOKS.one)),
+        (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
     ),
 )
 
