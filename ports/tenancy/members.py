@@ -24,7 +24,7 @@ class MemberStore(Protocol):
     statement. Only PostgreSQL implements `MemberStore`.
     """
 
-    async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str) -> MemberList:
+    async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str = "") -> MemberList:
         """Members in this role, or all of them, oldest membership first. With a text, those whose address contains it, or whose name does,
         if the membership is their own. The total for one role or one text is counted up to `MOST_COUNTED`.
         """

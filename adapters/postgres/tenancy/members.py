@@ -115,7 +115,7 @@ class MemberRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str) -> MemberList:
+    async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str = "") -> MemberList:
         statement = _LIST_MATCHING if search else _LIST if role is None else _LIST_OF_ROLE
         parameters = {
             "organization": organization,
@@ -557,7 +557,7 @@ class _Detail(Frozen):
 _DETAIL: Final[LiteralString] = f"""
     select memberships.id as membership_id, memberships.org_id, memberships.user_id, memberships.role, memberships.role_id,
            memberships.created_at as joined_at, memberships.own_since, users.email,
-           case when {IS_OWN_MEMBERSHIP} then users.name end as name, users.is_platform_owner, memberships.came_by,
+           case when {IS_OWN_MEMBERSHIP} then {shown_name("users")} end as name, users.is_platform_owner, memberships.came_by,
            case when {IS_OWN_MEMBERSHIP} then {second_factor_since("users.id")} is not null end as has_second_factor,
            case when {IS_OWN_MEMBERSHIP} then exists (select from devices where devices.user_id = users.id) end as has_devices,
            (
@@ -620,7 +620,7 @@ _LIST_MATCHING: Final[LiteralString] = f"""
                           from users
                          where users.id = memberships.user_id
                            and (strpos(users.email_key, %(search)s) > 0
-                             or {IS_OWN_MEMBERSHIP} and strpos(lower(users.name), %(search)s) > 0)
+                             or {IS_OWN_MEMBERSHIP} and strpos(lower({shown_name("users")}), %(search)s) > 0)
                         offset 0
                     ) as matching
               where memberships.org_id = %(organization)s and (%(role)s::text is null or memberships.role = %(role)s)

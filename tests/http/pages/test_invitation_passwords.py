@@ -92,7 +92,7 @@ async def test_the_inviters_token_opens_no_account(house: Inviting) -> None:
 
 async def own_token(tab: Tab) -> str:
     """The form's token of this browser, from a page of a flow that has not begun."""
-    return (await tab.tabs.tab().open("/ui/sign-in")).page.forms[0].fields["form_token"]
+    return str((await tab.tabs.tab().open("/ui/sign-in")).page.forms[0].fields["form_token"])
 
 
 async def test_a_mail_server_of_the_organizations_own_proves_nothing(house: Inviting) -> None:

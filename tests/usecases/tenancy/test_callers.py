@@ -61,6 +61,10 @@ class CallerPorts:
         assert digest == Token("cookie").digest()
         return await self.find(SessionId(SESSION), UserId(USER))
 
+    async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        assert digest == Token("cookie").digest()
+        return await self.find_member(SessionId(SESSION), UserId(USER), slug)
+
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))
 

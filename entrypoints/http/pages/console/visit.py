@@ -125,7 +125,7 @@ class Visit:
             errors=head.errors,
             done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",
             person=person.email.address,
-            person_name=person.profile.name or "",
+            person_name=person.profile.shown_name or "",
             person_portrait=portrait(person.user, person.profile, person.email),
             impersonating=person.impersonator is not None,
             form_token=token_for(BROWSER, self.call.request, self.postern),
