@@ -84,7 +84,7 @@ async def furnished(options: Options) -> Sequence[Figure]:
     seconds, figures = max(1.0, options.seconds / 3), []
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(shared_postgres(stack.enter_context(directory())))
-        house = await _house(stack, postgres, members=PEOPLE)
+        house = await house_of(stack, postgres, members=PEOPLE)
         for name, way in WAYS.items():
             complain(f"furnished: {name} …")
             pair = [
@@ -106,7 +106,7 @@ async def organizations(options: Options) -> Sequence[Figure]:
     seconds, figures = max(1.0, options.seconds / 3), []
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(shared_postgres(stack.enter_context(directory())))
-        houses = [await _house(stack, postgres, members=ASKING, others=size) for size in SIZES]
+        houses = [await house_of(stack, postgres, members=ASKING, others=size) for size in SIZES]
         ways = {name: partial(_by, way, seconds) for name, way in WAYS.items()}
         ways |= {f"list of {noun}": partial(House.listing, noun=noun, seconds=seconds) for noun in LISTS}
         for name, way in ways.items():
@@ -134,7 +134,7 @@ async def _by(way: Callable[[House, Shop, float], Awaitable[Load]], seconds: flo
     return await way(house, house.furnished, seconds)
 
 
-async def _house(stack: AsyncExitStack, postgres: SharedPostgres, *, members: int, others: int = 0) -> House:
+async def house_of(stack: AsyncExitStack, postgres: SharedPostgres, *, members: int, others: int = 0) -> House:
     name = f"{others} organizations" if others else "alone"
     complain(f"{name}: filling …")
     data_dir = stack.enter_context(directory())

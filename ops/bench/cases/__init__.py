@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, furnished, upstream
+from ops.bench import answers, console, furnished, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -63,6 +63,7 @@ CASES: Final[Mapping[str, Case]] = {
     "tokens": federation.tokens,
     "furnished": furnished.furnished,
     "organizations": furnished.organizations,
+    "console": console.console,
     "deliveries": webhooks.deliveries,
     "destinations": webhooks.destinations,
     "delivered": webhooks.delivered,
