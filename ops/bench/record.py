@@ -21,7 +21,7 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
     "A database that moves": ("failover",),
-    "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "deletion", "sweeper"),
+    "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "console", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }
