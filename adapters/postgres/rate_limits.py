@@ -42,7 +42,7 @@ class PostgresBuckets:
                 "keys": [key, *(place.key for place in around)],
                 "rooms": [1.0, *(float(place.room) for place in around)],
                 "bursts": [float(limit.burst) for limit in limits],
-                "paces": [limit.seconds_per_request for limit in limits],
+                "paces": [float(limit.seconds_per_request) for limit in limits],
             },
         )
         return [max(one.wait for one in taken if one.limit_name == limit.name) for limit in limits]

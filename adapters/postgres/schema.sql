@@ -1070,6 +1070,19 @@ create index authorization_codes_of_user    on authorization_codes (user_id);
 create index authorization_codes_of_parent  on authorization_codes (parent_id);
 create index authorization_codes_expiry     on authorization_codes (expires_at);
 
+-- Refused requests of applications: the last fifty of a service, for a week, with the reason of each. Nothing about people.
+create table authorization_refusals (
+    id          uuid        primary key,
+    service_id  uuid        not null references all_services on delete cascade,
+    place       text        not null,                   -- that refused it: authorize or token
+    reason      text        not null,
+    received    text        not null,                   -- an address without its query, scopes, the beginning of a secret
+    expected    text        not null,                   -- the address that a code was sent to, where another one was received
+    occurred_at timestamptz not null
+);
+create index authorization_refusals_of_service on authorization_refusals (service_id, id);
+create index authorization_refusals_oldest     on authorization_refusals (occurred_at);
+
 -- The device flow: what a device is known by until a person has let it in. The janitor removes expired ones.
 create table device_codes (
     id               uuid        primary key,

@@ -57,6 +57,7 @@ SamlCertificateId = NewType("SamlCertificateId", UUID)
 SamlRequestId = NewType("SamlRequestId", UUID)
 SamlSessionId = NewType("SamlSessionId", UUID)
 SamlExchangeId = NewType("SamlExchangeId", UUID)
+AuthorizationRefusalId = NewType("AuthorizationRefusalId", UUID)
 IdentityId = NewType("IdentityId", UUID)
 IdentityGrantId = NewType("IdentityGrantId", UUID)
 

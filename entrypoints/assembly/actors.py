@@ -76,6 +76,7 @@ def assemble_actors(
         services.key_presence,
         tenancy.management_key_presence,
         federation.scim_token_presence,
+        federation.refusal_recorder,
         federation.scim_recorder,
         subscription_expirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),

@@ -1,9 +1,11 @@
 """Federation: signing in for other applications, as their OAuth 2.0 and OpenID Connect provider."""
 
 from actors.presence import PresenceWriter
-from actors.scim_exchange_writer import ScimExchangeWriter
+from actors.recorders.refusal_recorder import RefusalRecorder
+from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
+from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
@@ -33,6 +35,7 @@ from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.authorization_refusals import AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_origins import ClientOrigins
 from core.usecases.federation.clients import Clients
@@ -85,6 +88,8 @@ class Federation(Frozen, kw_only=True):
     scim_settings: ScimSettings
     scim_exchanges: ScimExchanges
     scim_recorder: ScimExchangeWriter
+    authorization_refusals: AuthorizationRefusals
+    refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
     userinfo: Userinfo
     saml: Saml
@@ -120,6 +125,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ids=ids,
         secrets=secrets,
     )
+    refusals = PostgresAuthorizationRefusals(pool)
     provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
     directory_teams = DirectoryTeamRows(statements)
     # A directory may send many changes at once, and each change is short.
@@ -206,6 +212,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         scim_settings=ScimSettings(new_unit_of_work, directory_teams, clock),
         scim_exchanges=ScimExchanges(scim_exchanges),
         scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
+        authorization_refusals=AuthorizationRefusals(refusals),
+        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=secrets.spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
         userinfo=Userinfo(facts, settings.public_url),
         saml=Saml(

@@ -1,4 +1,4 @@
-"""Log and count refused authorization requests, so that the developers of an application can find out why."""
+"""Log, count and record refused authorization requests, so that the developers of an application can find out why."""
 
 import re
 from collections.abc import Mapping
@@ -13,10 +13,14 @@ from core.domain.federation.oauth.direct_requests import THROUGH
 from core.domain.federation.oauth.redirects import Answered
 from core.domain.identifiers import ClientId
 from entrypoints.bootstrap import Postern
+from entrypoints.http.refusal_recording import record_refused_request
 
 log = structlog.get_logger()
 
 _LONGEST: Final = 200
+_LOGGED: Final = ("client_id", "redirect_uri", "scope", "response_type")
+# The recorder of refusals also shows what the application asked for in these.
+_SAID: Final = (*_LOGGED, "response_mode", "code_challenge", "code_challenge_method")
 # Anybody can send the values of an authorization request. The log shows a value only if the value matches this pattern, so that no value
 # misleads a reader of the log or breaks a program that reads the log.
 _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
@@ -47,16 +51,17 @@ def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Ans
 
 
 def _said(parameters: Parameters) -> Mapping[str, str | None]:
-    return {name: parameters.get(name) for name in ("client_id", "redirect_uri", "scope", "response_type")}
+    return {name: parameters.get(name) for name in _SAID}
 
 
 def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:
     """Log and count a refusal. The log shows neither hints, `state` and tokens of a request nor the query of a redirect URI, because such
     values identify a person or give access.
     """
-    uri, shown = said.get("redirect_uri"), dict(said)
+    uri, shown = said.get("redirect_uri"), {name: value for name, value in said.items() if name in _LOGGED and value}
     if uri is not None:
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
-    cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items() if value}
+    cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items()}
     postern.foundation.metrics.authorization_refused(reason)
+    record_refused_request(postern, said, reason, description)
     log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from actors.scim_exchange_writer import ScimExchangeWriter
+from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from core.domain.errors import Unavailable
 from core.domain.federation.scim.exchanges import ScimExchange
 from core.domain.identifiers import OrganizationId, ScimExchangeId, ScimTokenId

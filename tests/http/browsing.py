@@ -69,10 +69,11 @@ class PageReader(HTMLParser):
         fields, name = self.forms[-1].fields, given.get("name") or ""
         if tag == "input":
             self.inputs[name] = given
-            if given.get("type") != "checkbox":
-                fields[name] = given.get("value") or ""
-            elif "checked" in given:
+            kind = given.get("type")
+            if kind == "checkbox" and "checked" in given:
                 fields.setdefault(name, []).append(given.get("value") or "on")
+            elif kind != "checkbox" and (kind != "radio" or "checked" in given):
+                fields[name] = given.get("value") or ""
         elif tag == "textarea":
             self._writing, fields[name] = name, ""
         elif tag == "select":

@@ -766,6 +766,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/saml",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/refusals",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges",
         "GET /api/organizations/{org_slug}/services/{service_slug}/assignments",
         "GET /api/organizations/{org_slug}/services/{service_slug}/logout-notices",

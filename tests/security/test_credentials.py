@@ -457,6 +457,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/certificate/activate
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/refusals
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
 maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/login
 .....   ...  -          browser   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/login

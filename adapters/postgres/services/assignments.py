@@ -28,6 +28,7 @@ class _Assignment(Frozen):
     team: str | None
     by_directory: bool | None
     created_at: datetime
+    email: str | None
 
     def assignment(self) -> Assignment:
         return Assignment(
@@ -36,7 +37,7 @@ class _Assignment(Frozen):
 
     def _to(self) -> Assignee:
         if self.user_id is not None:
-            return ToPerson(UserId(self.user_id))
+            return ToPerson(UserId(self.user_id), self.email or "")
         if self.team_id is not None:
             return ToTeam(self.team_id, self.team or "", bool(self.by_directory))
         role = None if self.organization_role_id is None else RoleId(self.organization_role_id)
@@ -139,12 +140,14 @@ class AssignmentRows:
 _COLUMNS: Final = """
            held.id, held.service_id, held.object_id as role, service_roles.slug as role_slug, held.user_id,
            coalesce(held.built_in_role, roles.slug) as organization_role, held.role_id as organization_role_id,
-           held.team_id, teams.slug as team, teams.source = 'directory' as by_directory, held.created_at
+           held.team_id, teams.slug as team, teams.source = 'directory' as by_directory, held.created_at,
+           users.email
 """
 _ITS_ENDS: Final = """
       left join service_roles on service_roles.id = held.object_id
       left join roles on roles.id = held.role_id
       left join teams on teams.id = held.team_id
+      left join users on users.id = held.user_id
 """
 
 

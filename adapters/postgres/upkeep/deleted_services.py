@@ -89,6 +89,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "saml_certificates": _delete_from(services, "saml_certificates"),
         "saml_requests": _delete_from(services, "saml_requests"),
         "saml_sessions": _delete_from(services, "saml_sessions"),
+        "authorization_refusals": _delete_from(services, "authorization_refusals"),
         "saml_exchanges": _delete_from(services, "saml_exchanges"),
         "flows": _delete_from(services, "flows"),
         "identity_grants": _delete_from(services, "identity_grants"),

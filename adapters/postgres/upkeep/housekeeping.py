@@ -111,6 +111,12 @@ class ExpiredSamlRequests(_Sweep):
     statement = _delete("saml_requests", "id", "expires_at < now() - interval '5 minutes'")
 
 
+class PastAuthorizationRefusals(_Sweep):
+    """Refused requests are kept for a week, so that people can find out why a sign-in failed."""
+
+    statement = _delete("authorization_refusals", "id", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at")
+
+
 class PastSamlExchanges(_Sweep):
     """Exchanges are kept for a week, so that people can find out why an exchange failed."""
 

@@ -265,6 +265,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "saml_certificates.state",
             "saml_sessions.name_id_format",
         ),
+        *("authorization_refusals.place", "authorization_refusals.reason", "authorization_refusals.received"),
+        *("authorization_refusals.expected",),
         *("saml_exchanges.kind", "saml_exchanges.binding", "saml_exchanges.status", "saml_exchanges.reason", "saml_exchanges.advice"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),

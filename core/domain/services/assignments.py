@@ -20,6 +20,8 @@ class ToPerson(Frozen):
     """The assignment of one person, who is a member of the organization or an end user of the service."""
 
     user: UserId
+    email: str = ""
+    """The person's address, in lists."""
 
 
 class ToRole(Frozen):

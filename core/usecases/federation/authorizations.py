@@ -1,6 +1,7 @@
 """Authorization requests: an application sends a person here, and gets a code, or the person has to do something first."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from core.domain.errors import NotFound
@@ -40,7 +41,8 @@ from core.domain.federation.oauth.direct_requests import DirectRequest, has_chos
 from core.domain.federation.oauth.direct_requests import checked as checked_directly
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode, is_registered
-from core.domain.identifiers import ConsentId
+from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.identifiers import ClientId, ConsentId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowPurpose
@@ -131,6 +133,20 @@ class Authorizations(Frozen):
         request = _kept(flow)
         met = await self._met_again(request, caller)
         return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
+
+    async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
+        """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
+        Nothing is issued and nothing is stored. Raises `AuthorizationRefused`, `OrganizationNotActive`, and `UnknownRecipient` for an
+        application without a redirect URI.
+        """
+        met = _found(await self.encounters.find(client, caller))
+        registered = met.application.registered
+        if not registered.redirect_uris:
+            raise unregistered()
+        request = AuthorizationRequest(client_id=client, recipient=Recipient(registered.redirect_uris[0]), scopes=SCOPES)
+        require_open(request, met.application)
+        require_redeemable(request, registered)
+        return next_step(request, met.application, met.signed_in, Progress(began, account_chosen=True), self.clock.now())
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, RequestingApplication]:
         """Checks a request of an application whose own page leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,

@@ -31,6 +31,18 @@ class TokenPreviews(Frozen):
             raise NotFound("The organization has no such service, or nobody of this id has to do with it")
         return self._preview(found.for_organization, scopes)
 
+    async def preview_of(
+        self, member: Member, organization_slug: str, service_slug: str, email: Email, scopes: Sequence[str] = SCOPES
+    ) -> TokenPreview:
+        """The same, for the person with this address. `organization_slug` is the organization of the member. Raises the errors of
+        `preview`.
+        """
+        member.require(Capability.END_USERS_VIEW)
+        found = await self.lookup.find_named(organization_slug, service_slug, email)
+        if found is None or found.application.organization != member.organization:
+            raise NotFound("The organization has no such service, or nobody with this address has to do with it")
+        return self._preview(found.for_organization, scopes)
+
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
         """For operators. Raises `NotFound`."""
         found = await self.lookup.find_named(organization_slug, service_slug, email)

@@ -36,20 +36,25 @@ class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
 
 async def credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
     """The client's credentials. Raises `BadRequest`, `Unauthorized`, `RateLimited`."""
-    fields: ClientFields = call.body
     try:
-        shown = postern.federation.clients.credentials(
-            basic=_basic(call.request),
-            named=said(fields.client_id),
-            secret=said(fields.client_secret),
-            assertion=said(fields.client_assertion),
-            assertion_type=said(fields.client_assertion_type),
-        )
+        shown = shown_credentials(call, postern)
     except Refusal as refusal:
         await count_refusal(call.request, refusal)
         raise
     call.request.client_id = shown.client
     return shown
+
+
+def shown_credentials(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials:
+    """The same, without counting a refusal. Raises `BadRequest`, `Unauthorized`."""
+    fields: ClientFields = call.body
+    return postern.federation.clients.credentials(
+        basic=_basic(call.request),
+        named=said(fields.client_id),
+        secret=said(fields.client_secret),
+        assertion=said(fields.client_assertion),
+        assertion_type=said(fields.client_assertion_type),
+    )
 
 
 async def credentials_if_any(call: Call[Any, Any, Any, Any], postern: Postern) -> ClientCredentials | None:

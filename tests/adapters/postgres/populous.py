@@ -124,6 +124,9 @@ _FILL: Final = """
     select gen_random_uuid(), browsers.id, services.id, 'ada@example.org', '', now() from all_services as services
       cross join (select id from sessions where organization_id is null limit 1) as browsers
      where org_id = %(organization)s;
+    insert into authorization_refusals (id, service_id, place, reason, received, expected, occurred_at)
+    select gen_random_uuid(), services.id, '', '', '', '', now()
+      from all_services as services where org_id = %(organization)s;
     insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to, created_at)
     select gen_random_uuid(), services.id, '', '', true, '', '', '', '', '', now()
       from all_services as services where org_id = %(organization)s;

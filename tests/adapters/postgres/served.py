@@ -55,6 +55,8 @@ _FILL: Final = """
     select gen_random_uuid(), %(service)s, sha256(n::text::bytea), now() from generate_series(1, 20) as n;
     insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, created_at)
     select gen_random_uuid(), id, %(service)s, 'ada@example.org', '', now() from sessions where service_id is null limit 20;
+    insert into authorization_refusals (id, service_id, place, reason, received, expected, occurred_at)
+    select gen_random_uuid(), %(service)s, '', '', '', '', now() from generate_series(1, 20) as n;
     insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to, created_at)
     select gen_random_uuid(), %(service)s, '', '', true, '', '', '', '', '', now() from generate_series(1, 20) as n;
     insert into saml_configurations (service_id, enabled, created_at, updated_at) values (%(service)s, false, now(), now());

@@ -34,11 +34,16 @@ async def test_a_role_is_assigned_to_each_kind_of_subject_and_each_is_on_record(
         {"team": "crew"},
     ]
     made = [(await government.assign(**to)).ok(201) for to in subjects]
-    nobody = {"user_id": None, "organization_role": None, "team": None}
+    nobody = {"user_id": None, "email": None, "organization_role": None, "team": None}
     for to, one in zip(subjects, made, strict=True):
         assert {name: one[name] for name in set(one) - {"id", "created_at"}} == {"role": "editor", **nobody, **to}
         assert refused(await government.assign(**to)) == CONFLICT
-    assert (await government.at("GET", "/assignments")).ok() == {"assignments": made, "next": None}
+    listed = (await government.at("GET", "/assignments")).ok()
+    addresses = government.people.rows("select id, email from users")
+    assert [one.pop("email") for one in listed["assignments"]] == [
+        next((one["email"] for one in addresses if str(one["id"]) == to.get("user_id")), None) for to in subjects
+    ]
+    assert listed == {"assignments": [{name: one[name] for name in set(one) - {"email"}} for one in made], "next": None}
     for one in made:
         assert (await government.at("DELETE", f"/assignments/{one['id']}")).status == 204
         assert refused(await government.at("DELETE", f"/assignments/{one['id']}")) == NOT_FOUND
@@ -51,6 +56,15 @@ async def test_a_role_is_assigned_to_each_kind_of_subject_and_each_is_on_record(
         people = [str(government.member.user), str(government.end_user.user)]
         assert [entry["target_id"] for entry in entries] == [*people, *[str(government.shop.id)] * 3]
     assert [event["name"] for event in government.told()].count("service.assignment.added") == 5
+
+
+async def test_addresses_are_told_to_those_alone_who_may_see_them(government: Government) -> None:
+    await government.role()
+    await government.assigned(user_id=str(government.member.user))
+    keeper = government.tenants.role(government.acme, "keeper", [Capability.SERVICES_VIEW, Capability.SERVICES_MANAGE])
+    by = government.tenants.join(government.people.add(), government.acme, keeper)
+    (one,) = (await government.at("GET", "/assignments", by=by)).ok()["assignments"]
+    assert (one["user_id"], one["email"]) == (str(government.member.user), None)
 
 
 async def test_who_is_unknown_here_is_assigned_nothing(government: Government) -> None:

@@ -48,7 +48,15 @@ WHOSE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("events", "login_events", "uncounted_logins", "preauthentications", "relations", "sessions"), "one.organization_id"),
     **dict.fromkeys(
         (
-            *("saml_sessions", "saml_exchanges", "saml_requests", "saml_certificates", "saml_configurations", "identity_grants"),
+            *(
+                "authorization_refusals",
+                "saml_sessions",
+                "saml_exchanges",
+                "saml_requests",
+                "saml_certificates",
+                "saml_configurations",
+                "identity_grants",
+            ),
             *("permissions", "service_roles", "service_claims"),
             *("client_secrets", "api_keys", "service_user_marks", "subscriptions", "plans", "billing_checkouts", "consents", "flows"),
             *("authorization_codes", "device_codes", "pushed_requests", "client_assertions", "logout_notices", "logout_receivers"),
@@ -337,6 +345,8 @@ class World:
             )
             self._rights_of(house, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
+            refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}
+            self._put("authorization_refusals", service_id=service.id, **refused)
             self._put("saml_exchanges", service_id=service.id, kind="response", binding="post", succeeded=True, reason=service.slug)
             self._put("plans", service_id=service.id, name=f"Only of {service.slug}", price_cents=7, currency="usd")
             self._put("consents", user_id=self.quinn.user, service_id=service.id, scopes=["openid"])

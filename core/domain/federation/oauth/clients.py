@@ -22,6 +22,10 @@ from core.frozen import Frozen
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_ASSERTION: Final = 4096
 LONGEST_SECRET: Final = 200
+# What the log says about a client that did not authenticate itself. The recorder of refusals tells the reasons apart by these.
+NO_SUCH_SECRET: Final = "the client has no such secret"  # noqa: S105 - a reason
+NO_CREDENTIAL: Final = "the client is not public, and sent no credential"
+NO_KEYS: Final = "the client has no keys"
 # Libraries choose up to an hour (Authlib does). Each assertion works once, however long it lasts.
 ASSERTION_LIFETIME: Final = timedelta(hours=1)
 _LEEWAY: Final = timedelta(seconds=30)
@@ -146,13 +150,13 @@ def require_known(found: RegisteredClient | None, credentials: ClientCredentials
     match credentials.method:
         case AuthenticationMethod.NONE:
             if not found.is_public:
-                raise client_refused("the client is not public, and sent no credential")
+                raise client_refused(NO_CREDENTIAL)
         case AuthenticationMethod.PRIVATE_KEY_JWT:
             if found.keys is None:
-                raise client_refused("the client has no keys")
+                raise client_refused(NO_KEYS)
         case _:
             if not found.secret_matches:
-                raise client_refused("the client has no such secret")
+                raise client_refused(NO_SUCH_SECRET)
     return found
 
 

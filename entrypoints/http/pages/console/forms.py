@@ -33,6 +33,8 @@ class Kind(StrEnum):
     LINES = "lines"
     MOMENT = "moment"
     JSON = "json"
+    VALUE = "value"
+    """JSON, or a text as it is where it is no JSON. For what is mostly a word."""
 
 
 class Choice(NamedTuple):
@@ -75,6 +77,8 @@ class Input(Frozen):
     hint: str
     default: Any
     shown: Callable[[Any], Any]
+    optional: bool = False
+    """Whether the form says that the value may be left out. A form that changes something does not say it: every value is there already."""
 
     @property
     def field(self) -> str:
@@ -124,10 +128,11 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     kinds = _unwrapped(described)
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
     kind = asked.kind or _kind(kinds, asked, _most(described))
+    required = stated.required and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS}
     return Input(
         name=asked.name,
         kind=kind,
-        required=stated.required and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS},
+        required=required,
         nullable=_may_be_null(described),
         allowed=allowed,
         choices=asked.choices,
@@ -136,6 +141,7 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
         hint=asked.hint,
         default=None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default,
         shown=asked.shown or _reader(asked.name),
+        optional=not required and endpoint.method != "PATCH",
     )
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import events, overview, search
+from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import domains, keys, providers, scim
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 
@@ -19,6 +20,7 @@ CONSOLE: Final = Endpoints(
         *teams.PAGES,
         *roles.PAGES,
         *fields.PAGES,
+        *applications.PAGES,
         *providers.PAGES,
         *domains.PAGES,
         *scim.PAGES,

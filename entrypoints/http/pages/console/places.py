@@ -43,6 +43,9 @@ class Spot(Frozen):
     entry: Entry
     tab: Tab
     tabs: tuple[Tab, ...] = ()
+    parts: tuple[Tab, ...] = ()
+    """The pages that stand side by side within the tab, if it has several."""
+    part: Tab | None = None
 
     def beside(self, crumbs: Sequence[object]) -> tuple[Tab, ...]:
         """The tabs that the page shows. A page with crumbs stands below the tabs of its entry, and shows only those of its record."""

@@ -92,6 +92,10 @@ class Resource(Frozen, kw_only=True):
     at: str
     """The template of the list's address."""
     listed: Endpoint
+    page: str = ""
+    """The template of the page's address, for one of several pages of the same record; `crumbs` then has all pages above it. By default
+    the record stands below the list.
+    """
     rows: str = ""
     """The field of the list's answer with the rows. Empty if the answer is the rows."""
     columns: tuple[Column, ...]
@@ -131,7 +135,7 @@ class Resource(Frozen, kw_only=True):
     @property
     def one(self) -> str:
         """The template of the record's address."""
-        return self.at if self.is_single else f"{self.at}/{{{self.parameter}}}"
+        return self.page or (self.at if self.is_single else f"{self.at}/{{{self.parameter}}}")
 
     def call(self, visit: Visit, record: Any) -> str:
         """The title of the record's page."""
@@ -146,7 +150,7 @@ class Resource(Frozen, kw_only=True):
 
     def above(self, visit: Visit) -> Sequence[tuple[str, str]]:
         """The pages above a record."""
-        if self.is_single:
+        if self.is_single or self.page:
             return self.crumbs(visit)
         return (*self.crumbs(visit), (self.text(visit, "title"), visit.here(self.at)))
 

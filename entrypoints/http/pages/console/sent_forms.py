@@ -38,11 +38,25 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
+def _no_constant(name: str) -> None:
+    """Python reads NaN and Infinity, which JSON does not have."""
+    raise ValueError(name)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 _TEXTS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
     {
         Kind.TICK: lambda value: "yes" if value else "",
         Kind.LINES: lambda value: "\n".join(str(_plain(item)) for item in value),
         Kind.JSON: lambda value: json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) if value else "",
+        Kind.VALUE: lambda value: value if isinstance(value, str) and not _is_json(value) else json.dumps(value, ensure_ascii=False),
         Kind.MOMENT: lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M"),
     }
 )
@@ -100,7 +114,11 @@ def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input,
 
 
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
-    """The endpoint's body. `only` has the inputs of a change; `fixed` has values that the page itself gives. Raises `WrongInput`."""
+    """The endpoint's body, or None if it takes none. `only` has the inputs of a change; `fixed` has values that the page itself gives.
+    Raises `WrongInput`.
+    """
+    if shaped.endpoint.body_type is None:
+        return None
     body: dict[str, Any] = dict(fixed or {})
     for one in shaped.inputs if only is None else only:
         value = _sent(one, getattr(form, one.field))
@@ -135,6 +153,8 @@ def _sent(one: Input, given: Any) -> Any:
 
 
 def _parsed(one: Input, given: str) -> Any:
+    if one.kind is Kind.VALUE:
+        return json.loads(given) if _is_json(given) else given
     try:
         if one.kind is Kind.JSON:
             return json.loads(given or "{}")
@@ -147,7 +167,7 @@ def _parsed(one: Input, given: str) -> Any:
 
 def _empty(one: Input) -> Any:
     """The value of an input that was left empty: null where the body takes null, an empty text, or nothing at all."""
-    if one.nullable:
+    if one.nullable or one.kind is Kind.VALUE:
         return None
     if one.kind is Kind.JSON:
         return {}
@@ -158,9 +178,10 @@ async def drawn(visit: Visit, inputs: Sequence[Input], texts: Mapping[str, Any])
     """Each input with its present text and its choices."""
     made = []
     for one in inputs:
-        choices: Sequence[Choice] = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
         if one.choices is not None:
             choices = await one.choices(visit)
+        else:
+            choices = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
         made.append((one, texts.get(one.field, [] if one.takes_several else ""), choices))
     return made
 

@@ -121,6 +121,7 @@ class Visit:
             search=self.here(spot.place.search) if spot.place.search else "",
             groups=self._groups(spot),
             tabs=[(where, self.text(tab.label), tab is spot.tab) for where, tab in offered(spot.beside(head.crumbs), caller, self.path)],
+            parts=[(where, self.text(part.label), part is spot.part) for where, part in offered(spot.parts, caller, self.path)],
             head=head,
             errors=head.errors,
             done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",

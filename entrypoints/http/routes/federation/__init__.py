@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.federation import (
+    authorization_refusals,
     device_flow,
     given_sessions,
     grants,
@@ -21,6 +22,6 @@ from entrypoints.http.routes.federation import (
 )
 
 ROUTES: Final = Endpoints.of(
-    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview),
+    *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

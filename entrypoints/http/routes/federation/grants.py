@@ -28,6 +28,7 @@ from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, exampl
 from entrypoints.http.machinery.headers import DEVICE_TOKEN, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
+from entrypoints.http.refusal_recording import refused_token_request
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
@@ -110,6 +111,14 @@ async def exchange_for_tokens_too(call: Call[TokenFields], postern: Postern) -> 
 
 
 async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
+    try:
+        return await _exchanged(call, postern)
+    except Refusal as refusal:
+        refused_token_request(call, postern, refusal, None if said(call.body.grant_type) is None else _request(call.body))
+        raise
+
+
+async def _exchanged(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE

@@ -1,7 +1,7 @@
 """Previews of tokens: what a service would learn of a person, and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
 import msgspec
@@ -17,13 +17,15 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.fields import EmailText, Id, example
 from entrypoints.http.routes.services.services import ServicePath
 
 
 class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
-    user_id: UUID
+    user_id: UUID | None = None
     """A member of the organization, or a user of the service."""
+    email: EmailText | None = None
+    """The address of the person, in place of `user_id`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid profile email")] | None = None
     """The scopes that the application asks for, separated by spaces. All of them, if you leave it out."""
 
@@ -116,8 +118,13 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
         scopes = known(words(call.query.scope))
         if not scopes:
             raise BadRequest(f"scope: some of {' '.join(SCOPES)}, separated by spaces")
-    preview = await postern.federation.token_previews.preview(call.caller, call.path.service_slug, UserId(call.query.user_id), scopes)
-    return _answer(preview)
+    query, path, previews = call.query, call.path, postern.federation.token_previews
+    if (query.user_id is None) is (query.email is None):
+        raise BadRequest("user_id: name the person by exactly one of user_id and email")
+    if query.email is not None:
+        email = postern.foundation.email_syntax.parse(query.email)
+        return _answer(await previews.preview_of(call.caller, path.org_slug, path.service_slug, email, scopes))
+    return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast(UUID, query.user_id)), scopes))
 
 
 def _answer(preview: TokenPreview) -> PreviewAnswer:

@@ -68,6 +68,8 @@ class AssignmentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The slug of the service's role."""
     user_id: UUID | None = None
     """The person who holds the role."""
+    email: Annotated[str | None, example("ada@example.org")] = None
+    """The person's address, in lists, if you may see end users."""
     organization_role: Annotated[str | None, example("admin")] = None
     """The slug of the organization's role whose people hold the role."""
     team: Annotated[str | None, example("support")] = None
@@ -96,7 +98,7 @@ async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Membe
         after=None if query.after is None else AssignmentId(query.after),
         limit=query.limit,
     )
-    return AssignmentList([_record(one) for one in page.assignments], page.next)
+    return AssignmentList([_record(one, named=call.caller.may(Capability.END_USERS_VIEW)) for one in page.assignments], page.next)
 
 
 @endpoint.post(
@@ -144,12 +146,13 @@ async def delete_assignment(call: Call[None, None, AssignmentPath, Member], post
     return NO_BODY
 
 
-def _record(assignment: Assignment) -> AssignmentRecord:
+def _record(assignment: Assignment, *, named: bool = False) -> AssignmentRecord:
     to = assignment.to
     return AssignmentRecord(
         id=assignment.id,
         role=assignment.role_slug,
         user_id=to.user if isinstance(to, ToPerson) else None,
+        email=(to.email or None) if named and isinstance(to, ToPerson) else None,
         organization_role=to.slug if isinstance(to, ToRole) else None,
         team=to.slug if isinstance(to, ToTeam) else None,
         created_at=assignment.created_at,

@@ -98,6 +98,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "saml_certificates": 1,
         "saml_requests": 20,
         "saml_sessions": 20,
+        "authorization_refusals": 20,
         "saml_exchanges": 20,
         "flows": 8,
         "identity_grants": USERS,

@@ -47,6 +47,22 @@ def furnish(telling: Telling) -> None:
     telling.claim(telling.shop, "fixed", "constant", [1, 2])
 
 
+async def test_a_person_is_named_by_the_address_or_by_the_id(telling: Telling) -> None:
+    (ada,) = telling.people.rows("select email from users where id = %s", telling.ada.user)
+    stranger = telling.people.add("stranger@example.org")
+    at = "/api/organizations/acme/services/shop/token-preview"
+    by_id = (await telling.preview(telling.ada)).ok()
+    assert (await telling.request("GET", f"{at}?email={ada['email']}", by=telling.admin)).ok() == by_id
+    assert (await telling.request("GET", f"{at}?email={ada['email'].upper()}", by=telling.admin)).ok() == by_id
+    assert (await telling.request("GET", f"{at}?email=stranger@example.org", by=telling.admin)).status == 404
+    assert (await telling.preview(stranger)).status == 404
+    for wrong in ("", "?email=nobody", f"?email={ada['email']}&user_id={telling.ada.user}"):
+        assert (await telling.request("GET", f"{at}{wrong}", by=telling.admin)).status == 400, wrong
+    keeper = telling.tenants.role(telling.acme, "keeper", [Capability.SERVICES_VIEW, Capability.SERVICES_MANAGE])
+    by = telling.tenants.join(telling.people.add(), telling.acme, keeper)
+    assert (await telling.request("GET", f"{at}?email={ada['email']}", by=by)).status == 403
+
+
 async def test_the_preview_is_what_the_tokens_say(telling: Telling) -> None:
     furnish(telling)
     for scopes in (EVERYTHING, "openid", "openid profile", "openid email groups"):

@@ -1,0 +1,166 @@
+"""The last refused requests of applications, in PostgreSQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable, storable_text
+from core.domain.federation.authorization_refusals import (
+    MOST_REFUSALS,
+    AuthorizationRefusal,
+    ListedRefusal,
+    RefusalContext,
+    RefusalReason,
+    RefusedAt,
+    in_words,
+    registered_for,
+)
+from core.domain.identifiers import AuthorizationRefusalId, OrganizationId
+from core.frozen import Frozen
+
+_AT_ONCE: Final = 100
+
+
+class _Refusal(Frozen):
+    """For a service without refusals, the list has one row of nulls."""
+
+    redirect_uris: list[str]
+    secrets: list[str]
+    id: UUID | None
+    place: str | None
+    reason: str | None
+    received: str | None
+    expected: str | None
+    said: str | None
+    advice: str | None
+    occurred_at: datetime | None
+
+    def listed(self) -> ListedRefusal | None:
+        if self.id is None or self.place is None or self.reason is None or self.occurred_at is None:
+            return None
+        reason = RefusalReason(self.reason)
+        because, advice = in_words(reason)
+        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets)
+        return ListedRefusal(
+            id=AuthorizationRefusalId(self.id),
+            at=RefusedAt(self.place),
+            reason=reason,
+            because=self.said or because,
+            advice=self.advice or advice,
+            received=self.received or "",
+            registered=registered_for(reason, self.expected or "", context),
+            occurred_at=self.occurred_at,
+        )
+
+
+class PostgresAuthorizationRefusals:
+    """Implements `ports.federation.authorization_refusals.AuthorizationRefusalStore`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add(self, refusals: Sequence[AuthorizationRefusal]) -> None:
+        for begin in range(0, len(refusals), _AT_ONCE):
+            part = refusals[begin : begin + _AT_ONCE]
+            clients = list(dict.fromkeys(one.client for one in part))
+            await tell(self._pool, _ADD, {"refusals": Jsonb([_told(one) for one in part])})
+            await tell(self._pool, _TRIM, {"clients": clients, "most": MOST_REFUSALS})
+
+    async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ListedRefusal] | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_REFUSALS}
+        rows = await ask(self._pool, _Refusal, _LIST, parameters)
+        if not rows:
+            return None
+        return [listed for row in rows if (listed := row.listed()) is not None]
+
+
+def _told(one: AuthorizationRefusal) -> Any:
+    return storable(
+        {
+            "id": str(one.id),
+            "client_id": str(one.client),
+            "place": one.at.value,
+            "reason": one.reason.value,
+            "received": one.received,
+            "occurred_at": one.occurred_at.isoformat(),
+            "code_digest": None if one.code is None else one.code.digest.hex(),
+            "redirect_uri": None if one.code is None else one.code.redirect_uri,
+            "code_challenge": None if one.code is None else one.code.code_challenge,
+        }
+    )
+
+
+# A client that does not exist gets no refusals. The query of a registered address is left out, as of a received one.
+_ADD: Final = """
+    insert into authorization_refusals (id, service_id, place, reason, received, expected, occurred_at)
+    select told.id, services.id, told.place,
+           case when told.reason <> 'code_refused' then told.reason
+                when codes.id is null then 'code_unknown'
+                when codes.service_id <> services.id then 'code_of_another'
+                when codes.redeemed_at <= told.occurred_at then 'code_used'
+                when codes.redirect_uri <> told.redirect_uri then 'redirect_differs'
+                when codes.code_challenge is null and told.code_challenge is not null then 'verifier_unasked'
+                when codes.code_challenge is not null and told.code_challenge is null then 'verifier_missing'
+                when codes.code_challenge <> told.code_challenge then 'verifier_differs'
+                when codes.expires_at <= told.occurred_at then 'code_expired'
+                else told.reason
+           end,
+           told.received,
+           case when told.reason = 'code_refused' and codes.service_id = services.id
+                 and (codes.redeemed_at is null or codes.redeemed_at > told.occurred_at) and codes.redirect_uri <> told.redirect_uri
+                then split_part(codes.redirect_uri, '?', 1) else ''
+           end,
+           told.occurred_at
+      from jsonb_to_recordset(%(refusals)s)
+        as told (id uuid, client_id uuid, place text, reason text, received text, occurred_at timestamptz, code_digest text,
+                 redirect_uri text, code_challenge text)
+      join services on services.client_id = told.client_id
+      left join authorization_codes as codes on codes.digest = decode(told.code_digest, 'hex')
+        on conflict do nothing
+"""
+
+# The statement skips rows that another process removes at this moment.
+_TRIM: Final = """
+    with past as materialized (
+             select older.id
+               from services
+              cross join lateral (
+                        select id from authorization_refusals where service_id = services.id order by id desc offset %(most)s
+                    ) as older
+              where services.client_id = any (%(clients)s::uuid[])
+         )
+    delete from authorization_refusals
+     where id = any (array(
+               select authorization_refusals.id from authorization_refusals join past using (id) for update of authorization_refusals
+                 skip locked
+           ))
+"""
+
+_LIST: Final = """
+    select services.redirect_uris,
+           array(select prefix from client_secrets where client_secrets.service_id = services.id order by client_secrets.id) as secrets,
+           recent.id, recent.place, recent.reason, recent.received, recent.expected, recent.said, recent.advice, recent.occurred_at
+      from services
+      left join lateral (
+                (select id, place, reason, received, expected, '' as said, '' as advice, occurred_at
+                   from authorization_refusals
+                  where authorization_refusals.service_id = services.id
+                  order by id desc
+                  limit %(most)s)
+                union all
+                (select id, 'saml', 'saml', '', '', reason, advice, created_at
+                   from saml_exchanges
+                  where saml_exchanges.service_id = services.id and not succeeded
+                  order by id desc
+                  limit %(most)s)
+                order by id desc
+                limit %(most)s
+            ) as recent on true
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by recent.id desc
+"""

@@ -1,0 +1,351 @@
+"""The recorder of refusals: the last requests of an application that were refused, with the reason in words, what was received beside what
+is registered, and the change that helps. It keeps reasons and what the application itself chose (addresses of its own, scopes, names of
+parameters), and nothing about people: no `state`, no hint, no token, no address of a person.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
+from core.domain.federation.oauth.authorization_codes import Claim
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
+from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, TokenRequest
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.frozen import Frozen
+
+MOST_REFUSALS: Final = 50
+"""The limit of one service. The oldest refusals go first."""
+_LONGEST_ADDRESS: Final = 300
+_LONGEST_WORD: Final = 100
+_MOST_WORDS: Final = 20
+# Anybody can send a request in an application's name. A value is kept only if it has the form of what belongs there.
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,40}:[A-Za-z0-9._~!$&'()*+,;=:/\[\]%-]*")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]*")
+_OUR_SECRET: Final = re.compile(r"(cs_[A-Za-z0-9]{6})_.+")
+
+
+class RefusedAt(StrEnum):
+    """The place that refused the request."""
+
+    AUTHORIZE = "authorize"
+    """The request that a browser brought, also one that was pushed before."""
+    TOKEN = "token"  # noqa: S105 - a place
+    SAML = "saml"
+
+
+class RefusalReason(StrEnum):
+    """The reason why a request of an application was refused."""
+
+    REDIRECT_MISSING = "redirect_missing"
+    REDIRECT_UNREGISTERED = "redirect_unregistered"
+    REQUEST_USED = "request_used"
+    ORGANIZATION_CLOSED = "organization_closed"
+    SCOPE_UNKNOWN = "scope_unknown"
+    RESPONSE_TYPE = "response_type"
+    RESPONSE_MODE = "response_mode"
+    PKCE_MISSING = "pkce_missing"
+    PKCE_MALFORMED = "pkce_malformed"
+    REQUEST_OBJECT = "request_object"
+    PARAMETER = "parameter"
+    SECRET_OWED = "secret_owed"  # noqa: S105 - a reason
+    STRONGER_SIGN_IN = "stronger_sign_in"
+    SECRET_WRONG = "secret_wrong"  # noqa: S105 - a reason
+    CREDENTIAL_MISSING = "credential_missing"
+    KEYS_MISSING = "keys_missing"
+    ASSERTION_REFUSED = "assertion_refused"
+    CODE_REFUSED = "code_refused"
+    """Which of the next ones it was, the recorder finds out when it stores the refusal."""
+    CODE_UNKNOWN = "code_unknown"
+    CODE_EXPIRED = "code_expired"
+    CODE_USED = "code_used"
+    CODE_OF_ANOTHER = "code_of_another"
+    REDIRECT_DIFFERS = "redirect_differs"
+    VERIFIER_MISSING = "verifier_missing"
+    VERIFIER_UNASKED = "verifier_unasked"
+    VERIFIER_DIFFERS = "verifier_differs"
+    REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a reason
+    GRANT_UNKNOWN = "grant_unknown"
+    GRANT_NOT_ALLOWED = "grant_not_allowed"
+    SAML = "saml"
+
+
+class PresentedCode(NamedTuple):
+    """What the application sent to redeem a code, as far as it says why the code was refused. It is never stored."""
+
+    digest: bytes
+    redirect_uri: str
+    code_challenge: str | None
+
+
+class AuthorizationRefusal(Frozen, kw_only=True):
+    """A refused request, as the recorder takes it. The recorder looks for the service when it stores the refusal."""
+
+    id: AuthorizationRefusalId
+    client: ClientId
+    at: RefusedAt
+    reason: RefusalReason
+    received: str
+    occurred_at: datetime
+    code: PresentedCode | None = None
+
+
+class ListedRefusal(Frozen, kw_only=True):
+    """A refused request, as those who look after the service see it."""
+
+    id: AuthorizationRefusalId
+    at: RefusedAt
+    reason: RefusalReason
+    because: str
+    """In words."""
+    advice: str
+    """The change that helps."""
+    received: str
+    registered: Sequence[str]
+    """What the installation has registered or expects in place of what was received."""
+    occurred_at: datetime
+
+
+class RefusalContext(Frozen, kw_only=True):
+    """What a service has registered."""
+
+    redirect_uris: Sequence[str]
+    secrets: Sequence[str]
+    """The beginnings of its client secrets."""
+
+
+_GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE)
+_ABOUT_REDIRECTS: Final = frozenset((RefusalReason.REDIRECT_UNREGISTERED, RefusalReason.REDIRECT_MISSING, RefusalReason.REDIRECT_DIFFERS))
+_ABOUT_SECRETS: Final = frozenset((RefusalReason.SECRET_WRONG, RefusalReason.SECRET_OWED, RefusalReason.CREDENTIAL_MISSING))
+_EXPECTED: Final[Mapping[RefusalReason, Sequence[str]]] = {
+    RefusalReason.SCOPE_UNKNOWN: SCOPES,
+    RefusalReason.RESPONSE_TYPE: ("code",),
+    RefusalReason.RESPONSE_MODE: ("query", "form_post"),
+    RefusalReason.PKCE_MALFORMED: ("S256",),
+    RefusalReason.PKCE_MISSING: ("S256",),
+    RefusalReason.GRANT_UNKNOWN: _GRANTS,
+}
+# By the field that the description of `invalid_request` begins with.
+_MALFORMED: Final[Mapping[str, RefusalReason]] = {
+    "response_type": RefusalReason.RESPONSE_TYPE,
+    "response_mode": RefusalReason.RESPONSE_MODE,
+    "code_challenge_method": RefusalReason.PKCE_MALFORMED,
+    "code_challenge": RefusalReason.PKCE_MALFORMED,
+}
+_BY_WORD: Final[Mapping[str, RefusalReason]] = {
+    AuthorizationErrorCode.INVALID_SCOPE: RefusalReason.SCOPE_UNKNOWN,
+    AuthorizationErrorCode.UNSUPPORTED_RESPONSE_TYPE: RefusalReason.RESPONSE_TYPE,
+    AuthorizationErrorCode.REQUEST_NOT_SUPPORTED: RefusalReason.REQUEST_OBJECT,
+    AuthorizationErrorCode.REQUEST_URI_NOT_SUPPORTED: RefusalReason.REQUEST_OBJECT,
+    AuthorizationErrorCode.REGISTRATION_NOT_SUPPORTED: RefusalReason.REQUEST_OBJECT,
+    AuthorizationErrorCode.UNAUTHORIZED_CLIENT: RefusalReason.SECRET_OWED,
+    AuthorizationErrorCode.UNMET_REQUIREMENTS: RefusalReason.STRONGER_SIGN_IN,
+    "redirect_missing": RefusalReason.REDIRECT_MISSING,
+    "redirect_unregistered": RefusalReason.REDIRECT_UNREGISTERED,
+    "request_used": RefusalReason.REQUEST_USED,
+    "application_closed": RefusalReason.ORGANIZATION_CLOSED,
+}
+_OF_SECRET: Final[Mapping[str, RefusalReason]] = {
+    NO_SUCH_SECRET: RefusalReason.SECRET_WRONG,
+    NO_CREDENTIAL: RefusalReason.CREDENTIAL_MISSING,
+    NO_KEYS: RefusalReason.KEYS_MISSING,
+}
+
+
+def refused_request(word: str, description: str, said: Mapping[str, str | None]) -> tuple[RefusalReason, str] | None:
+    """The reason of a refused authorization request, and what was received. `word` is the error code that the application got, or the word
+    of a refusal that a page told the person. None for answers that no change of the application would have avoided: nobody was signed in,
+    or the person refused.
+    """
+    if word == AuthorizationErrorCode.INVALID_REQUEST:
+        field = description.partition(":")[0]
+        reason = _MALFORMED.get(field, RefusalReason.PARAMETER)
+        if reason is RefusalReason.PKCE_MALFORMED and said.get("code_challenge") is None:
+            reason = RefusalReason.PKCE_MISSING
+        return reason, _received(reason, said) or (shown_word(field) if reason is RefusalReason.PARAMETER else "")
+    found = _BY_WORD.get(word)
+    return None if found is None else (found, _received(found, said))
+
+
+def _received(reason: RefusalReason, said: Mapping[str, str | None]) -> str:
+    match reason:
+        case RefusalReason.REDIRECT_UNREGISTERED:
+            return shown_address(said.get("redirect_uri"))
+        case RefusalReason.SCOPE_UNKNOWN:
+            return shown_words(said.get("scope"))
+        case RefusalReason.RESPONSE_TYPE:
+            return shown_words(said.get("response_type"))
+        case RefusalReason.RESPONSE_MODE:
+            return shown_words(said.get("response_mode"))
+        case RefusalReason.PKCE_MALFORMED:
+            return shown_word(said.get("code_challenge_method"))
+        case _:
+            return ""
+
+
+def refused_exchange(
+    refusal: Refusal, request: TokenRequest | None, shown: ClientCredentials, claim: Claim | None
+) -> tuple[RefusalReason, str, PresentedCode | None] | None:
+    """The reason of a refused token request, what was received, and the code if it may say more. `request` is None if it has no grant type.
+    None for refusals that say nothing about the application, such as a limit.
+    """
+    asked, scope = ("", "") if request is None else (shown_word(request.grant_type), shown_words(request.scope))
+    match refusal:
+        case OrganizationNotActive():
+            found: tuple[RefusalReason, str] | None = (RefusalReason.ORGANIZATION_CLOSED, "")
+        case Unauthorized():
+            found = _not_authenticated(refusal, shown)
+        case InvalidGrant() if claim is not None:
+            code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
+            return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
+        case InvalidGrant():
+            found = (RefusalReason.REFRESH_TOKEN, "")
+        case UnsupportedGrantType():
+            found = (RefusalReason.GRANT_UNKNOWN, asked)
+        case UnauthorizedClient():
+            found = (RefusalReason.GRANT_NOT_ALLOWED, asked)
+        case InvalidScope():
+            found = (RefusalReason.SCOPE_UNKNOWN, scope)
+        case _:
+            found = _malformed(refusal)
+    return None if found is None else (*found, None)
+
+
+def _malformed(refusal: Refusal) -> tuple[RefusalReason, str] | None:
+    """Subclasses of `BadRequest` are answers to a poll, for example, and no mistakes of the application."""
+    if type(refusal) is not BadRequest:
+        return None
+    field = refusal.message.partition(":")[0]
+    return (RefusalReason.VERIFIER_MISSING, "") if field == "code_verifier" else (RefusalReason.PARAMETER, shown_word(field))
+
+
+def _not_authenticated(refusal: Unauthorized, shown: ClientCredentials) -> tuple[RefusalReason, str]:
+    if shown.assertion is not None:
+        return _OF_SECRET.get(refusal.detail or "", RefusalReason.ASSERTION_REFUSED), ""
+    reason = _OF_SECRET.get(refusal.detail or "", RefusalReason.CREDENTIAL_MISSING)
+    begin = None if shown.secret is None else _OUR_SECRET.fullmatch(shown.secret.reveal())
+    return reason, "" if begin is None else begin[1]
+
+
+def shown_address(uri: str | None) -> str:
+    """A redirect URI without its query and fragment, which may say something about a person."""
+    plain = (uri or "").partition("?")[0].partition("#")[0]
+    return plain if len(plain) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(plain) else ""
+
+
+def shown_word(word: str | None) -> str:
+    return word if word is not None and len(word) <= _LONGEST_WORD and _WORD.fullmatch(word) else ""
+
+
+def shown_words(words: str | None) -> str:
+    return " ".join(filter(None, map(shown_word, (words or "")[: _LONGEST_WORD * _MOST_WORDS].split()[:_MOST_WORDS])))
+
+
+def registered_for(reason: RefusalReason, expected: str, context: RefusalContext) -> Sequence[str]:
+    """What is registered beside what was received."""
+    if reason is RefusalReason.REDIRECT_DIFFERS and expected:
+        return (expected,)
+    if reason in _ABOUT_REDIRECTS:
+        return context.redirect_uris
+    return context.secrets if reason in _ABOUT_SECRETS else _EXPECTED.get(reason, ())
+
+
+def in_words(reason: RefusalReason) -> tuple[str, str]:
+    """The reason, and the change that helps."""
+    return _WORDS[reason]
+
+
+_WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
+    RefusalReason.REDIRECT_MISSING: (
+        "The request names no redirect_uri, or names it twice",
+        "Send redirect_uri once: one of the registered addresses",
+    ),
+    RefusalReason.REDIRECT_UNREGISTERED: (
+        "The service has not registered this redirect_uri",
+        "Register the address exactly as it was received, or send a registered one. Each letter counts, also a slash at the end",
+    ),
+    RefusalReason.REQUEST_USED: (
+        "The pushed request has expired, or was used before",
+        "Push a new request for each sign-in, and send the person there within a minute",
+    ),
+    RefusalReason.ORGANIZATION_CLOSED: ("The organization is not active", "A platform owner can activate it"),
+    RefusalReason.SCOPE_UNKNOWN: ("No such scope can be granted", "Ask for some of the scopes beside, separated by spaces"),
+    RefusalReason.RESPONSE_TYPE: ("response_type is missing or is not code", "Set response_type to code: Postern issues codes alone"),
+    RefusalReason.RESPONSE_MODE: ("There is no such response_mode", "Leave response_mode out, or set it to query or form_post"),
+    RefusalReason.PKCE_MISSING: (
+        "An application without a secret must use PKCE, and sent no code_challenge",
+        "Turn PKCE on in the library (S256). If the application has a server, make a client secret instead",
+    ),
+    RefusalReason.PKCE_MALFORMED: (
+        "code_challenge or its method is wrong",
+        "Set code_challenge_method to S256, and code_challenge to the SHA-256 of the verifier, in base64url without padding",
+    ),
+    RefusalReason.REQUEST_OBJECT: (
+        "The request is in an object (request, request_uri or registration)",
+        "Send the parameters themselves, or push them to /oauth/par",
+    ),
+    RefusalReason.PARAMETER: ("A parameter is missing, malformed or given twice", "Look at the named parameter in the application"),
+    RefusalReason.SECRET_OWED: (
+        "The service cannot redeem a code: it has neither a client secret nor a key, and used no PKCE",
+        "Make a client secret, or turn PKCE on",
+    ),
+    RefusalReason.STRONGER_SIGN_IN: (
+        "The application demands a second factor or a level that the person does not reach",
+        "Let people set up a second factor, or leave acr_values and the essential acr out",
+    ),
+    RefusalReason.SECRET_WRONG: (
+        "The client secret is not one of the service's",
+        "Compare how the secrets begin. If the right one is lost, make a new one and put it into the application",
+    ),
+    RefusalReason.CREDENTIAL_MISSING: (
+        "The service has a client secret or a key, and the request showed none",
+        "Give the application its client secret; look at its library's authentication method (client_secret_basic or client_secret_post)",
+    ),
+    RefusalReason.KEYS_MISSING: (
+        "The application signs its requests (private_key_jwt), and the service has no public keys of it",
+        "Store the public keys of the application as jwks, or the address where it publishes them as jwks_uri",
+    ),
+    RefusalReason.ASSERTION_REFUSED: (
+        "The assertion that the application signed is not valid",
+        "Compare its key, audience and clock; an assertion works once",
+    ),
+    RefusalReason.CODE_REFUSED: ("The code is not valid", "Begin the sign-in anew"),
+    RefusalReason.CODE_UNKNOWN: ("There is no such code", "Send the code as it came, decoded once, and redeem it at this installation"),
+    RefusalReason.CODE_EXPIRED: ("The code has expired: it works for a minute", "Redeem the code at once, and compare the clocks"),
+    RefusalReason.CODE_USED: (
+        "The code was redeemed before",
+        "Redeem each code once. Often a page is loaded twice, or a proxy repeats the request",
+    ),
+    RefusalReason.CODE_OF_ANOTHER: ("The code was given to another application", "Use the client id that the sign-in began with"),
+    RefusalReason.REDIRECT_DIFFERS: (
+        "The redirect_uri is not the one that the code was sent to",
+        "Send the same redirect_uri to the token endpoint as at the beginning of the sign-in",
+    ),
+    RefusalReason.VERIFIER_MISSING: (
+        "The sign-in began with PKCE, and the request has no usable code_verifier",
+        "Keep the verifier in the person's session, and send it with the code",
+    ),
+    RefusalReason.VERIFIER_UNASKED: (
+        "The request has a code_verifier, and the sign-in began without PKCE",
+        "Send code_challenge at the beginning of the sign-in, or leave code_verifier out",
+    ),
+    RefusalReason.VERIFIER_DIFFERS: (
+        "The code_verifier does not belong to the code_challenge",
+        "Keep one verifier for each sign-in; two tabs must not overwrite each other's",
+    ),
+    RefusalReason.REFRESH_TOKEN: (
+        "The refresh token has ended, was used before, or belongs to another application",
+        "Keep the newest refresh token after each use. If the session has ended, let the person sign in again",
+    ),
+    RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
+    RefusalReason.GRANT_NOT_ALLOWED: (
+        "An application without a secret or key cannot get a token of its own",
+        "Make a client secret. Only an application with a server can have one",
+    ),
+    RefusalReason.SAML: ("The SAML message was refused", ""),
+}

@@ -1,0 +1,1 @@
+"""The applications of an organization: the services that people sign in to."""

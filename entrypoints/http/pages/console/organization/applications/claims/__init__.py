@@ -1,0 +1,1 @@
+"""The claims of an application, and what it would learn of a person."""

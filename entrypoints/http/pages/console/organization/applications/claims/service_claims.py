@@ -1,0 +1,64 @@
+"""The claims that an application gets besides the standard ones."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.domain.claims import ClaimPlace
+from entrypoints.http.pages.console.cells import Tone, code, plain, state, when, words
+from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.routes.services.service_claims import (
+    change_service_claim,
+    create_service_claim,
+    delete_service_claim,
+    list_service_claims,
+)
+
+
+async def _places(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ClaimPlace]
+
+
+def _shown_argument(claim: Any) -> str:
+    return "" if claim.argument is None else claim.argument if isinstance(claim.argument, str) else json.dumps(claim.argument)
+
+
+def _writer(claim: Any) -> str:
+    return "nobody" if claim.person_writes is None else "person" if claim.person_writes else "organization"
+
+
+_WRITER: Final = state(
+    _writer,
+    {
+        "nobody": ("console.claims.written_by_nobody", Tone.PLAIN),
+        "organization": ("console.claims.written_by_organization", Tone.PLAIN),
+        "person": ("console.claims.written_by_person", Tone.WARN),
+    },
+    "console.claims.written_by",
+)
+_FIELDS: Final = (
+    Asked("name", hint="console.claims.name_hint"),
+    Asked("source", kind=Kind.CHOICE, hint="console.claims.source_hint"),
+    Asked("argument", kind=Kind.VALUE, hint="console.claims.argument_hint"),
+    Asked("into", choices=_places),
+)
+
+CLAIMS: Final = Resource(
+    name="claims",
+    spot=places.CLAIMS_SPOT,
+    at=places.CLAIMS,
+    listed=list_service_claims,
+    columns=(code("name"), words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER),
+    parameter="claim_id",
+    facts=(words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER, when("created_at")),
+    making=Making(shape(create_service_claim, *_FIELDS)),
+    sections=(Section("change", shape(change_service_claim, *_FIELDS)),),
+    ending=Ending(delete_service_claim),
+    crumbs=places.above,
+)
+
+PAGES: Final = pages(CLAIMS)

@@ -1,0 +1,59 @@
+"""The client secrets and the API keys of an application."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
+
+from core.domain.services.api_keys import Permission
+from entrypoints.http.pages.console.cells import code, copied, listed, plain, when
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource
+from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.routes.services.api_keys import api_key, create_api_key, delete_api_key, list_api_keys
+from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
+
+CLIENT_SECRETS: Final = Resource(
+    name="client_secrets",
+    spot=places.SECRETS_SPOT,
+    at=places.SECRETS,
+    listed=list_client_secrets,
+    columns=(code("prefix"), when("created_at")),
+    parameter="client_secret_id",
+    called=attrgetter("prefix"),
+    facts=(code("prefix"), copied("id"), when("created_at")),
+    making=Making(shape(create_client_secret), secret="client_secret"),  # noqa: S106 - the name of a field
+    ending=Ending(delete_client_secret),
+    crumbs=places.above,
+)
+
+
+async def _permissions(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, one.value, visit.text(f"console.api_keys.{one.value.replace(':', '_')}")) for one in Permission]
+
+
+API_KEYS: Final = Resource(
+    name="api_keys",
+    spot=places.API_KEYS_SPOT,
+    at=places.API_KEYS,
+    listed=list_api_keys,
+    rows="api_keys",
+    columns=(plain("name"), code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at")),
+    parameter="api_key_id",
+    record=api_key,
+    facts=(code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at"), copied("id"), when("created_at")),
+    making=Making(
+        shape(
+            create_api_key,
+            "name",
+            Asked("permissions", choices=_permissions),
+            Asked("expires_in_days", hint="console.api_keys.expires_hint"),
+        ),
+        secret="key",  # noqa: S106 - the name of a field
+    ),
+    ending=Ending(delete_api_key),
+    crumbs=places.above,
+)
+
+PAGES: Final = (*pages(CLIENT_SECRETS), *pages(API_KEYS))

@@ -1,0 +1,54 @@
+"""The list of an organization's applications."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.services.services import ServiceType, SignInPolicy
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.cells import Tone, number, plain, state, when, words
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.lists import list_page
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.resources import Filter, Resource
+from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.routes.services.services import create_service, list_services
+
+POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (f"console.value.{one.value}", Tone.PLAIN) for one in SignInPolicy}
+
+
+async def _kinds(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType]
+
+
+def slug_of(application: Any) -> str:
+    return str(application.slug)
+
+
+def _new(visit: Visit) -> Link | None:
+    """Making an application is a screen of its own."""
+    if not visit.may(create_service):
+        return None
+    return Link(visit.text("console.applications.new"), visit.here(f"{places.LIST}/~new"))
+
+
+APPLICATIONS: Final = Resource(
+    name="applications",
+    spot=places.LIST_SPOT,
+    at=places.LIST,
+    listed=list_services,
+    rows="services",
+    columns=(
+        plain("name", beside="slug"),
+        words("service_type"),
+        state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
+        number("plan_count"),
+        number("subscription_count"),
+        when("created_at"),
+    ),
+    filters=(Filter("service_type", "console.field.service_type", _kinds),),
+    parameter="service_slug",
+    key=slug_of,
+    main=_new,
+)
+
+PAGES: Final[Sequence[Endpoint]] = (list_page(APPLICATIONS),)

@@ -1,0 +1,1 @@
+"""Making an application, and what its developers copy."""

@@ -1,0 +1,166 @@
+"""Making an application, in three questions: what it is, where people come back to, who may come in. All else has a default that works, and
+can be changed later. The answer has the values to copy, and the lines for the frameworks of such an application.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.domain.errors import Refusal
+from core.domain.services.services import LONGEST_SLUG, ServiceType, SignInPolicy
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_STEPS
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.pages.console.organization.applications.making.values import client_values
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.routes.services.client_secrets import create_client_secret
+from entrypoints.http.routes.services.services import ServicesPath, ServiceWish, create_service
+
+_AT: Final = f"{places.LIST}/~new"
+_TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
+    ApplicationKind.WEB: ServiceType.WEB,
+    ApplicationKind.SPA: ServiceType.WEB,
+    ApplicationKind.MOBILE: ServiceType.MOBILE,
+    ApplicationKind.DESKTOP: ServiceType.DESKTOP,
+    ApplicationKind.DEVICE: ServiceType.DESKTOP,
+    ApplicationKind.MACHINE: ServiceType.API,
+    ApplicationKind.SAML: ServiceType.WEB,
+}
+_WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
+# The names of the endpoint's fields in its refusals, as the form has them.
+_FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
+_NOT_IN_SLUGS: Final = re.compile(r"[^a-z0-9]+")
+
+
+class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
+    name: str = ""
+    kind: str = ""
+    addresses: str = ""
+    """One on a line."""
+    policy: str = ""
+    slug: str = ""
+
+
+def slug_from(name: str) -> str:
+    """A slug that says the name. Letters that have no form in ASCII are left out."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return _NOT_IN_SLUGS.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "application"
+
+
+@console.get(_AT, of=create_service)
+async def ask_for_application(call: Call[None, None, ServicesPath, Any], postern: Postern) -> Page:
+    """Ask what the new application is, where people come back to, and who may come in."""
+    return Answer(_form(Visit(call, postern), NewApplicationForm(policy=SignInPolicy.MEMBERS)), 200)
+
+
+@console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
+async def make_application(call: Call[NewApplicationForm, None, ServicesPath, Any], postern: Postern) -> Page:
+    """Make an application, with a client secret if it can keep one."""
+    visit, form = Visit(call, postern), call.body
+    errors = _problems(visit, form)
+    if errors:
+        return Answer(_form(visit, form, errors), 400)
+    kind = ApplicationKind(form.kind)
+    wish = ServiceWish(
+        slug=form.slug.strip() or slug_from(form.name),
+        name=form.name,
+        service_type=_TYPES[kind],
+        redirect_uris=_addresses(form) if kind.comes_back else (),
+        sign_in_policy=SignInPolicy(form.policy),
+    )
+    try:
+        made = await visit.ask(create_service, body=wish)
+    except Refusal as problem:
+        return _refused(visit, form, problem)
+    here = {"service_slug": made.service.slug}
+    if kind is ApplicationKind.SAML:
+        return redirect(f"{visit.here(places.SAML, **here)}?done=made")
+    secret = None
+    if kind in _WITH_SECRET and visit.may(create_client_secret):
+        secret = await visit.ask(create_client_secret, **here)
+    return Answer(_made(visit, kind, made.service, None if secret is None else secret.client_secret), 200)
+
+
+def _addresses(form: NewApplicationForm) -> Sequence[str]:
+    return [line.strip() for line in form.addresses.splitlines() if line.strip()]
+
+
+def _problems(visit: Visit, form: NewApplicationForm) -> Mapping[str, str]:
+    missing = {}
+    if not form.name.strip():
+        missing["name"] = visit.text("console.new_application.name_missing")
+    if form.kind not in list(ApplicationKind):
+        missing["kind"] = visit.text("console.new_application.kind_missing")
+    elif ApplicationKind(form.kind).comes_back and not _addresses(form):
+        missing["addresses"] = visit.text("console.new_application.addresses_missing", example="https://app.example.com/callback")
+    if form.policy not in list(SignInPolicy):
+        missing["policy"] = visit.text("console.new_application.policy_missing")
+    return missing
+
+
+def _refused(visit: Visit, form: NewApplicationForm, problem: Refusal) -> Page:
+    errors, status = explained(visit, problem)
+    field = re.match(r"[a-z_]+", problem.message)
+    named = _FIELDS.get(field[0] if field else "", "slug" if status == 409 else "")
+    return Answer(_form(visit, form, {named: next(iter(errors.values()))}), status)
+
+
+def _form(visit: Visit, form: NewApplicationForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    text = visit.text
+    body = {"slug": "billing", "name": "Billing", "service_type": "web", "redirect_uris": ["https://billing.example.com/callback"]}
+    head = Head(
+        title=text("console.new_application.title"),
+        crumbs=places.above_list(visit),
+        curl=visit.curl(create_service, body={**body, "sign_in_policy": "members"}),
+        errors=errors,
+    )
+    return visit.show(
+        "organization/applications/making/new.html",
+        places.LIST_SPOT,
+        head,
+        action=visit.here(_AT),
+        back=visit.here(places.LIST),
+        form=form,
+        kinds=[
+            (one.value, text(f"console.new_application.kind_{one}"), text(f"console.new_application.kind_{one}_hint"))
+            for one in ApplicationKind
+        ],
+        policies=[
+            (one.value, text(f"console.new_application.policy_{one}"), text(f"console.new_application.policy_{one}_hint"))
+            for one in SignInPolicy
+        ],
+    )
+
+
+def _made(visit: Visit, kind: ApplicationKind, service: Any, secret: str | None) -> bytes:
+    values = ApplicationValues(
+        issuer=visit.postern.foundation.public_url,
+        organization=visit.path["org_slug"],
+        service=service.slug,
+        client_id=str(service.client_id),
+        redirect_uris=service.redirect_uris,
+        client_secret=secret or visit.text("console.application.secret_placeholder"),
+    )
+    head = Head(title=service.name, crumbs=places.above_list(visit), done="made")
+    return visit.show(
+        "organization/applications/making/made.html",
+        places.LIST_SPOT,
+        head,
+        secret=secret,
+        owes_secret=kind in _WITH_SECRET and secret is None,
+        secrets=visit.here(places.SECRETS, service_slug=service.slug),
+        values=client_values(visit, values),
+        frameworks=lines(kind, values),
+        onward=visit.here(places.ONE, service_slug=service.slug),
+        addresses=visit.here(places.SIGN_IN, service_slug=service.slug),
+    )
+
+
+PAGES: Final = (ask_for_application, make_application)

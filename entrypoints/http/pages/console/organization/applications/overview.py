@@ -1,0 +1,83 @@
+"""An application's first page: its facts, the values to copy, and the lines for frameworks."""
+
+from typing import Any, Final
+
+from core.domain.services.services import ServiceType
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications.lists import POLICY
+from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values
+from entrypoints.http.pages.console.visit import Done, Head, Link, Page, Visit
+from entrypoints.http.routes.federation.saml import saml_configuration
+from entrypoints.http.routes.federation.token_preview import preview_tokens
+from entrypoints.http.routes.services.client_secrets import list_client_secrets
+from entrypoints.http.routes.services.services import ServicePath, service_detail
+
+_FACTS: Final = (
+    words("service_type"),
+    state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
+    yes_or_no("trusted"),
+    listed("redirect_uris"),
+    copied("slug"),
+    when("created_at"),
+)
+
+
+@console.get(places.ONE, of=service_detail, also=(list_client_secrets, saml_configuration))
+async def show_application(call: Call[None, Done, ServicePath, Any], postern: Postern) -> Page:
+    """Show an application: its facts, the values to copy, and the lines for frameworks."""
+    visit = Visit(call, postern)
+    service = await visit.ask(service_detail)
+    kind = await _kind(visit, service)
+    values = ApplicationValues(
+        issuer=postern.foundation.public_url,
+        organization=visit.path["org_slug"],
+        service=service.slug,
+        client_id=str(service.client_id),
+        redirect_uris=service.redirect_uris,
+        client_secret=visit.text("console.application.secret_placeholder"),
+    )
+    tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
+    head = Head(
+        title=service.name,
+        crumbs=places.above_list(visit),
+        main=Link(visit.text("console.test_sign_in.title"), visit.here(places.TEST_SIGN_IN), "quiet") if tested else None,
+        curl=visit.curl(service_detail),
+        done=call.query.done,
+    )
+    page = visit.show(
+        "organization/applications/overview.html",
+        places.OVERVIEW_SPOT,
+        head,
+        facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _FACTS],
+        values=client_values(visit, values),
+        endpoints=endpoint_values(visit, values),
+        frameworks=lines(kind, values),
+        comes_back=kind.comes_back and not service.redirect_uris,
+        addresses=visit.here(places.SIGN_IN),
+    )
+    return Answer(page, 200)
+
+
+async def _kind(visit: Visit, service: Any) -> ApplicationKind:
+    """What the application is. A `web` service without a credential runs in the browser alone."""
+    if service.service_type is ServiceType.MOBILE:
+        return ApplicationKind.MOBILE
+    if service.service_type is ServiceType.DESKTOP:
+        return ApplicationKind.DESKTOP
+    if service.service_type is ServiceType.API:
+        return ApplicationKind.MACHINE
+    has_credential = service.jwks is not None or await visit.ask(list_client_secrets)
+    if has_credential or service.redirect_uris:
+        return ApplicationKind.WEB if has_credential else ApplicationKind.SPA
+    # People come back from nowhere by OpenID Connect, so it may be an application that speaks SAML alone.
+    configuration = await visit.ask(saml_configuration)
+    return ApplicationKind.SPA if configuration.entity_id is None else ApplicationKind.SAML
+
+
+PAGES: Final = (show_application,)

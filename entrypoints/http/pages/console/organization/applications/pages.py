@@ -1,0 +1,35 @@
+"""All pages of applications."""
+
+from typing import Final
+
+from entrypoints.http.pages.console.organization.applications import (
+    assigning,
+    keys,
+    lists,
+    notices,
+    overview,
+    plans,
+    refusals,
+    rights,
+    settings,
+)
+from entrypoints.http.pages.console.organization.applications.claims import preview, service_claims, trial
+from entrypoints.http.pages.console.organization.applications.making import new_application
+from entrypoints.http.pages.console.organization.applications.saml import saml_pages
+
+PAGES: Final = (
+    *lists.PAGES,
+    *new_application.PAGES,
+    *overview.PAGES,
+    *settings.PAGES,
+    *notices.PAGES,
+    *keys.PAGES,
+    *rights.PAGES,
+    *assigning.PAGES,
+    *service_claims.PAGES,
+    *preview.PAGES,
+    *trial.PAGES,
+    *plans.PAGES,
+    *saml_pages.PAGES,
+    *refusals.PAGES,
+)

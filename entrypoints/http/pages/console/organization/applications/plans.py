@@ -1,0 +1,46 @@
+"""The plans of an application."""
+
+from typing import Any, Final
+
+from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
+
+
+def _price(plan: Any) -> str:
+    return f"{plan.price_cents // 100}.{plan.price_cents % 100:02} {plan.currency.upper()}"
+
+
+_FIELDS: Final = (
+    "name",
+    Asked("price_cents", hint="console.plans.price_hint"),
+    Asked("currency", hint="console.plans.currency_hint"),
+    Asked("features", hint="console.plans.features_hint"),
+    Asked("billing_price_id", hint="console.plans.price_id_hint"),
+)
+
+PLANS: Final = Resource(
+    name="plans",
+    spot=places.PLANS_SPOT,
+    at=places.PLANS,
+    listed=list_plans,
+    columns=(plain("name"), plain(_price, "console.plans.price"), listed("features"), number("subscription_count"), when("created_at")),
+    parameter="plan_id",
+    facts=(
+        plain(_price, "console.plans.price"),
+        listed("features"),
+        code("billing_price_id"),
+        number("subscription_count"),
+        copied("id"),
+        when("created_at"),
+    ),
+    making=Making(shape(create_plan, *_FIELDS)),
+    sections=(Section("change", shape(change_plan, *_FIELDS)),),
+    ending=Ending(delete_plan),
+    crumbs=places.above,
+)
+
+PAGES: Final = pages(PLANS)

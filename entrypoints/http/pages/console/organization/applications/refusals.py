@@ -1,0 +1,53 @@
+"""The last refused requests of an application, each with the reason and the mend."""
+
+from typing import Any, Final
+
+from core.domain.federation.authorization_refusals import RefusalReason
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.visit import Head, Page, Visit
+from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
+from entrypoints.http.routes.services.services import ServicePath
+
+_MEND: Final = {
+    RefusalReason.REDIRECT_UNREGISTERED: places.SIGN_IN,
+    RefusalReason.REDIRECT_MISSING: places.SIGN_IN,
+    RefusalReason.REDIRECT_DIFFERS: places.SIGN_IN,
+    RefusalReason.SECRET_WRONG: places.SECRETS,
+    RefusalReason.SECRET_OWED: places.SECRETS,
+    RefusalReason.CREDENTIAL_MISSING: places.SECRETS,
+    RefusalReason.GRANT_NOT_ALLOWED: places.SECRETS,
+    RefusalReason.PKCE_MISSING: places.SECRETS,
+    RefusalReason.KEYS_MISSING: places.PUBLIC_KEYS,
+    RefusalReason.ASSERTION_REFUSED: places.PUBLIC_KEYS,
+    RefusalReason.SAML: places.SAML_EXCHANGES,
+}
+"""The page where what is registered can be changed."""
+
+
+@console.get(places.REFUSALS, of=list_authorization_refusals)
+async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
+    """Show the last refused requests of an application."""
+    visit = Visit(call, postern)
+    listed = await visit.ask(list_authorization_refusals)
+    head = Head(title=visit.text("console.refusals.title"), crumbs=places.above(visit), curl=visit.curl(list_authorization_refusals))
+    page = visit.show(
+        "organization/applications/refusals.html",
+        places.REFUSALS_SPOT,
+        head,
+        refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in listed.refusals],
+    )
+    return Answer(page, 200)
+
+
+def _words(visit: Visit, one: Any) -> tuple[str, str]:
+    """The reason and the mend in the reader's language. The recorder of SAML writes both in English."""
+    if one.reason is RefusalReason.SAML:
+        return one.because, one.advice
+    return visit.text(f"console.refusals.{one.reason}"), visit.text(f"console.refusals.{one.reason}_mend")
+
+
+PAGES: Final = (show_refusals,)

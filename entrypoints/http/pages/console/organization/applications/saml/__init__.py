@@ -1,0 +1,1 @@
+"""SAML of an application."""

@@ -1,0 +1,132 @@
+"""The pages that change an application: who may sign in and where people come back to, sign-out, its public keys, its name, and its end."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.acts import ending_pages
+from entrypoints.http.pages.console.cells import Column, copied, when, words
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
+from entrypoints.http.pages.console.places import Spot
+from entrypoints.http.pages.console.records import record_page, section_pages
+from entrypoints.http.pages.console.resources import Ending, Resource, Section
+from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.routes.services.api_keys import list_api_keys
+from entrypoints.http.routes.services.client_secrets import list_client_secrets
+from entrypoints.http.routes.services.services import change_service, delete_service, list_services, service_detail
+
+
+async def _ends_with_it(visit: Visit, application: Any) -> Sequence[tuple[str, int]]:
+    listed = await visit.ask(list_services)
+    one = next((row for row in listed.services if row.id == application.id), None)
+    secrets = await visit.ask(list_client_secrets)
+    keys = await visit.ask(list_api_keys, query={"limit": 1})
+    return [
+        ("console.applications.ends_subscriptions", 0 if one is None else one.subscription_count),
+        ("console.applications.ends_plans", 0 if one is None else one.plan_count),
+        ("console.applications.ends_secrets", len(secrets)),
+        ("console.applications.ends_api_keys", keys.total),
+    ]
+
+
+def _page(name: str, page: str, spot: Spot, *sections: Section, facts: tuple[Column, ...], ending: Ending | None = None) -> Resource:
+    return Resource(
+        name=name,
+        spot=spot,
+        at=places.LIST,
+        page=page,
+        listed=list_services,
+        columns=APPLICATIONS.columns,
+        parameter="service_slug",
+        key=slug_of,
+        record=service_detail,
+        facts=facts,
+        sections=sections,
+        ending=ending,
+        crumbs=places.above_list,
+    )
+
+
+SIGNING_IN: Final = _page(
+    "signing_in",
+    places.SIGN_IN,
+    places.SIGN_IN_SPOT,
+    Section(
+        "addresses",
+        shape(
+            change_service,
+            Asked("redirect_uris", hint="console.signing_in.redirect_uris_hint"),
+            Asked("post_logout_redirect_uris", hint="console.signing_in.post_logout_hint"),
+            Asked("device_activation_uri", hint="console.signing_in.device_hint"),
+        ),
+    ),
+    Section(
+        "admission",
+        shape(
+            change_service,
+            Asked("sign_in_policy", hint="console.signing_in.policy_hint"),
+            Asked("trusted", hint="console.signing_in.trusted_hint"),
+        ),
+    ),
+    Section(
+        "providers",
+        shape(
+            change_service,
+            Asked("codehost_scopes", hint="console.signing_in.scopes_hint"),
+            Asked("websuite_scopes", hint="console.signing_in.scopes_hint"),
+            Asked("officesuite_scopes", hint="console.signing_in.scopes_hint"),
+        ),
+    ),
+    facts=(words("service_type"),),
+)
+
+SIGNING_OUT: Final = _page(
+    "signing_out",
+    places.LOGOUT,
+    places.LOGOUT_SPOT,
+    Section(
+        "notices",
+        shape(
+            change_service,
+            Asked("backchannel_logout_uri", hint="console.signing_out.uri_hint"),
+            Asked("backchannel_logout_session_required", hint="console.signing_out.session_hint"),
+        ),
+    ),
+    facts=(words("service_type"),),
+)
+
+PUBLIC_KEYS: Final = _page(
+    "public_keys",
+    places.PUBLIC_KEYS,
+    places.PUBLIC_KEYS_SPOT,
+    Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
+    Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
+    Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
+    facts=(copied("client_id"),),
+)
+
+SETTINGS: Final = _page(
+    "application",
+    places.SETTINGS,
+    places.SETTINGS_SPOT,
+    Section("basics", shape(change_service, "name", Asked("service_type", hint="console.application.type_hint"))),
+    Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
+    facts=(copied("id"), copied("slug"), when("created_at")),
+    ending=Ending(delete_service, typed=lambda application: str(application.name), counts=_ends_with_it),
+)
+
+
+def _pages() -> Sequence[Endpoint]:
+    made = []
+    for resource in (SIGNING_IN, SIGNING_OUT, PUBLIC_KEYS, SETTINGS):
+        made.append(record_page(resource))
+        for section in resource.sections:
+            made += section_pages(resource, section)
+        if resource.ending is not None:
+            made += ending_pages(resource, resource.ending)
+    return made
+
+
+PAGES: Final[Sequence[Endpoint]] = _pages()

@@ -1,0 +1,74 @@
+"""Record refused requests of applications, for those who look after them. No request waits for its record, and none fails by it."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from core.domain.errors import Refusal
+from core.domain.federation.authorization_refusals import (
+    AuthorizationRefusal,
+    PresentedCode,
+    RefusalReason,
+    RefusedAt,
+    refused_exchange,
+    refused_request,
+)
+from core.domain.federation.oauth.authorization_codes import Claim, claim_of
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
+from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.clients import shown_credentials
+
+log = structlog.get_logger()
+
+
+def record_refused_request(postern: Postern, said: Mapping[str, str | None], word: str, description: str) -> None:
+    """A refused authorization request. `said` has its parameters."""
+    try:
+        client = ClientId(UUID(said.get("client_id")))
+    except (TypeError, ValueError):
+        return
+    found = refused_request(word, description, said)
+    if found is not None:
+        reason, received = found
+        _record(postern, client, RefusedAt.AUTHORIZE, (reason, received, None))
+
+
+def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, request: TokenRequest | None) -> None:
+    """A refused request for tokens. `request` is None if it has no grant type."""
+    try:
+        shown = shown_credentials(call, postern)
+    except Refusal:
+        # Nobody knows which client it was.
+        return
+    claim: Claim | None = None
+    if request is not None and request.grant_type == AUTHORIZATION_CODE:
+        try:
+            claim = claim_of(request, shown.client, is_public=False)
+        except Refusal:
+            claim = None
+    found = refused_exchange(refusal, request, shown, claim)
+    if found is not None:
+        _record(postern, shown.client, RefusedAt.TOKEN, found)
+
+
+def _record(postern: Postern, client: ClientId, at: RefusedAt, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
+    reason, received, code = found
+    try:
+        postern.federation.refusal_recorder.record(
+            AuthorizationRefusal(
+                id=AuthorizationRefusalId(postern.foundation.ids.new()),
+                client=client,
+                at=at,
+                reason=reason,
+                received=received,
+                occurred_at=postern.foundation.clock.now(),
+                code=code,
+            )
+        )
+    except Exception:
+        # The request has its answer already, so a failed record changes nothing for the application.
+        log.exception("authorization_refusal_not_recorded")

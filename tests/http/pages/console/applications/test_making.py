@@ -1,0 +1,118 @@
+"""An application is made in three questions, and its page has everything that its developers need."""
+
+import re
+
+import pytest
+
+from entrypoints.http.pages.console.organization.applications.making.lines import FRAMEWORKS, ApplicationKind
+from entrypoints.http.pages.console.organization.applications.making.new_application import slug_from
+from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
+from tests.http.pages.console.conftest import ConsoleScene
+
+SECRET = re.compile(r"cs_[A-Za-z0-9]{6}_[A-Za-z0-9_-]{20,}")
+
+
+async def test_an_empty_list_says_how_the_first_one_comes(console: ConsoleScene) -> None:
+    tab = await console.at(AT)
+    assert tab.status == 200
+    assert "No applications yet" in tab.page.text
+    assert f"/ui/o/acme{AT}/~new" in tab.page.links
+
+
+async def test_a_web_application_gets_its_secret_once_and_lines_with_it(console: ConsoleScene) -> None:
+    billing = await made(console)
+    page = console.tab.page.text
+    assert console.tab.status == 200
+    secret = SECRET.search(page)
+    assert secret is not None
+    # The lines contain the values, so that they work as they are copied.
+    (service,) = console.people.rows("select client_id, service_type, redirect_uris, sign_in_policy from services")
+    assert f"CLIENT_ID={service['client_id']}" in page
+    assert f"CLIENT_SECRET={secret[0]}" in page
+    assert "/.well-known/openid-configuration" in page
+    for framework in FRAMEWORKS:
+        assert (framework.name in page) is (ApplicationKind.WEB in framework.kinds)
+    assert service["service_type"] == "web"
+    assert service["redirect_uris"] == [CALLBACK]
+    assert service["sign_in_policy"] == "anyone"
+    await console.at(billing)
+    assert console.tab.status == 200
+    assert not SECRET.search(console.tab.page.text)
+    assert "CLIENT_SECRET=YOUR-CLIENT-SECRET" in console.tab.page.text
+    await console.at(AT)
+    assert f"/ui/o/acme{billing}" in console.tab.page.links
+
+
+@pytest.mark.parametrize(
+    ("kind", "service_type", "addresses", "shown"),
+    [
+        ("spa", "web", CALLBACK, "oidc-client-ts"),
+        ("mobile", "mobile", "com.example.app:/callback", 'appAuthRedirectScheme: "com.example.app"'),
+        ("desktop", "desktop", "http://127.0.0.1/callback", "AppAuth"),
+        ("device", "desktop", "", "device_code"),
+        ("machine", "api", "", "grant_type=client_credentials"),
+    ],
+)
+async def test_each_kind_becomes_what_suits_it(kind: str, service_type: str, addresses: str, shown: str, console: ConsoleScene) -> None:
+    await made(console, kind=kind, addresses=addresses)
+    assert console.tab.status == 200
+    assert shown in console.tab.page.text
+    assert console.people.rows("select service_type from services") == [{"service_type": service_type}]
+    assert bool(SECRET.search(console.tab.page.text)) is (kind == "machine")
+
+
+async def test_an_application_that_speaks_saml_goes_on_to_its_configuration(console: ConsoleScene) -> None:
+    await made(console, kind="saml", addresses="")
+    assert console.tab.place == f"/ui/o/acme{AT}/billing/saml?done=made"
+    assert console.tab.status == 200
+
+
+async def test_each_question_that_was_left_out_is_named(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name=" ", kind="", addresses="")
+    assert tab.status == 400
+    assert "Give the application a name." in tab.page.text
+    assert "Choose what the application is." in tab.page.text
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="")
+    assert tab.status == 400
+    assert "Give at least one address" in tab.page.text
+    assert console.people.rows("select from services") == []
+
+
+async def test_a_refused_address_stands_at_its_question_and_the_rest_stays(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="http://billing.example.com/")
+    assert tab.status == 400
+    assert "http is only for localhost" in tab.page.text
+    fields = console.fields(f"{AT}/~new").fields
+    assert fields["addresses"] == "http://billing.example.com/"
+    assert fields["name"] == "Billing"
+    assert fields["kind"] == "web"
+
+
+async def test_the_same_form_twice_makes_one_application(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    form = console.fields(f"{AT}/~new")
+    fields = {**form.fields, "name": "Billing", "kind": "web", "addresses": CALLBACK, "policy": "members"}
+    for status in (200, 409):
+        tab = await console.tab._go("POST", form.action, fields)
+        assert tab.status == status
+    assert "slug" in console.tab.page.forms[-1].fields
+    assert len(console.people.rows("select from services")) == 1
+    # The second secret would have been the first one's successor.
+    assert len(console.people.rows("select from client_secrets")) == 1
+
+
+async def test_others_make_nothing(console: ConsoleScene) -> None:
+    for tab in (console.colleague(), console.stranger()[1]):
+        assert (await tab.open(f"/ui/o/acme{AT}/~new")).status == 403
+    admin = console.colleague("admin")
+    assert (await admin.open(f"/ui/o/acme{AT}/~new")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("Billing", "billing"), ("Ärger & Söhne", "arger-sohne"), ("日本", "application"), ("  A " * 40, "a-" * 24 + "a")]
+)
+def test_a_slug_says_the_name(name: str, slug: str) -> None:
+    assert slug_from(name) == slug

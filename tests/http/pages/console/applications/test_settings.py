@@ -1,0 +1,215 @@
+"""The pages of one application: its settings, keys, rights, claims, plans, its end, and who may see and do what."""
+
+import pytest
+
+from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
+from tests.http.pages.console.conftest import ConsoleScene
+
+# What every member of the organization may see, and what only those may who look after applications.
+SEEN = (
+    *("", "/secrets", "/api-keys", "/roles", "/permissions", "/claims", "/plans", "/saml", "/saml-certificate"),
+    # Facts alone: the forms on these pages are for others.
+    *("/sign-in", "/logout", "/public-keys", "/settings"),
+)
+KEPT = (
+    *("/logout-notices", "/assignments", "/token-preview", "/saml-exchanges", "/refusals"),
+    *("/settings/end", "/test-sign-in", "/test-sign-in/result", "/saml/off", "/saml-certificate/activate"),
+    *("/secrets/~new", "/api-keys/~new", "/roles/~new", "/permissions/~new", "/assignments/~new", "/claims/~new", "/plans/~new"),
+)
+
+
+async def test_every_page_is_there_for_the_owner_and_for_nobody_else(console: ConsoleScene, billing: str) -> None:
+    member, (_, stranger) = console.colleague(), console.stranger()
+    for page in (*SEEN, *KEPT):
+        tab = await console.at(f"{billing}{page}")
+        assert tab.status == 200, page
+        assert len(tab.shown.body) < 30_000, page
+        assert (await member.open(f"/ui/o/acme{billing}{page}")).status == (200 if page in SEEN else 403), page
+        assert (await stranger.open(f"/ui/o/acme{billing}{page}")).status == 403, page
+        # The application of one organization is nothing in another, also for the owner of that other one.
+        if not page.endswith(("~new", "/off", "/activate")):
+            assert (await stranger.open(f"/ui/o/globex{billing}{page}")).status == 404, page
+
+
+async def test_who_may_see_applications_alone_finds_no_form(console: ConsoleScene, billing: str) -> None:
+    member = console.colleague()
+    tab = await member.open(f"/ui/o/acme{billing}")
+    assert not {f"/ui/o/acme{billing}/settings", f"/ui/o/acme{billing}/test-sign-in"} & set(tab.page.links)
+    for page in ("/secrets", "/api-keys", "/roles", "/plans"):
+        tab = await member.open(f"/ui/o/acme{billing}{page}")
+        assert f"/ui/o/acme{billing}{page}/~new" not in tab.page.links
+    for page in ("/saml", "/sign-in", "/settings", "/public-keys"):
+        tab = await member.open(f"/ui/o/acme{billing}{page}")
+        # The form that signs out is the only one.
+        assert [one.action for one in tab.page.forms] == ["/ui/sign-out"], page
+
+
+async def test_sign_in_addresses_and_admission_are_changed_by_section(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/sign-in")
+    tab = await console.submit(f"{billing}/sign-in/addresses", redirect_uris=f"{CALLBACK}\r\nhttps://billing.example.com/other")
+    assert tab.place.endswith("/sign-in?done=saved")
+    await console.submit(f"{billing}/sign-in/admission", sign_in_policy="assigned", trusted=["yes"])
+    (service,) = console.people.rows("select redirect_uris, sign_in_policy, trusted from services")
+    assert service == {
+        "redirect_uris": [CALLBACK, "https://billing.example.com/other"],
+        "sign_in_policy": "assigned",
+        "trusted": True,
+    }
+    tab = await console.submit(f"{billing}/sign-in/addresses", redirect_uris="ftp://billing.example.com")
+    assert tab.status == 400
+    assert console.fields(f"{billing}/sign-in/addresses").fields["redirect_uris"] == "ftp://billing.example.com"
+
+
+async def test_public_keys_metadata_and_logout_are_changed(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/settings")
+    tab = await console.submit(f"{billing}/settings/metadata", metadata='{"cost": 1}')
+    assert tab.place.endswith("?done=saved")
+    tab = await console.submit(f"{billing}/settings/metadata", metadata="{")
+    assert tab.status == 400
+    await console.at(f"{billing}/public-keys")
+    await console.submit(f"{billing}/public-keys/algorithm", id_token_alg="ES256")
+    await console.at(f"{billing}/logout")
+    await console.submit(f"{billing}/logout/notices", backchannel_logout_uri="https://billing.example.com/ended")
+    (service,) = console.people.rows("select metadata, id_token_alg, backchannel_logout_uri from services")
+    assert service == {"metadata": {"cost": 1}, "id_token_alg": "ES256", "backchannel_logout_uri": "https://billing.example.com/ended"}
+
+
+async def test_the_second_of_two_sees_what_the_first_has_changed(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/settings")
+    console.people.change("update services set name = 'Invoices'")
+    tab = await console.submit(f"{billing}/settings/basics", name="Bills")
+    assert tab.status == 409
+    assert "Invoices" in tab.page.text
+
+
+async def test_a_client_secret_is_made_shown_once_and_deleted(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/secrets/~new")
+    tab = await console.submit(f"{billing}/secrets/~new")
+    assert "cs_" in tab.page.text
+    # Two at most.
+    await console.at(f"{billing}/secrets/~new")
+    tab = await console.submit(f"{billing}/secrets/~new")
+    assert tab.status == 400
+    first, _ = console.people.rows("select id from client_secrets order by id")
+    await console.at(f"{billing}/secrets/{first['id']}/end")
+    await console.submit(f"{billing}/secrets/{first['id']}/end")
+    assert len(console.people.rows("select from client_secrets")) == 1
+
+
+async def test_an_api_key_is_made_with_its_permissions(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/api-keys/~new")
+    tab = await console.submit(f"{billing}/api-keys/~new", name="Server", permissions=["read:users"], expires_in_days="30")
+    assert "sk_" in tab.page.text
+    (key,) = console.people.rows("select id, permissions from api_keys")
+    assert key["permissions"] == ["read:users"]
+    tab = await console.at(f"{billing}/api-keys/{key['id']}")
+    assert "Server" in tab.page.text
+    await console.at(f"{billing}/api-keys")
+    assert "Server" in console.tab.page.text
+
+
+async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/assignments/~new")
+    assert "No roles yet" in console.tab.page.text
+    await console.at(f"{billing}/permissions/~new")
+    await console.submit(f"{billing}/permissions/~new", key="invoices:write")
+    await console.at(f"{billing}/roles/~new")
+    await console.submit(f"{billing}/roles/~new", name="Editor", slug="editor", permissions=["invoices:write"])
+    assert console.tab.place == f"/ui/o/acme{billing}/roles/editor?done=made"
+    bob = console.people.add("bob@example.org")
+    console.tenants.join(bob, console.acme)
+    await console.at(f"{billing}/assignments/~new")
+    tab = await console.submit(f"{billing}/assignments/~new", role="editor", person="bob@example.org")
+    assert tab.place == f"/ui/o/acme{billing}/assignments?done=made"
+    assert "bob@example.org" in tab.page.text
+    await console.at(f"{billing}/assignments/~new")
+    await console.submit(f"{billing}/assignments/~new", role="editor", organization_role="admin")
+    assert "admin" in console.tab.page.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"role": "", "person": "ada@example.org"}, 400, "Choose a role."),
+        ({"role": "editor"}, 400, "Say who gets the role."),
+        ({"role": "editor", "person": "x@example.org", "organization_role": "admin"}, 400, "Choose one"),
+        ({"role": "editor", "person": "nobody@example.org"}, 404, "Nobody of this name"),
+        ({"role": "editor", "person": "01a20686-52f3-77fe-b295-49fbf1cdd2d2"}, 400, "There is a problem"),
+    ],
+)
+async def test_an_assignment_says_what_is_missing(
+    fields: dict[str, str], status: int, said: str, console: ConsoleScene, billing: str
+) -> None:
+    await console.at(f"{billing}/roles/~new")
+    await console.submit(f"{billing}/roles/~new", name="Editor", slug="editor")
+    await console.at(f"{billing}/assignments/~new")
+    tab = await console.submit(f"{billing}/assignments/~new", **fields)
+    assert tab.status == status
+    assert said in tab.page.text
+    # Somebody of another organization is nobody here.
+    stranger, _ = console.stranger()
+    address = console.people.rows("select email from users where id = %s", stranger.user)[0]["email"]
+    await console.at(f"{billing}/assignments/~new")
+    tab = await console.submit(f"{billing}/assignments/~new", role="editor", person=address)
+    assert tab.status == 404
+
+
+async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/claims/~new")
+    tab = await console.submit(
+        f"{billing}/claims/~new", name="tier", source="constant", argument='{"level": 1}', into=["id_token", "userinfo"]
+    )
+    assert tab.place.startswith(f"/ui/o/acme{billing}/claims/")
+    (claim,) = console.people.rows("select id, argument from service_claims")
+    assert claim["argument"] == {"level": 1}
+    await console.submit(f"{billing}/claims/{claim['id']}/change", argument="gold")
+    await console.at(f"{billing}/claims/{claim['id']}")
+    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument"] == "gold"
+    # A text that would read as JSON is shown in quotes, so that it stays a text.
+    await console.submit(f"{billing}/claims/{claim['id']}/change", argument='"5"')
+    assert console.people.rows("select argument from service_claims") == [{"argument": "5"}]
+    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument"] == '"5"'
+    console.people.change(
+        "insert into profile_fields (id, org_id, key, label, kind, written_by, created_at, updated_at)"
+        " select gen_random_uuid(), id, 'team', 'Team', 'text', '{person}', now(), now() from organizations where slug = 'acme'"
+    )
+    await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument="team")
+    assert "The person: open no doors by it" in console.tab.page.text
+
+
+async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/plans/~new")
+    await console.submit(f"{billing}/plans/~new", name="Team", price_cents="1900", currency="eur", features="export\nsupport")
+    (plan,) = console.people.rows("select id, features from plans where name = 'Team'")
+    assert plan["features"] == ["export", "support"]
+    await console.at(f"{billing}/plans")
+    assert "19.00 EUR" in console.tab.page.text
+    await console.at(f"{billing}/plans/{plan['id']}/end")
+    await console.submit(f"{billing}/plans/{plan['id']}/end")
+    assert console.tab.place == f"/ui/o/acme{billing}/plans?done=ended"
+    assert "19.00 EUR" not in console.tab.page.text
+
+
+async def test_the_end_of_an_application_counts_what_ends_and_asks_for_its_name(console: ConsoleScene, billing: str) -> None:
+    tab = await console.at(f"{billing}/settings/end")
+    assert "1 plan" in tab.page.text
+    assert "1 client secret" in tab.page.text
+    tab = await console.submit(f"{billing}/settings/end", typed="billing")
+    assert tab.status == 400
+    tab = await console.submit(f"{billing}/settings/end", typed="Billing")
+    assert tab.place == f"/ui/o/acme{AT}?done=ended"
+    assert console.people.rows("select from services") == []
+    # An administrator is no owner.
+    other = await made(console, "Other")
+    assert (await console.colleague("admin").open(f"/ui/o/acme{other}/settings/end")).status == 403
+
+
+async def test_while_impersonating_nobody_makes_anything_that_lasts(console: ConsoleScene, billing: str) -> None:
+    owner = console.people.add(platform_owner=True)
+    console.people.change("update sessions set impersonator_id = %s, impersonation_id = id", owner.user)
+    tab = await console.at(f"{billing}/secrets")
+    assert tab.status == 200
+    assert f"/ui/o/acme{billing}/secrets/~new" not in tab.page.links
+    for page in ("/secrets/~new", "/api-keys/~new", "/claims/~new"):
+        assert (await console.at(f"{billing}{page}")).status == 403
+    assert (await console.at(f"{AT}/~new")).status == 403
