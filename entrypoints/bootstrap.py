@@ -23,6 +23,7 @@ class Postern(Frozen, kw_only=True):
     not.
     """
 
+    settings: Settings
     foundation: Foundation
     record: Record
     identity: Identity
@@ -46,6 +47,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             federation = assemble_federation(settings, foundation, identity)
             platform = assemble_platform(foundation, identity)
             yield Postern(
+                settings=settings,
                 foundation=foundation,
                 record=record,
                 identity=identity,

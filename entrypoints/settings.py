@@ -2,7 +2,7 @@
 
 # ruff: noqa: RUF009 - the calls in the class body are field declarations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
@@ -646,6 +646,14 @@ def _is_near(url: str) -> bool:
 def in_force(settings: Settings) -> list[tuple[str, str]]:
     """Each setting as an operator would write it, with secrets masked."""
     return [(one.name, _written(one, getattr(settings, one.field))) for one in DECLARATIONS]
+
+
+def in_force_by_group(settings: Settings) -> Sequence[tuple[str, Sequence[tuple[Declaration, str]]]]:
+    """The same with the declarations, in their groups."""
+    groups: dict[str, list[tuple[Declaration, str]]] = {}
+    for one, (_, value) in zip(DECLARATIONS, in_force(settings), strict=True):
+        groups.setdefault(one.group, []).append((one, value))
+    return [*groups.items()]
 
 
 def _written(one: Declaration, value: Any) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.domain.identifiers import JobId
-from core.domain.jobs import Job, NewJob, QueueState
+from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 
 
 class JobStore(Protocol):
@@ -16,6 +16,9 @@ class JobStore(Protocol):
 
     async def withdraw(self, kind: str) -> None:
         """Remove the waiting jobs of this kind, also one that a worker has claimed. A job that is added afterwards does their work."""
+
+    async def revive(self, job: JobId) -> str | None:
+        """A dead job waits again, as if it were new. Returns its kind; None when there is no such dead job."""
 
 
 class JobQueue(Protocol):
@@ -42,6 +45,13 @@ class JobQueue(Protocol):
         """When the next waiting job falls due. None when there is none."""
 
     async def state(self) -> Sequence[QueueState]: ...
+
+
+class DeadJobLookup(Protocol):
+    """Outside any unit of work. Only PostgreSQL implements it."""
+
+    async def dead(self, limit: int) -> Sequence[DeadJob]:
+        """The jobs that died last."""
 
 
 class Doorbell(Protocol):

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 import trio
 
-from adapters.postgres.driver.listener import Listener
+from adapters.postgres.driver.listener import APPLICATION_NAME, Listener
 from adapters.postgres.transaction import CHANNEL
 
 log = structlog.get_logger()
@@ -19,8 +19,8 @@ _ANYTHING: Final = ""
 class PostgresDoorbell:
     """Implements `ports.jobs.Doorbell`."""
 
-    def __init__(self, conninfo: str) -> None:
-        self._listener = Listener(conninfo, self._notified, on_lost=_lost)
+    def __init__(self, conninfo: str, application_name: str = APPLICATION_NAME) -> None:
+        self._listener = Listener(conninfo, self._notified, on_lost=_lost, application_name=application_name)
         self._posts: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

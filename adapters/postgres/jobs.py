@@ -16,7 +16,7 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import JobId
-from core.domain.jobs import Job, NewJob, QueueState
+from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 from core.domain.json import Json
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
@@ -72,6 +72,25 @@ class JobRows:
     async def withdraw(self, kind: str) -> None:
         await self._transaction.tell(_WITHDRAW, {"kind": kind})
 
+    async def revive(self, job: JobId) -> str | None:
+        rows = await self._transaction.ask(_Revived, _REVIVE, {"id": job})
+        if not rows:
+            return None
+        self._transaction.ring(rows[0].kind)
+        return rows[0].kind
+
+
+class _Revived(Frozen):
+    kind: str
+
+
+# The job is as old as its revival, or a task that gives up after a time would give up at the first failure.
+_REVIVE: Final = """
+    update jobs
+       set state = 'waiting', died_at = null, attempts = 0, run_at = now(), created_at = now(), lease = null, leased_until = null
+     where id = %(id)s and state = 'dead'
+ returning kind
+"""
 
 _WITHDRAW: Final = "delete from jobs where kind = %(kind)s and state = 'waiting'"
 
@@ -160,6 +179,9 @@ class PostgresJobQueue:
         (first,) = await ask(self._pool, _Due, _NEXT_DUE, _turns(kinds))
         return first.run_at
 
+    async def dead(self, limit: int) -> Sequence[DeadJob]:
+        return await ask(self._pool, DeadJob, _DEAD, {"limit": limit})
+
     async def state(self) -> Sequence[QueueState]:
         return await ask(self._pool, QueueState, _STATE, {"priorities": list(PRIORITIES), "most": MOST_COUNTED})
 
@@ -244,6 +266,14 @@ _NEXT_DUE: Final = """
                 order by jobs.run_at
                 limit 1
            ) as first
+"""
+
+_DEAD: Final = """
+    select id, kind, attempts, last_error, created_at, died_at
+      from jobs
+     where state = 'dead'
+     order by died_at desc
+     limit %(limit)s
 """
 
 # The recursion steps from kind to kind through the index, so that it need not read every row to find the few kinds.

@@ -35,5 +35,6 @@ _LIMITS: Final = """
            ) as room,
            (select count(*)::integer
               from pg_stat_activity
-             where datname = current_database() and application_name = %(listener)s) as processes
+             where datname = current_database()
+               and (application_name = %(listener)s or starts_with(application_name, %(listener)s || ' '))) as processes
 """

@@ -56,7 +56,7 @@ class PostgresBuckets:
                 "keys": [key, *(place.key for place in around)],
                 "rooms": [1.0, *(float(place.room) for place in around)],
                 "burst": float(limit.burst),
-                "pace": limit.seconds_per_request,
+                "pace": float(limit.seconds_per_request),
             },
         )
 

@@ -99,6 +99,8 @@ create table all_organizations (
     terms_url          text
 );
 create unique index organizations_slug on all_organizations (slug) where deleted_at is null;
+create index organizations_by_slug_start on all_organizations (slug text_pattern_ops) where deleted_at is null;
+create index organizations_by_name_start on all_organizations (lower(name) text_pattern_ops) where deleted_at is null;
 create index organizations_newest on all_organizations (created_at desc, id desc) where deleted_at is null;
 create index organizations_by_status on all_organizations (status, created_at desc, id desc) include (tier_id) where deleted_at is null;
 create index organizations_by_tier on all_organizations (tier_id, created_at desc, id desc) include (status) where deleted_at is null;

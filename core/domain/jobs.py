@@ -72,6 +72,17 @@ class Job(Frozen):
     priority: int = 0
 
 
+class DeadJob(Frozen):
+    """A job that was given up, as an operator sees it. The payload stays closed: it may hold a link or a token."""
+
+    id: JobId
+    kind: str
+    attempts: int
+    last_error: str | None
+    created_at: datetime
+    died_at: datetime
+
+
 class QueueState(Frozen):
     """The numbers that an operator needs about one kind of job."""
 

@@ -8,9 +8,11 @@ from typing import Final
 import structlog
 
 from core.domain.jobs import NewJob
+from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing, SealedColumns, SealedValue
 from ports.progress import Advance, ProgressDisplay, unseen
+from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -46,6 +48,16 @@ class OpenedColumn(Frozen):
 def reencryption_job(keyring: KeyRing) -> NewJob:
     """Makes the job that is queued after a rotation of the ring."""
     return NewJob(REENCRYPTION_JOB, {"key": keyring.current_key_id()})
+
+
+async def queue_reencryption(unit_of_work: UnitOfWorkFactory, key: str, actor: Actor) -> None:
+    """Queues the job for this new first key, after the key ring has it."""
+    async with unit_of_work() as uow:
+        # A waiting job names a key that is no longer the first. Such a job would be retried in vain for a week, and then be dead.
+        await uow.jobs.withdraw(REENCRYPTION_JOB)
+        await uow.jobs.add(NewJob(REENCRYPTION_JOB, {"key": key}))
+        await uow.record(Event("platform.encryption_keys.rotated", actor, Target("encryption_key", key), details={"key": key}))
+        await uow.commit()
 
 
 class Reencryption(Frozen):

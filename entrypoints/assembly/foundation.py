@@ -21,6 +21,7 @@ from adapters.outbound.trust import Trust
 from adapters.postgres.branding import PostgresBrandings
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.doorbell import PostgresDoorbell
+from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
@@ -35,6 +36,7 @@ from adapters.upstream import Upstreams
 from adapters.upstream.calls import Calls
 from core.domain.identity.links import Links
 from core.frozen import Frozen
+from core.usecases.dead_jobs import GivenUpJobs
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
@@ -75,6 +77,7 @@ class Foundation(Frozen, kw_only=True):
     database: PostgresDatabase
     unit_of_work: UnitOfWorkFactory
     jobs: JobQueue
+    dead_jobs: GivenUpJobs
     doorbell: PostgresDoorbell
     shared_buckets: SharedBuckets
     keyring: AesGcmKeyRing
@@ -123,7 +126,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             await pool.open()
         except psycopg.OperationalError as error:
             log.warning("database_away", error=" ".join(str(error).split()))
-        doorbell = PostgresDoorbell(target)
+        doorbell = PostgresDoorbell(target, f"{APPLICATION_NAME} {_version()}")
         new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
@@ -140,6 +143,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             database=PostgresDatabase(pool),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),
+            dead_jobs=GivenUpJobs(new_unit_of_work, PostgresJobQueue(pool, keyring)),
             doorbell=doorbell,
             shared_buckets=PostgresBuckets(pool) if settings.rate_limits else UnlimitedBuckets(),
             keyring=keyring,

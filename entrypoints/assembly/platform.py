@@ -1,9 +1,11 @@
 """The platform: platform owners govern organizations and help people with their accounts."""
 
 from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
+from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
+from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.tenancy.tiers import PostgresTiers
@@ -12,6 +14,7 @@ from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.governance import Governance
+from core.usecases.platform.installation import Installation
 from core.usecases.platform.matters import OpenMatters
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
@@ -28,6 +31,7 @@ class Platform(Frozen, kw_only=True):
     analytics: Analytics
     login_counter: LoginCounter
     matters: OpenMatters
+    installation: Installation
 
 
 def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
@@ -39,6 +43,7 @@ def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
         account_administration=AccountAdministration(
             unit_of_work=new_unit_of_work,
             overviews=PostgresAccountOverviews(pool),
+            session_lookup=PostgresOwnSessions(pool),
             mfa=identity.mfa,
             realms=identity.realms,
             templates=foundation.mail_templates,
@@ -49,4 +54,5 @@ def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         matters=OpenMatters(PostgresMatters(pool), clock),
+        installation=Installation(PostgresInstallation(pool)),
     )

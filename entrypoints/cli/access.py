@@ -11,6 +11,7 @@ from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import HOLDER, Capability
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import plain, print_json
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
@@ -25,12 +26,16 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         if capability is not None:
             raise _NoSuchCapability("--can asks about the organization: leave out --service")
         preview = trio.run(_preview, arguments, settings)
-        for line in preview_lines(preview):
-            print(line)
+        if arguments.json:
+            print_json(preview)
+        else:
+            print("\n".join(preview_lines(preview)))
         return OK if preview.verdict.may_sign_in else FAILURE
     seen = trio.run(_explain, arguments, settings)
-    for line in lines(seen, capability):
-        print(line)
+    if arguments.json:
+        print_json({**plain(seen), "gets_in": seen.gets_in, "capabilities": sorted(one.value for one in seen.capabilities)})
+    else:
+        print("\n".join(lines(seen, capability)))
     return status(seen, capability)
 
 

@@ -9,6 +9,7 @@ import trio
 from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.printing import print_json
 from entrypoints.cli.progress import progress, say
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
@@ -23,13 +24,13 @@ class _Unusable(StartFailed):
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    return trio.run(_verify, settings, arguments.organization, arguments.head)
+    return trio.run(_verify, settings, arguments.organization, arguments.head, arguments.json)
 
 
-async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None) -> int:
+async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None, as_json: bool) -> int:  # noqa: FBT001 - by position
     if noted is not None and organization is None:
         raise _Unusable("--head is about one chain: name the chain with --organization")
-    report = _Report()
+    report = _JsonReport() if as_json else _Report()
     async with opened_postern(settings) as postern:
         only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
         try:
@@ -70,6 +71,26 @@ class _Report:
         waiting = f" {_entries(pending)} not linked yet." if pending else ""
         verdict = f"{faults} fault{'' if faults == 1 else 's'} found" if faults else "nothing is missing, altered or put in"
         print(f"{chains}, {_entries(self._links)}: {verdict}.{waiting}")
+
+
+class _JsonReport(_Report):
+    """Prints one object at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._findings: list[dict[str, object]] = []
+        self._checked: list[dict[str, object]] = []
+
+    def found(self, name: str, finding: ChainFinding) -> None:
+        self.faults[name] += 1
+        if self.faults[name] <= _MOST_SHOWN:
+            self._findings.append({"chain": name, "fault": told_of(finding)})
+
+    def checked(self, chain: CheckedChain) -> None:
+        self._checked.append({"chain": chain.name, "links": chain.links, "forgotten": chain.forgotten, "head": str(chain.head)})
+
+    def end(self, pending: int) -> None:
+        print_json({"chains": self._checked, "faults": self._findings, "fault_count": sum(self.faults.values()), "pending": pending})
 
 
 def _entries(count: int) -> str:

@@ -8,7 +8,7 @@ import trio
 from core.usecases.services.billing_checkouts import NOT_SET_UP
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.printing import moment, print_json, printable
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from ports.services.billing import PaymentRefused, PaymentUnavailable
@@ -19,16 +19,19 @@ _BATCH = 100
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     match arguments.action:
         case "events":
-            return trio.run(partial(_events, settings, waiting=arguments.waiting, limit=arguments.limit))
+            return trio.run(partial(_events, settings, waiting=arguments.waiting, limit=arguments.limit, as_json=arguments.json))
         case "retry":
             return trio.run(_retry, settings, arguments.event)
         case _:
             return trio.run(_reconcile, settings)
 
 
-async def _events(settings: Settings, *, waiting: bool, limit: int) -> int:
+async def _events(settings: Settings, *, waiting: bool, limit: int, as_json: bool = False) -> int:
     async with opened_postern(settings) as postern:
         listed = await postern.services.billing.events(waiting=waiting, limit=limit)
+    if as_json:
+        print_json(listed)
+        return OK
     for event in listed:
         state = event.outcome or f"waiting, {event.attempts} {'failure' if event.attempts == 1 else 'failures'}"
         reason = f" ({event.error})" if event.error else ""

@@ -2,16 +2,18 @@
 
 import argparse
 
+from entrypoints.cli.printing import print_json
 from entrypoints.failures import OK
-from entrypoints.settings import DECLARATIONS, Settings, in_force
+from entrypoints.settings import Settings, in_force, in_force_by_group
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Prints the settings in the form of a POSTERN_CONFIG file, except that secrets are masked."""
-    group = ""
-    for one, (name, value) in zip(DECLARATIONS, in_force(settings), strict=True):
-        if one.group != group:
-            print(f"{'' if not group else chr(10)}# {one.group}")
-            group = one.group
-        print(f"{name}={value}" if value or one.default is not None else f"# {name} is not set: {one.unset.replace('`', '')}")
+    if arguments.json:
+        print_json(dict(in_force(settings)))
+        return OK
+    for number, (group, declared) in enumerate(in_force_by_group(settings)):
+        print(f"{'' if number == 0 else chr(10)}# {group}")
+        for one, value in declared:
+            print(f"{one.name}={value}" if value or one.default is not None else f"# {one.name} is not set: {one.unset.replace('`', '')}")
     return OK

@@ -1,19 +1,22 @@
 """`postern keys list`, `postern keys rotate` and `postern keys reencrypt`."""
 
 import argparse
-import os
+from collections.abc import Sequence
 from datetime import datetime
 
 import trio
 
 from adapters.crypto.key_ring import generate_key
-from core.domain.record.events import SYSTEM, Event, Target
-from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
-from entrypoints.assembly.configured import key_file, key_ring
+from core.domain.record.events import SYSTEM
+from core.domain.signing_keys import SigningKey
+from core.usecases.encryption import queue_reencryption
+from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema
+from entrypoints.cli.printing import print_json
 from entrypoints.cli.progress import progress
-from entrypoints.failures import FAILURE, OK, StartFailed
+from entrypoints.encryption_keys import prepend_key
+from entrypoints.failures import FAILURE, OK
 from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import reachable_database
 from entrypoints.settings import Settings
@@ -29,7 +32,7 @@ The encryption keys are a setting here. To put a new one in force without downti
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     both = not getattr(arguments, "signing", False) and not getattr(arguments, "encryption", False)
     if arguments.action == "list":
-        trio.run(_list, settings)
+        trio.run(_list, settings, arguments.json)
     elif arguments.action == "reencrypt":
         return trio.run(_reencrypt_now, settings)
     else:
@@ -37,16 +40,30 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return OK
 
 
-async def _list(settings: Settings) -> None:
+async def _list(settings: Settings, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with opened_postern(settings) as postern:
         now = postern.foundation.clock.now()
         in_force = [key for key in await postern.foundation.signing_keys.list() if key.verifies(now)]
+        if as_json:
+            await _print_keys(postern, in_force)
+            return
         for key in sorted(in_force, key=lambda key: (key.purpose, key.state)):
             print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
         for number, name in enumerate(postern.foundation.keyring.key_ids()):
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
         finished = await postern.foundation.reencryption.is_finished()
         print(f"Everything stored is {'' if finished else 'not yet '}under the current encryption key.")
+
+
+async def _print_keys(postern: Postern, in_force: Sequence[SigningKey]) -> None:
+    signing = ("id", "purpose", "state", "created_at", "activated_at", "retires_at")
+    print_json(
+        {
+            "signing": [{name: getattr(key, name) for name in signing} for key in in_force],
+            "encryption": list(postern.foundation.keyring.key_ids()),
+            "everything_under_the_current_encryption_key": await postern.foundation.reencryption.is_finished(),
+        }
+    )
 
 
 async def _reencrypt_now(settings: Settings) -> int:
@@ -79,31 +96,14 @@ async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None: 
 
 
 async def _rotate_encryption(settings: Settings) -> None:
-    file = key_file(settings)
-    if file is None:
+    if key_file(settings) is None:
         print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
         return
-    key_ring(settings)  # raises if the file cannot be used
-    if file.path.stat().st_uid != os.geteuid():
-        raise StartFailed(f"{file.path} belongs to another user, who has to keep it: run this as that user")
-    added = generate_key()
-    try:
-        file.prepend(added)
-    except OSError as error:
-        raise StartFailed(f"{file.path} cannot be written: {error.strerror}. The keys are as they were") from error
+    key = prepend_key(settings)
     # Postern is opened only after the file is written, so that the key ring has the new key.
     async with open_postern(settings) as postern:
-        await _reencrypt(postern, added.id)
-    print(f"encryption: {added.id} is in force. The running server re-encrypts what is stored, or does so at its next start.")
-
-
-async def _reencrypt(postern: Postern, key: str) -> None:
-    async with postern.foundation.unit_of_work() as uow:
-        # A waiting job names a key that is no longer the first. Such a job would be retried in vain for a week, and then be dead.
-        await uow.jobs.withdraw(REENCRYPTION_JOB)
-        await uow.jobs.add(reencryption_job(postern.foundation.keyring))
-        await uow.record(Event("platform.encryption_keys.rotated", SYSTEM, Target("encryption_key", key), details={"key": key}))
-        await uow.commit()
+        await queue_reencryption(postern.foundation.unit_of_work, key, SYSTEM)
+    print(f"encryption: {key} is in force. The running server re-encrypts what is stored, or does so at its next start.")
 
 
 def _age(days: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.transports import MailSettingsError, mail_directory
-from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.printing import moment, print_json, printable
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings, SettingsError
 
@@ -23,6 +23,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         if arguments.action == "list":
             _list(folder, arguments)
+        elif arguments.json:
+            mail = _found(folder, arguments)
+            print_json({**_record(mail), "text": mail.text, "links": list(mail.links)})
         else:
             _show(_found(folder, arguments), only_link=arguments.link)
     except FolderUnreadable as error:
@@ -40,7 +43,15 @@ def _directory(settings: Settings) -> Path:
         raise SettingsError(f"POSTERN_MAIL cannot be used: {error}") from None
 
 
+def _record(mail: KeptMail) -> dict[str, object]:
+    return {"id": mail.id, "to": mail.to, "subject": mail.subject, "sent_at": mail.sent_at}
+
+
 def _list(folder: MailFolder, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        found = islice(folder.mails(to=arguments.to, subject=arguments.subject), arguments.limit)
+        print_json([_record(mail) for mail in found])
+        return
     for mail in islice(folder.mails(to=arguments.to, subject=arguments.subject), arguments.limit):
         print(f"{printable(mail.id)}  {_sent(mail):<20}  {printable(mail.to, 320)}  {printable(mail.subject, 500)}")
 

@@ -32,6 +32,7 @@ exit status:
 _CAN: Final = f"a capability: the exit status is 0 if they have it, {FAILURE} if not; without this option, 0 if they are let in at all"
 
 _ORGANIZATION_COMMANDS: Final = {
+    "create": "found an organization for an existing account, which then owns it",
     "list": "list organizations, newest first",
     "show": "show an organization, with its tier, its limits and its owner",
     "approve": "approve a pending organization",
@@ -140,6 +141,7 @@ def _parser() -> argparse.ArgumentParser:
 
     migrate = _command(commands, "migrate", "migrate", "bring the database to the schema that this version needs")
     migrate.add_argument("--plan", action="store_true", help="only show what would be done")
+    _add_json(migrate, "with --plan: print JSON, for programs")
 
     grants = _command(
         commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included"
@@ -153,60 +155,53 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in _USER_COMMANDS.items():
         one = _command(user, name, "user", text, action=name)
         one.add_argument("--email", required=True, help="the account's e-mail")
+        if name == "show":
+            _add_json(one)
+        one.set_defaults(json=False)
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
     _add_privacy_commands(_group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
 
-    _add_organization_commands(_group(commands, "organization", "manage organizations: approve, suspend, limit and delete them"))
+    _add_organization_commands(_group(commands, "organization", "manage organizations: found, approve, suspend, limit and delete them"))
 
-    _add_service_commands(_group(commands, "service", "look at services, the applications of organizations"))
-    _command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands")
+    _add_service_commands(_group(commands, "service", "make and look at services, the applications of organizations"))
+    _add_json(_command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands"))
+
+    invite = _command(commands, "invite", "organization", "invite a person to an organization, by mail", action="invite")
+    invite.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    invite.add_argument("--email", required=True, help="the person's e-mail")
+    invite.add_argument("--role", default="member", metavar="SLUG", help="the role that the person gets (default: member)")
+    _add_json(invite)
 
     api_key = _group(commands, "api-key", "manage API keys, which services' own servers call with")
     revoke = _command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
     revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the beginning of the key, up to the second underscore")
 
-    access = _command(commands, "access", "access", "explain what a person may do in an organization, and why")
-    access.add_argument("--user", required=True, help="the person's e-mail")
-    access.add_argument("--organization", required=True, help="the organization's slug")
-    access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
-    access.add_argument("--can", dest="capability", default=None, help=_CAN)
+    _add_access_command(commands)
 
     _add_mail_commands(_group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
 
-    keys = _group(commands, "keys", "manage signing and encryption keys")
-    _command(keys, "list", "keys", "show the keys and their ages", action="list")
-    rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
-    rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
-    rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
-    _command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt")
-    generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
-    generate.set_defaults(without_settings=True)
+    _add_key_commands(_group(commands, "keys", "manage signing and encryption keys"))
 
     _add_backup_commands(_group(commands, "backup", "make backups, prove them and restore them"))
     _add_jobs_commands(_group(commands, "jobs", "look at work that goes out of the house, and let held work go after a restore"))
 
     _add_billing_commands(_group(commands, "billing", "look at what the payment provider reports, and ask it"))
 
-    audit = _group(commands, "audit", "check the audit log")
-    verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
-    verify.add_argument(
-        "--organization", metavar="SLUG", help="only this organization's log; the id for one that was deleted, or `platform`"
-    )
-    verify.add_argument(
-        "--head", type=_head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
-    )
+    _add_audit_commands(_group(commands, "audit", "check the audit log"))
 
     demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
     demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
 
-    _command(commands, "config", "config", "show the settings in force, with secrets masked")
+    _add_json(_command(commands, "config", "config", "show the settings in force, with secrets masked"))
     doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
+    _add_json(doctor)
     doctor.add_argument(
         "--processes", type=_count, default=None, metavar="N", help="how many processes will serve (default: as many as serve now)"
     )
     version = _command(commands, "version", "version", "print the version")
+    _add_json(version)
     version.set_defaults(without_settings=True)
     return parser
 
@@ -225,6 +220,40 @@ def _group(commands: "Commands[argparse.ArgumentParser]", name: str, text: str) 
     return parser.add_subparsers(title="commands", metavar="command", required=True)
 
 
+def _add_json(parser: argparse.ArgumentParser, text: str = "print JSON, for programs") -> None:
+    parser.add_argument("--json", action="store_true", help=text)
+
+
+def _add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    access = _command(commands, "access", "access", "explain what a person may do in an organization, and why")
+    access.add_argument("--user", required=True, help="the person's e-mail")
+    access.add_argument("--organization", required=True, help="the organization's slug")
+    access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
+    _add_json(access)
+    access.add_argument("--can", dest="capability", default=None, help=_CAN)
+
+
+def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
+    _add_json(_command(keys, "list", "keys", "show the keys and their ages", action="list"))
+    rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
+    rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
+    rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
+    _command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt")
+    generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
+    generate.set_defaults(without_settings=True)
+
+
+def _add_audit_commands(audit: "Commands[argparse.ArgumentParser]") -> None:
+    verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
+    _add_json(verify)
+    verify.add_argument(
+        "--organization", metavar="SLUG", help="only this organization's log; the id for one that was deleted, or `platform`"
+    )
+    verify.add_argument(
+        "--head", type=_head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
+    )
+
+
 def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _ORGANIZATION_COMMANDS.items():
         one = _command(organization, name, "organization", text, action=name)
@@ -234,6 +263,11 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
             one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
         else:
             one.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
+        if name != "delete":
+            _add_json(one)
+        if name == "create":
+            one.add_argument("--name", required=True, help="its name")
+            one.add_argument("--owner", required=True, metavar="EMAIL", help="the e-mail of the account that owns it")
         if name in {"list", "approve", "tier"}:
             one.add_argument("--tier", metavar="NAME", help="free, professional or another existing tier")
         if name in {"reject", "suspend"}:
@@ -251,8 +285,20 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
-    shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
-    shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    created = _command(service, "create", "service", "make a service, and print its client id", action="create")
+    changed = _command(service, "set", "service", "change a service; what is not named stays", action="set")
+    secret = _command(service, "secret", "service", "make a client secret, and print it: it is shown only here", action="secret")
+    for one in (shown, created, changed, secret):
+        one.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+        one.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    for one in (created, changed):
+        one.add_argument("--name", required=one is created, help="its name")
+        one.add_argument("--type", choices=("web", "mobile", "desktop", "api"), help="what it is (default: web)")
+        one.add_argument("--redirect-uri", action="append", metavar="URI", help="where people come back to; may be given several times")
+        one.add_argument("--sign-in-policy", choices=("anyone", "members", "assigned"), help="who may sign in (default: anyone)")
+        one.add_argument("--trusted", choices=("yes", "no"), help="whether members sign in without being asked for consent")
+    for one in (listed, shown, created, changed, secret):
+        _add_json(one)
 
 
 def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
@@ -293,6 +339,7 @@ def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
 def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     events = _command(billing, "events", "billing", "list the events of the payment provider, newest first", action="events")
     events.add_argument("--waiting", action="store_true", help="only events that have not been applied yet")
+    _add_json(events)
     events.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     retry = _command(billing, "retry", "billing", "apply events that failed, now", action="retry")
     retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
@@ -320,6 +367,7 @@ def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
     listed = _command(mail, "list", "mail", "list mails, newest first", action="list")
     shown = _command(mail, "show", "mail", "show the newest mail that matches, or the one with this id", action="show")
     for one in (listed, shown):
+        _add_json(one)
         one.add_argument("--to", default="", metavar="ADDRESS", help="only mail to this address")
         one.add_argument("--subject", default="", metavar="WORDS", help="only mail with these words in its subject")
     listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")

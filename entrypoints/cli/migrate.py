@@ -6,6 +6,7 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import told
+from entrypoints.cli.printing import print_json
 from entrypoints.cli.progress import progress, say
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
@@ -13,14 +14,20 @@ from entrypoints.settings import Settings
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_run, settings, arguments.plan)
+    trio.run(_run, settings, arguments.plan, arguments.json)
     return OK
 
 
-async def _run(settings: Settings, only_plan: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _run(settings: Settings, only_plan: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings, may_be_new=True):
         try:
             plan = await migrate.plan(conninfo(settings))
+            if only_plan and as_json:
+                applied_at = [{"migration": str(one), "applied_at": one.applied_at} for one in plan.applied]
+                print_json(
+                    {"applied": applied_at, "pending": [str(one) for one in plan.pending], "ahead": [str(one) for one in plan.ahead]}
+                )
+                return
             if only_plan:
                 await _print(settings, plan)
             elif plan.pending:

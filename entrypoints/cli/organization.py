@@ -1,4 +1,4 @@
-"""`postern organization …`: lists organizations, and lets an operator approve, reject, suspend, limit and delete an organization."""
+"""`postern organization …` and `postern invite`: an operator lists organizations, founds, governs and deletes them, and invites people."""
 
 import argparse
 import sys
@@ -15,8 +15,10 @@ from core.domain.record.events import SYSTEM
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import user_limit
 from core.usecases.platform.governance import Governance
+from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.operating import acting, for_owner
+from entrypoints.cli.printing import moment, print_json, printable
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
@@ -33,12 +35,39 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
-        await _ACTIONS[arguments.action](postern.platform.governance, arguments)
+        if arguments.action in _MAKING:
+            await _MAKING[arguments.action](postern, arguments)
+        else:
+            await _ACTIONS[arguments.action](postern.platform.governance, arguments)
+
+
+async def _create(postern: Postern, given: argparse.Namespace) -> None:
+    owner = postern.foundation.email_syntax.parse(given.owner)
+    made = await postern.tenancy.organizations.found_for(owner, given.organization, given.name, acting())
+    if given.json:
+        print_json(made)
+    else:
+        print(f"{made.slug} is active, and {owner} owns it.")
+
+
+async def _invite(postern: Postern, given: argparse.Namespace) -> None:
+    email = postern.foundation.email_syntax.parse(given.email)
+    member = await for_owner(postern, given.organization)
+    invitation = (await postern.tenancy.invitations.create(member, email, given.role, acting())).invitation
+    if given.json:
+        shown = {"id": invitation.id, "email": email, "organization": given.organization, "role": given.role}
+        print_json({**shown, "expires_at": invitation.expires_at})
+        return
+    until = moment(invitation.expires_at)
+    print(f"{email} is invited to {given.organization} as {given.role}. The link in the mail works until {until}.")
 
 
 async def _list(governance: Governance, given: argparse.Namespace) -> None:
     status = None if given.status is None else OrganizationStatus(given.status)
     found = await governance.list(OrganizationFilter(status, await _tier(governance, given)), given.limit, given.offset)
+    if given.json:
+        print_json(found)
+        return
     for line in table(found.items):
         print(line)
     at_least = "at least " if found.total == MOST_COUNTED else ""
@@ -47,7 +76,11 @@ async def _list(governance: Governance, given: argparse.Namespace) -> None:
 
 
 async def _show(governance: Governance, given: argparse.Namespace) -> None:
-    for name, text in lines(await governance.show(given.organization)):
+    found = await governance.show(given.organization)
+    if given.json:
+        print_json(found)
+        return
+    for name, text in lines(found):
         print(f"{name:<9} {text}")
 
 
@@ -55,25 +88,25 @@ async def _approve(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     tier = await _tier(governance, given)
     approved = await governance.approve(found.organization.id, tier, _operator())
-    print(f"{approved.slug} is active.")
+    _say(given, approved, f"{approved.slug} is active.")
 
 
 async def _reject(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     rejected = await governance.reject(found.organization.id, given.reason, _operator())
-    print(f"{rejected.slug} is rejected for good.")
+    _say(given, rejected, f"{rejected.slug} is rejected for good.")
 
 
 async def _suspend(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     suspended = await governance.suspend(found.organization.id, given.reason, _operator())
-    print(f"{suspended.slug} is suspended: from now on, its members and the users of its services are refused.")
+    _say(given, suspended, f"{suspended.slug} is suspended: from now on, its members and the users of its services are refused.")
 
 
 async def _activate(governance: Governance, given: argparse.Namespace) -> None:
     found = await governance.show(given.organization)
     active = await governance.activate(found.organization.id, _operator())
-    print(f"{active.slug} is active again.")
+    _say(given, active, f"{active.slug} is active again.")
 
 
 async def _change_tier(governance: Governance, given: argparse.Namespace) -> None:
@@ -98,6 +131,14 @@ async def _delete(governance: Governance, given: argparse.Namespace) -> None:
     print(f"{organization.slug} is deleted. The running server removes its data in the background, or the next one does.")
 
 
+def _say(given: argparse.Namespace, organization: Organization, sentence: str) -> None:
+    if given.json:
+        print_json(organization)
+    else:
+        print(sentence)
+
+
+_MAKING: Final = {"create": _create, "invite": _invite}
 _ACTIONS: Final = {
     "list": _list,
     "show": _show,

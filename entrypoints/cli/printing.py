@@ -1,6 +1,17 @@
-"""Prints times, and text that others wrote, for commands."""
+"""Prints times, text that others wrote, and JSON, for commands."""
 
-from datetime import UTC, datetime
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from types import NoneType
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.email import Email
+from core.domain.json import timestamp
+from core.domain.secrets import Secret
+from core.frozen import names_of
 
 
 def printable(text: str, longest: int = 60) -> str:
@@ -11,3 +22,35 @@ def printable(text: str, longest: int = 60) -> str:
 
 def moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def print_json(value: Any) -> None:
+    """Prints a record, or a list of records, for programs. Only ASCII characters, so that no text of others reaches the terminal raw."""
+    print(json.dumps(plain(value), indent=2))
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's terms: a record is an object, a moment is a text with its offset. A secret is never in a record."""
+    for kind, written in _WRITTEN:
+        if isinstance(value, kind):
+            return written(value)
+    return {name: plain(getattr(value, name)) for name in names_of(value)}
+
+
+def _refused(_value: Secret) -> Any:
+    raise TypeError("A record with a secret is not printed")
+
+
+# The first kind that fits decides: an enumeration of ours is also a string.
+_WRITTEN: Final[Sequence[tuple[Any, Callable[[Any], Any]]]] = (
+    (Enum, lambda value: value.value),
+    ((NoneType, bool, int, float), lambda value: value),
+    (datetime, timestamp),
+    (timedelta, lambda value: value.total_seconds()),
+    (Email, lambda value: value.address),
+    (Secret, _refused),
+    ((str, UUID), str),
+    (Mapping, lambda value: {str(key): plain(one) for key, one in value.items()}),
+    ((list, tuple), lambda value: [plain(one) for one in value]),
+    ((set, frozenset), lambda value: sorted(plain(one) for one in value)),
+)

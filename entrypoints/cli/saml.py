@@ -7,21 +7,39 @@ from datetime import datetime
 import trio
 
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import printable
+from entrypoints.cli.printing import print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 from ports.federation.saml.configurations import Configured
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_run, settings)
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    trio.run(_run, settings, arguments.json)
     return OK
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: Settings, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with opened_postern(settings) as postern:
-        for line in table(await postern.federation.saml.all()):
-            print(line)
+        services = await postern.federation.saml.all()
+    if as_json:
+        print_json([_record(one) for one in services])
+        return
+    for line in table(services):
+        print(line)
+
+
+def _record(one: Configured) -> dict[str, object]:
+    configuration, active, upcoming = one.configuration, one.active, one.next
+    return {
+        "organization": one.organization_slug,
+        "service": one.service_slug,
+        "enabled": configuration is not None and configuration.enabled,
+        "entity_id": None if configuration is None else configuration.entity_id,
+        "certificate_valid_until": None if active is None else active.certificate.valid_until,
+        "last_signed_at": None if active is None else active.certificate.last_signed_at,
+        "metadata_fetched_at": None if configuration is None else configuration.metadata_fetched_at,
+        "next_certificate_created_at": None if upcoming is None else upcoming.certificate.created_at,
+    }
 
 
 def table(services: Sequence[Configured]) -> list[str]:

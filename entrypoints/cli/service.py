@@ -1,4 +1,4 @@
-"""`postern service …`: lists services and shows one in detail."""
+"""`postern service …`: lists services, shows one in detail, makes and changes services, and makes client secrets."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,11 +6,13 @@ from typing import Final
 
 import trio
 
+from core.domain.changes import UNCHANGED
 from core.domain.pages import MOST_COUNTED
-from core.domain.services.services import RegisteredService
-from core.usecases.services.services import RegisteredServices
+from core.domain.services.services import NewService, RegisteredService, ServiceChange, ServiceType, SignInPolicy
+from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.operating import acting, for_owner
+from entrypoints.cli.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
@@ -22,11 +24,14 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
-        await _ACTIONS[arguments.action](postern.services.registered_services, arguments)
+        await _ACTIONS[arguments.action](postern, arguments)
 
 
-async def _list(registered: RegisteredServices, given: argparse.Namespace) -> None:
-    found = await registered.list(given.organization, given.limit, given.offset)
+async def _list(postern: Postern, given: argparse.Namespace) -> None:
+    found = await postern.services.registered_services.list(given.organization, given.limit, given.offset)
+    if given.json:
+        print_json(found)
+        return
     for line in table(found.items):
         print(line)
     at_least = "at least " if found.total == MOST_COUNTED else ""
@@ -34,12 +39,56 @@ async def _list(registered: RegisteredServices, given: argparse.Namespace) -> No
     print(f"{shown} of {at_least}{found.total}")
 
 
-async def _show(registered: RegisteredServices, given: argparse.Namespace) -> None:
-    for name, text in lines(await registered.show(given.organization, given.service)):
+async def _show(postern: Postern, given: argparse.Namespace) -> None:
+    found = await postern.services.registered_services.show(given.organization, given.service)
+    if given.json:
+        print_json(found)
+        return
+    for name, text in lines(found):
         print(f"{name:<14} {text}".rstrip())
 
 
-_ACTIONS: Final = {"list": _list, "show": _show}
+async def _create(postern: Postern, given: argparse.Namespace) -> None:
+    member = await for_owner(postern, given.organization)
+    wanted = NewService(
+        slug=given.service,
+        name=given.name,
+        service_type=ServiceType(given.type or ServiceType.WEB),
+        redirect_uris=tuple(given.redirect_uri or ()),
+        sign_in_policy=SignInPolicy(given.sign_in_policy or SignInPolicy.ANYONE),
+        trusted=given.trusted == "yes",
+    )
+    made = await postern.services.services.create(member, wanted, acting())
+    if given.json:
+        print_json(made.service)
+    else:
+        print(f"{made.service.slug} of {given.organization} has the client id {made.service.client_id}")
+
+
+async def _set(postern: Postern, given: argparse.Namespace) -> None:
+    member = await for_owner(postern, given.organization)
+    change = ServiceChange(
+        name=UNCHANGED if given.name is None else given.name,
+        service_type=UNCHANGED if given.type is None else ServiceType(given.type),
+        redirect_uris=UNCHANGED if given.redirect_uri is None else tuple(given.redirect_uri),
+        sign_in_policy=UNCHANGED if given.sign_in_policy is None else SignInPolicy(given.sign_in_policy),
+        trusted=UNCHANGED if given.trusted is None else given.trusted == "yes",
+    )
+    await postern.services.services.change(member, given.service, change, acting())
+    await _show(postern, given)
+
+
+async def _secret(postern: Postern, given: argparse.Namespace) -> None:
+    member = await for_owner(postern, given.organization)
+    made = await postern.services.client_secrets.create(member, given.service, acting())
+    if given.json:
+        shown = {"id": made.secret.id, "prefix": made.secret.prefix, "secret": made.text.reveal(), "created_at": made.secret.created_at}
+        print_json(shown)
+    else:
+        print(made.text.reveal())
+
+
+_ACTIONS: Final = {"list": _list, "show": _show, "create": _create, "set": _set, "secret": _secret}
 
 
 def table(services: Sequence[RegisteredService]) -> list[str]:

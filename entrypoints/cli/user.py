@@ -22,7 +22,7 @@ from core.domain.platform.account_overviews import (
 )
 from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, printable
+from entrypoints.cli.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
@@ -38,7 +38,9 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
         email = postern.foundation.email_syntax.parse(arguments.email)
         administration = postern.platform.account_administration
-        if arguments.action == "reset-password":
+        if arguments.json and arguments.action == "show":
+            print_json(await administration.show(email, operator()))
+        elif arguments.action == "reset-password":
             await _reset_password(administration, email, show_link=arguments.print_link)
         else:
             await _ACTIONS[arguments.action](administration, email)

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from entrypoints.failures import OK
 
 
-def run(_arguments: argparse.Namespace) -> int:
-    print(f"postern {version('postern')}")
+def run(arguments: argparse.Namespace) -> int:
+    number = version("postern")
+    print(f'{{"version": "{number}"}}' if arguments.json else f"postern {number}")
     return OK

@@ -4,11 +4,14 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary
+from core.domain.identity.account_summaries import AccountSummary, StartingPlaces
 
 
 class AccountSummaryLookup(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
         """None when there is no such account."""
+
+    async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
+        """The summary, and the places where the person goes on."""

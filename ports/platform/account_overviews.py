@@ -3,11 +3,12 @@
 from typing import Protocol
 
 from core.domain.email import Email
+from core.domain.identifiers import UserId
 from core.domain.platform.account_overviews import AccountOverview
 
 
 class AccountOverviews(Protocol):
     """Outside any unit of work. Only PostgreSQL implements it."""
 
-    async def find(self, email: Email) -> AccountOverview | None:
+    async def find(self, who: Email | UserId) -> AccountOverview | None:
         """None when there is no such account."""

@@ -2,8 +2,9 @@
 
 from typing import Protocol
 
+from core.domain.identifiers import OrganizationId
 from core.domain.pages import Listed
-from core.domain.platform.governance import GovernedOrganization, OrganizationFilter
+from core.domain.platform.governance import Belongings, GovernedOrganization, OrganizationFilter
 
 
 class OrganizationRegister(Protocol):
@@ -12,5 +13,8 @@ class OrganizationRegister(Protocol):
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         """Newest first. The total is counted up to `core.domain.pages.MOST_COUNTED`."""
 
-    async def find(self, slug: str) -> GovernedOrganization | None:
-        """None when there is no such organization."""
+    async def find(self, organization: str | OrganizationId) -> GovernedOrganization | None:
+        """By the slug, or by the id. None when there is no such organization."""
+
+    async def belongings(self, organization: OrganizationId) -> Belongings:
+        """Each number is counted up to `core.domain.pages.MOST_COUNTED`."""

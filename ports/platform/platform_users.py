@@ -17,6 +17,9 @@ class UserDirectory(Protocol):
         the newest accounts.
         """
 
+    async def owners(self, limit: int) -> Sequence[FoundUser]:
+        """Platform owners, deactivated ones included."""
+
     async def mfa(self, user: UserId) -> MfaOverview | None:
         """None when there is no such user."""
 

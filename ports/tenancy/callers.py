@@ -35,3 +35,11 @@ class CallerLookup(Protocol):
 
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         """As `find_browser`, and how the caller stands to the organization with this slug, as `find_member` tells it, with its name."""
+
+    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
+        """The person in whose name a platform owner acts in a browser. `opener` is the digest of the cookie of the session that the
+        impersonation was opened from. `find_browser` never finds such a session.
+        """
+
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        """As `find_acting`, and how the person stands to the organization with this slug, with its name."""

@@ -116,7 +116,7 @@ def test_it_answers_from_the_database(emptied_database_url: str, tmp_path: Path,
     )
 
     def asked(user: str, organization: str, capability: str | None = None) -> int:
-        return run(argparse.Namespace(user=user, organization=organization, capability=capability, service=None), settings)
+        return run(argparse.Namespace(user=user, organization=organization, capability=capability, service=None, json=False), settings)
 
     assert asked("ADA@example.org", "acme") == OK
     assert capsys.readouterr().out.splitlines() == lines(MEMBER)

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from entrypoints import daemon
-from entrypoints.cli.doctor import Verdict, _certificate
+from entrypoints.checks import Verdict
+from entrypoints.checks import certificate as certificate_check
 from entrypoints.cli.main import main
 from entrypoints.failures import USAGE
 from entrypoints.settings import SettingsError, read
@@ -102,7 +103,7 @@ def test_the_doctor_says_until_when_it_is_valid(begins: int, ends: int, verdict:
     """The server starts with an expired certificate, too, but then no client can connect."""
     now = datetime.now(UTC)
     certificate, key = self_signed(tmp_path, now + timedelta(days=begins), now + timedelta(days=ends))
-    found = _certificate(read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)}))
+    found = certificate_check(read({"POSTERN_TLS_CERTIFICATE": str(certificate), "POSTERN_TLS_KEY": str(key)}))
     assert found.verdict is verdict
     assert found.text.startswith(f"{certificate}, valid from {now + timedelta(days=begins):%Y-%m-%d}")
     assert found.text.endswith(f"to {now + timedelta(days=ends):%Y-%m-%d %H:%M} UTC{said}")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.cli import doctor
-from entrypoints.cli.doctor import Verdict
+from entrypoints import checks
+from entrypoints.checks import Verdict
 from entrypoints.failures import StartFailed
 from entrypoints.installation import require_answer
 from entrypoints.settings import Settings, read
@@ -51,13 +51,13 @@ def test_the_doctor_says_at_once_that_the_database_is_away(tmp_path: Path) -> No
 
 def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read({"POSTERN_DATA_DIR": str(tmp_path)})
-    monkeypatch.setattr(doctor, "_LITTLE_SPACE", 1)
-    monkeypatch.setattr(doctor, "_TOO_LITTLE_SPACE", 0)
-    assert doctor._data_directory(settings).verdict is Verdict.OK
-    monkeypatch.setattr(doctor, "_LITTLE_SPACE", 1 << 60)
-    assert doctor._data_directory(settings).verdict is Verdict.WARN
-    monkeypatch.setattr(doctor, "_TOO_LITTLE_SPACE", 1 << 60)
-    found = doctor._data_directory(settings)
+    monkeypatch.setattr(checks, "_LITTLE_SPACE", 1)
+    monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 0)
+    assert checks.data_directory(settings).verdict is Verdict.OK
+    monkeypatch.setattr(checks, "_LITTLE_SPACE", 1 << 60)
+    assert checks.data_directory(settings).verdict is Verdict.WARN
+    monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 1 << 60)
+    found = checks.data_directory(settings)
     assert found.verdict is Verdict.FAIL
     assert found.text.endswith("GiB free: make room, since writes fail when it is full")
 
@@ -68,6 +68,6 @@ def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatc
 )
 async def test_it_says_who_applies_a_migration(empty_database_url: str, migrate: str, verdict: Verdict, said: str) -> None:
     settings = read({"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": KEY, "POSTERN_MIGRATE": migrate})
-    found, usable = await doctor._schema(settings)
+    found, usable = await checks.schema(settings)
     assert (found.verdict, usable) == (verdict, False)
     assert found.text.endswith(said)

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError
 from entrypoints import installation
-from entrypoints.cli.doctor import Verdict, _data_directory
+from entrypoints.checks import Verdict, data_directory
 from entrypoints.failures import StartFailed
 from entrypoints.installation import require_installation, running_database
 from entrypoints.settings import read
@@ -85,5 +85,5 @@ def test_the_doctor_says_that_a_directory_for_mails_is_somebody_elses(closed: Pa
     url = "postgresql://127.0.0.1/db"
     settings = read({"POSTERN_DATA_DIR": str(closed / "data"), "POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY})
     with another_user(closed):
-        found = _data_directory(settings)
+        found = data_directory(settings)
     assert (found.verdict, found.text) == (Verdict.FAIL, f"{closed} cannot be written to: Permission denied")

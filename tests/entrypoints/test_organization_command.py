@@ -128,7 +128,7 @@ def test_a_command_line_that_makes_no_sense_ends_with_2(words: list[str], capsys
 def test_the_states_on_the_command_line_are_all_that_there_are() -> None:
     for status in OrganizationStatus:
         assert main._parser().parse_args(["organization", "list", "--status", status]).status == status
-    assert set(main._ORGANIZATION_COMMANDS) == set(organization._ACTIONS)
+    assert {*main._ORGANIZATION_COMMANDS, "invite"} == {*organization._ACTIONS, *organization._MAKING}
 
 
 class Rows:

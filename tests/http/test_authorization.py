@@ -879,6 +879,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/platform/mfa/metrics",
         "GET /api/platform/mfa/suspicious",
         "GET /api/platform/organizations",
+        "GET /api/platform/organizations/{org_id}",
         "GET /api/platform/tiers",
         "GET /api/platform/users/search",
         "GET /api/platform/users/{user_id}/mfa/status",

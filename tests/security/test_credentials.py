@@ -496,6 +496,7 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key GET    /api/platform/mfa/suspicious
 ...g.   po.  no         platform-key GET    /api/platform/organizations
 ...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}
+...g.   po.  no         platform-key GET    /api/platform/organizations/{org_id}
 ...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/activate
 ...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/approve
 ...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/reject

@@ -1,14 +1,24 @@
 """Summaries of accounts in PostgreSQL. Each number comes from an index of the person's own rows."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import MOST_REQUIRING, AccountSummary, RequiringOrganization
+from core.domain.identity.account_summaries import (
+    MOST_REQUIRING,
+    MOST_STARTED,
+    AccountSummary,
+    AdministeredOrganization,
+    RequiringOrganization,
+    StartedApplication,
+    StartingPlaces,
+    origin_of,
+)
 from core.domain.identity.risk import FAILED_ATTEMPTS
 from core.frozen import Frozen
 
@@ -56,6 +66,25 @@ class _Summary(Frozen):
         )
 
 
+class _Start(_Summary):
+    started: list[dict[str, Any]]
+    administered: list[dict[str, Any]]
+
+    def places(self) -> StartingPlaces:
+        return StartingPlaces(
+            tuple(
+                StartedApplication(
+                    one["name"],
+                    one["organization"],
+                    None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
+                    f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
+                )
+                for one in self.started
+            ),
+            tuple(AdministeredOrganization(one["slug"], one["name"]) for one in self.administered),
+        )
+
+
 class PostgresAccountSummaries:
     """Implements `ports.identity.account_summaries.AccountSummaryLookup`."""
 
@@ -63,13 +92,25 @@ class PostgresAccountSummaries:
         self._pool = pool
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
-        parameters = {"user": user, "now": now, "lately": now - _LATELY, "failures": [failure.value for failure in FAILED_ATTEMPTS]}
-        parameters["most_requiring"] = MOST_REQUIRING
-        rows = await ask(self._pool, _Summary, _FIND, parameters)
+        rows = await ask(self._pool, _Summary, _FIND, _asked(user, now))
         return rows[0].summary() if rows else None
 
+    async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
+        rows = await ask(self._pool, _Start, _START, {**_asked(user, now), "most": MOST_STARTED})
+        return (rows[0].summary(), rows[0].places()) if rows else None
 
-_FIND: Final[LiteralString] = f"""
+
+def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
+    return {
+        "user": user,
+        "now": now,
+        "lately": now - _LATELY,
+        "failures": [failure.value for failure in FAILED_ATTEMPTS],
+        "most_requiring": MOST_REQUIRING,
+    }
+
+
+_SUMMARY: Final[LiteralString] = f"""
     select users.email, users.pending_email, users.created_at, users.password_hash is not null as has_password, users.password_changed_at,
            {second_factor_since("users.id")} as second_factor_since,
            exists (select from mfa_secrets where user_id = users.id and enabled_at is not null) as has_authenticator,
@@ -131,6 +172,42 @@ _FIND: Final[LiteralString] = f"""
                            limit %(most_requiring)s
                       ) as one
            ), '[]') as requiring
-      from users
-     where users.id = %(user)s
 """
+
+# A member who has a role beyond the plainest, or a team with one, has something to do in the console.
+_PLACES: Final = """
+           array(
+               select jsonb_build_object('name', services.name, 'slug', services.slug, 'organization', organizations.name,
+                                         'org_slug', organizations.slug, 'last_used_at', used.last_login_at,
+                                         'redirect_uri', services.redirect_uris[1],
+                                         'saml', exists (select from saml_configurations
+                                                          where saml_configurations.service_id = services.id and enabled))
+                 from (
+                          select service_id, org_id, last_login_at
+                            from service_users
+                           where user_id = %(user)s and last_login_at is not null
+                           order by last_login_at desc, service_id
+                           limit %(most)s
+                      ) as used
+                 join services on services.id = used.service_id
+                 join organizations on organizations.id = used.org_id and organizations.status = 'active'
+                order by used.last_login_at desc, used.service_id
+           ) as started,
+           array(
+               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name)
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = %(user)s and organizations.status = 'active'
+                  and (memberships.role <> 'member' or exists (
+                          select
+                            from team_members
+                            join teams on teams.id = team_members.team_id and teams.role is not null
+                           where team_members.user_id = %(user)s and team_members.org_id = memberships.org_id
+                      ))
+                order by (memberships.role = 'owner') desc, organizations.name
+                limit %(most)s
+           ) as administered
+"""
+_OF_PERSON: Final = " from users where users.id = %(user)s"
+_FIND: Final[LiteralString] = f"{_SUMMARY} {_OF_PERSON}"
+_START: Final[LiteralString] = f"{_SUMMARY}, {_PLACES} {_OF_PERSON}"

@@ -2,10 +2,12 @@
 slow.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from ipaddress import IPv4Interface, IPv6Interface
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString, TypeVar
 from uuid import UUID
+
+import msgspec
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
@@ -28,6 +30,7 @@ from core.frozen import Frozen
 
 MOST_ATTEMPTS: Final = 5
 MOST_CREDENTIALS: Final = 20
+Seen = TypeVar("Seen", PasskeySeen, IdentitySeen, LinkSeen, CredentialSeen, OrganizationRole, SignInAttempt)
 
 
 class _User(Frozen):
@@ -49,11 +52,17 @@ class _User(Frozen):
     trusted_devices: int
 
 
-class _Attempt(Frozen):
-    created_at: datetime
-    success: bool
-    address: IPv4Interface | IPv6Interface | None
-    user_agent: str | None
+class _Had(Frozen):
+    passkeys: list[dict[str, Any]]
+    identities: list[dict[str, Any]]
+    links: list[dict[str, Any]]
+    credentials: list[dict[str, Any]]
+    organizations: list[dict[str, Any]]
+    attempts: list[dict[str, Any]]
+
+
+def _read(kind: type[Seen], rows: Sequence[Mapping[str, Any]]) -> tuple[Seen, ...]:
+    return tuple(msgspec.convert(row, kind) for row in rows)
 
 
 class PostgresAccountOverviews:
@@ -62,17 +71,16 @@ class PostgresAccountOverviews:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, email: Email) -> AccountOverview | None:
-        users = await ask(self._pool, _User, _FIND, {"email_key": email.key})
+    async def find(self, who: Email | UserId) -> AccountOverview | None:
+        if isinstance(who, Email):
+            users = await ask(self._pool, _User, _FIND_BY_EMAIL, {"email_key": who.key})
+        else:
+            users = await ask(self._pool, _User, _FIND_BY_ID, {"user": who})
         if not users:
             return None
         (user,) = users
-        passkeys = await ask(self._pool, PasskeySeen, _PASSKEYS, {"user": user.id})
-        identities = await ask(self._pool, IdentitySeen, _IDENTITIES, {"user": user.id})
-        links = await ask(self._pool, LinkSeen, _LINKS, {"user": user.id})
-        credentials = await ask(self._pool, CredentialSeen, _CREDENTIALS, {"user": user.id, "most": MOST_CREDENTIALS})
-        organizations = await ask(self._pool, OrganizationRole, _ORGANIZATIONS, {"user": user.id})
-        attempts = await ask(self._pool, _Attempt, _ATTEMPTS, {"user": user.id, "most": MOST_ATTEMPTS})
+        parameters = {"user": user.id, "most": MOST_CREDENTIALS, "most_attempts": MOST_ATTEMPTS}
+        (had,) = await ask(self._pool, _Had, _HAD, parameters)
         return AccountOverview(
             Account(
                 UserId(user.id),
@@ -92,15 +100,12 @@ class PostgresAccountOverviews:
             impersonations=user.impersonations,
             devices=user.devices,
             trusted_devices=user.trusted_devices,
-            passkeys=tuple(passkeys),
-            identities=tuple(identities),
-            links=tuple(links),
-            credentials=tuple(credentials),
-            organizations=tuple(organizations),
-            latest_attempts=tuple(
-                SignInAttempt(one.created_at, one.success, None if one.address is None else str(one.address), one.user_agent)
-                for one in attempts
-            ),
+            passkeys=_read(PasskeySeen, had.passkeys),
+            identities=_read(IdentitySeen, had.identities),
+            links=_read(LinkSeen, had.links),
+            credentials=_read(CredentialSeen, had.credentials),
+            organizations=_read(OrganizationRole, had.organizations),
+            latest_attempts=_read(SignInAttempt, had.attempts),
         )
 
 
@@ -121,8 +126,9 @@ _FIND: Final[LiteralString] = f"""
                  from devices
                 where devices.user_id = users.id and revoked_at is null
            ) as present
-     where users.email_key = %(email_key)s
 """
+_FIND_BY_EMAIL: Final[LiteralString] = f"{_FIND} where users.email_key = %(email_key)s"
+_FIND_BY_ID: Final[LiteralString] = f"{_FIND} where users.id = %(user)s"
 
 _PASSKEYS: Final = "select name, created_at, last_used_at from passkeys where user_id = %(user)s order by id"
 
@@ -169,7 +175,7 @@ _CREDENTIALS: Final = """
                 where scim_tokens.created_by = %(user)s and coalesce(scim_tokens.expires_at > now(), true)
            ) as made
      order by created_at desc, prefix
-     limit %(most)s
+     limit %(most_attempts)s
 """
 
 _ORGANIZATIONS: Final = """
@@ -181,9 +187,20 @@ _ORGANIZATIONS: Final = """
 """
 
 _ATTEMPTS: Final = """
-    select created_at, success, address, user_agent
+    select created_at as at, success, host(address) as address, user_agent
       from login_events
      where user_id = %(user)s
      order by id desc
-     limit %(most)s
+     limit %(most_attempts)s
+"""
+
+
+def _rows(statement: LiteralString, name: LiteralString) -> LiteralString:
+    return f"array(select to_jsonb(one) from ({statement}) as one) as {name}"
+
+
+# One round trip for all lists.
+_HAD: Final[LiteralString] = f"""
+    select {_rows(_PASSKEYS, "passkeys")}, {_rows(_IDENTITIES, "identities")}, {_rows(_LINKS, "links")},
+           {_rows(_CREDENTIALS, "credentials")}, {_rows(_ORGANIZATIONS, "organizations")}, {_rows(_ATTEMPTS, "attempts")}
 """

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
 from adapters.postgres.ties import shown_name
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.pages import MOST_COUNTED, Listed
-from core.domain.platform.governance import GovernedOrganization, GovernedOwner, OrganizationFilter
+from core.domain.platform.governance import MOST_SOUGHT, Belongings, GovernedOrganization, GovernedOwner, OrganizationFilter
 
 
 class _Row(WithTierRow, kw_only=True):
@@ -48,12 +49,22 @@ class PostgresOrganizationRegister:
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         parameters = {"status": wanted.status, "tier": wanted.tier, "limit": limit, "offset": offset, "most": MOST_COUNTED}
         statement = _LISTS[wanted.status is not None, wanted.tier is not None]
+        if wanted.search:
+            parameters |= {**_sought(storable_text(wanted.search)), "most": MOST_SOUGHT}
+            statement = _SEARCH
         rows = await ask(self._pool, _Listed, statement, parameters)
         return Listed([one.row.governed() for one in rows if one.row is not None], rows[0].total)
 
-    async def find(self, slug: str) -> GovernedOrganization | None:
-        rows = await ask(self._pool, _Row, _FIND, {"slug": storable_text(slug)})
+    async def find(self, organization: str | OrganizationId) -> GovernedOrganization | None:
+        if isinstance(organization, UUID):
+            rows = await ask(self._pool, _Row, _FIND_BY_ID, {"id": organization})
+        else:
+            rows = await ask(self._pool, _Row, _FIND, {"slug": storable_text(organization)})
         return rows[0].governed() if rows else None
+
+    async def belongings(self, organization: OrganizationId) -> Belongings:
+        (counted,) = await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_COUNTED})
+        return counted
 
 
 _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION},
@@ -61,13 +72,37 @@ _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION},
            owners.email as owner_email, owners.is_platform_owner as owner_is_platform_owner, owners.created_at as owner_created_at,
            {shown_name("owners")} as owner_name"""
 
-_FIND: Final[LiteralString] = f"""
+_ONE: Final[LiteralString] = f"""
     select {_COLUMNS}
       from organizations
       join tiers on tiers.id = organizations.tier_id
       left join users as owners on owners.id = organizations.owner_user_id
-     where organizations.slug = %(slug)s
 """
+_FIND: Final[LiteralString] = f"{_ONE} where organizations.slug = %(slug)s"
+_FIND_BY_ID: Final[LiteralString] = f"{_ONE} where organizations.id = %(id)s"
+
+
+def _counted(table: LiteralString, name: LiteralString) -> LiteralString:
+    return f"(select count(*) from (select from {table} where org_id = %(organization)s limit %(most)s) as capped) as {name}"
+
+
+_BELONGINGS: Final[LiteralString] = f"""
+    select {_counted("memberships", "members")},
+           {_counted("services", "services")},
+           {_counted("service_users", "end_users")},
+           {_counted("teams", "teams")},
+           {_counted("webhooks", "webhooks")}
+"""
+
+
+def _sought(text: str) -> Mapping[str, Any]:
+    """Texts with this beginning stand between two others. `like` would need its pattern when PostgreSQL plans the statement."""
+    end, lower = "\U0010ffff", text.lower()
+    try:
+        wanted = UUID(text)
+    except ValueError:
+        wanted = None
+    return {"id": wanted, "start": lower, "end": f"{lower}{end}"}
 
 
 def _list(condition: LiteralString) -> LiteralString:
@@ -99,3 +134,41 @@ _LISTS: Final[Mapping[tuple[bool, bool], LiteralString]] = {
     (False, True): _list("where tier_id = %(tier)s"),
     (True, True): _list("where status = %(status)s and tier_id = %(tier)s"),
 }
+
+# The operators compare as the indexes of beginnings do. Each look into an index is bounded, because one letter begins very many names.
+_SEARCH: Final[LiteralString] = f"""
+    with sought as materialized (
+             select id, status, tier_id, created_at from organizations where id = %(id)s::uuid
+              union
+            (select id, status, tier_id, created_at
+               from organizations
+              where slug ~>=~ %(start)s and slug ~<~ %(end)s
+              order by slug using ~<~
+              limit %(most)s)
+              union
+            (select id, status, tier_id, created_at
+               from organizations
+              where lower(name) ~>=~ %(start)s and lower(name) ~<~ %(end)s
+              order by lower(name) using ~<~
+              limit %(most)s)
+         ),
+         fitting as materialized (
+             select id
+               from sought
+              where (%(status)s::text is null or status = %(status)s) and (%(tier)s::uuid is null or tier_id = %(tier)s)
+              order by created_at desc, id desc
+              limit %(most)s
+         )
+    select counted.total, governed.*
+      from (select count(*) as total from fitting) as counted
+      left join (select id from fitting limit %(limit)s offset %(offset)s) as page on true
+      left join lateral (
+               select {_COLUMNS}
+                 from organizations
+                 join tiers on tiers.id = organizations.tier_id
+                 left join users as owners on owners.id = organizations.owner_user_id
+                where organizations.id = page.id
+                limit 1
+           ) as governed on true
+     order by governed.created_at desc, governed.id desc
+"""

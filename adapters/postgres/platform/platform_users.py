@@ -63,6 +63,9 @@ class PostgresUserDirectory:
         statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
         return [row.user() for row in await ask(self._pool, _Found, statement, parameters)]
 
+    async def owners(self, limit: int) -> Sequence[FoundUser]:
+        return [row.user() for row in await ask(self._pool, _Found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})]
+
     async def mfa(self, user: UserId) -> MfaOverview | None:
         rows = await ask(self._pool, _Mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT})
         if not rows:
@@ -133,6 +136,10 @@ _OF_PART: Final[LiteralString] = (
 
 _NEWEST: Final[LiteralString] = (
     _search("select id from users order by id desc limit %(limit)s", "users.id = sought.id") + "   order by users.id desc"
+)
+
+_OWNERS: Final[LiteralString] = (
+    _search("select id from users where is_platform_owner order by id limit %(limit)s", "users.id = sought.id") + "   order by users.id"
 )
 
 _MFA: Final[LiteralString] = f"""

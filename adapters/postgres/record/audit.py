@@ -13,6 +13,7 @@ from adapters.postgres.ties import has_come, has_name, is_own_member, shown_name
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
+from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
 from core.frozen import Frozen
 
@@ -66,6 +67,7 @@ class PostgresAuditLog:
     async def matching(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         parameters = {
             "organization": organization,
+            "entry": wanted.entry,
             "action": None if wanted.action is None else storable_text(wanted.action),
             "target_type": wanted.target_type,
             "target_id": None if wanted.target_id is None else storable_text(wanted.target_id),
@@ -74,7 +76,7 @@ class PostgresAuditLog:
             "until": wanted.until,
             "most": MOST_COUNTED,
         }
-        return await self._list(matching(wanted), parameters, page)
+        return await self._list(matching(wanted, of_platform=organization == PLATFORM_CHAIN), parameters, page)
 
     async def last(self, action: str) -> datetime | None:
         rows = await ask(self._pool, _Last, _LAST, {"action": action})
@@ -125,9 +127,10 @@ def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bo
     return Person(UserId(identifier), DELETED_USER if email is None else email, bool(is_platform_owner), name)
 
 
-def matching(wanted: AuditFilter) -> LiteralString:
+def matching(wanted: AuditFilter, *, of_platform: bool = False) -> LiteralString:
     """The statement with exactly the requested conditions, because one plan for all conditions would suit none of them."""
     conditions: Sequence[tuple[object, LiteralString]] = (
+        (wanted.entry, "and id = %(entry)s"),
         (wanted.action, "and action = %(action)s"),
         (wanted.target_type, "and target_type = %(target_type)s"),
         (wanted.target_id, "and target_id = %(target_id)s"),
@@ -137,7 +140,7 @@ def matching(wanted: AuditFilter) -> LiteralString:
         (wanted.until, "and created_at < %(until)s"),
     )
     asked: LiteralString = "\n                ".join(condition for value, condition in conditions if value is not None)
-    return _MATCHING_HEAD + asked + _MATCHING_TAIL
+    return (_MATCHING_HEAD_OF_PLATFORM if of_platform else _MATCHING_HEAD) + asked + _MATCHING_TAIL
 
 
 # The digest of the separate personal part of an entry. Use it in a statement that has these columns.
@@ -223,6 +226,13 @@ _MATCHING_HEAD: Final[LiteralString] = """
              select id as entry_id, created_at
                from audit_entries
               where organization_id = %(organization)s
+                """
+# Entries of the platform's log belong to no organization.
+_MATCHING_HEAD_OF_PLATFORM: Final[LiteralString] = """
+    with matching as materialized (
+             select id as entry_id, created_at
+               from audit_entries
+              where organization_id is null
                 """
 
 _MATCHING_TAIL: Final[LiteralString] = (

@@ -75,7 +75,7 @@ class EventRows:
             **_whom(event),
             "actor_id": _text(event.actor.user),
             "details": storable(event.details),
-            "personal": storable(event.personal),
+            "personal": storable(event.known_personal),
             "occurred_at": at.isoformat(),
         }
 
@@ -90,7 +90,7 @@ class EventRows:
             "target_type": event.target.type,
             "target_id": storable_text(event.target.id),
             "details": Jsonb(storable(event.details)),
-            "personal": Jsonb(storable(event.personal)) if event.personal else None,
+            "personal": Jsonb(storable(event.known_personal)) if event.known_personal else None,
             "at": at,
         }
 
@@ -110,7 +110,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         "created_at": at.isoformat(),
         "address": None if address is None else str(address),
         "user_agent": None if user_agent is None else storable_text(user_agent),
-        "personal": storable(event.personal),
+        "personal": storable(event.known_personal),
         "person_id": _text(event.actor.user or event.person),
         "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
     }

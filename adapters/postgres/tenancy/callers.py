@@ -164,6 +164,17 @@ class PostgresCallers:
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._browser_members.find((digest, slug))
 
+    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
+        rows = await ask_in_order(self._pool, _browser, FIND_ACTING, {"digests": digests([digest]), "openers": digests([opener])})
+        return next((browser.of(row) for row, browser in rows), None)
+
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        parameters = {"digests": digests([digest]), "openers": digests([opener]), "slugs": array_of_texts([slug])}
+        for row, browser, standing, name in await ask_in_order(self._pool, _browser_member, FIND_ACTING_MEMBER, parameters):
+            stands = standing.standing(slug)
+            return browser.of(row), None if stands is None else replace(stands, organization_name=name)
+        return None
+
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
         found = {}
         for row in await ask_in_order(self._pool, _Caller, FIND, _presented(asked)):
@@ -347,11 +358,31 @@ _BROWSER_SESSION: Final[LiteralString] = f"""
            ) as chosen on true
 """
 
+# A platform owner who acts in somebody's name has a cookie of its own for this. No other cookie finds such a session: flows would sign the
+# platform owner in to applications in the person's name.
+_OF_ITS_PERSON: Final[LiteralString] = "sessions.impersonator_id is null"
+# The session counts only in the browser that also has the cookie of the session that it was opened from.
+_OF_THIS_BROWSER: Final[LiteralString] = """
+           sessions.impersonator_id is not null
+       and exists (
+               select from browser_sessions as openers
+                where openers.digest = asked.opener and openers.session_id = sessions.parent_id
+                offset 0
+           )
+"""
+
 FIND_BROWSER: Final[LiteralString] = f"""
     select {_CALLER}, {_BROWSER}
       from unnest((select %(digests)s::bytea[])) with ordinality as asked (digest, place)
 {_BROWSER_SESSION}
-     where {IS_LIVE}
+     where {IS_LIVE} and {_OF_ITS_PERSON}
+"""
+
+FIND_ACTING: Final[LiteralString] = f"""
+    select {_CALLER}, {_BROWSER}
+      from unnest((select %(digests)s::bytea[]), (select %(openers)s::bytea[])) with ordinality as asked (digest, opener, place)
+{_BROWSER_SESSION}
+     where {IS_LIVE} and {_OF_THIS_BROWSER}
 """
 
 FIND_BROWSER_MEMBER: Final[LiteralString] = f"""
@@ -359,7 +390,16 @@ FIND_BROWSER_MEMBER: Final[LiteralString] = f"""
       from unnest((select %(digests)s::bytea[]), (select %(slugs)s::text[])) with ordinality as asked (digest, slug, place)
 {_BROWSER_SESSION}
 {_WANTED}
-     where {IS_LIVE}
+     where {IS_LIVE} and {_OF_ITS_PERSON}
+"""
+
+FIND_ACTING_MEMBER: Final[LiteralString] = f"""
+    select {_CALLER}, {_BROWSER}, {_STANDING}, coalesce(wanted.name, '')
+      from unnest((select %(digests)s::bytea[]), (select %(openers)s::bytea[]), (select %(slugs)s::text[])) with ordinality
+        as asked (digest, opener, slug, place)
+{_BROWSER_SESSION}
+{_WANTED}
+     where {IS_LIVE} and {_OF_THIS_BROWSER}
 """
 
 # `FIND_BROWSER` as the common table expression `browser`, for a statement that also reads other rows. `browser_caller` reads its columns.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from core.domain.email import Email
 from core.frozen import Frozen
@@ -12,6 +13,34 @@ FEW_BACKUP_CODES: Final = 2
 
 
 MOST_REQUIRING: Final = 5
+# The start page shows so many applications and so many organizations; other pages list all of them.
+MOST_STARTED: Final = 12
+
+
+class StartedApplication(Frozen):
+    """An application that the person has used."""
+
+    name: str
+    organization: str
+    """The organization's name."""
+    last_used_at: datetime | None
+    at: str
+    """The address to go on at. Empty if we know none."""
+
+
+class AdministeredOrganization(Frozen):
+    """An organization in whose console the person has something to do."""
+
+    slug: str
+    name: str
+
+
+class StartingPlaces(Frozen):
+    """The places where a person goes on from their start page."""
+
+    applications: tuple[StartedApplication, ...]
+    """The last used first."""
+    organizations: tuple[AdministeredOrganization, ...]
 
 
 class RequiringOrganization(Frozen):
@@ -20,6 +49,12 @@ class RequiringOrganization(Frozen):
     name: str
     due: datetime
     """Until this moment the person can work in the organization without a second factor, and set one up."""
+
+
+def origin_of(redirect_uri: str) -> str:
+    """The address of the site that a redirect URI belongs to. Empty for an application without a site."""
+    parts = urlsplit(redirect_uri)
+    return f"{parts.scheme}://{parts.netloc}/" if parts.scheme in {"https", "http"} and parts.netloc else ""
 
 
 class AccountSummary(Frozen, kw_only=True):

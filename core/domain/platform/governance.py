@@ -18,6 +18,9 @@ from core.frozen import Frozen, field, replace
 LARGEST_OVERRIDE: Final = 2**31 - 1
 # A list is read from its start. To find an organization far down the list, narrow the list.
 LARGEST_OFFSET: Final = 1_000_000
+LONGEST_SEARCH: Final = 200
+# One letter begins very many names. Whoever looks for one organization writes more.
+MOST_SOUGHT: Final = 1000
 
 
 # A limit of the organization's own. None for its tier's limit.
@@ -61,11 +64,23 @@ class GovernedOrganization(Frozen):
     members: int
 
 
+class Belongings(Frozen):
+    """The things that end with an organization."""
+
+    members: int
+    services: int
+    end_users: int
+    teams: int
+    webhooks: int
+
+
 class OrganizationFilter(Frozen):
     """A filter for lists of organizations. None selects all."""
 
     status: OrganizationStatus | None = None
     tier: TierId | None = None
+    search: str = ""
+    """The beginning of a slug or of a name, or an id. Empty for all."""
 
 
 class GovernanceDecision(Frozen):

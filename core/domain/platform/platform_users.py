@@ -11,6 +11,7 @@ from core.domain.languages import Language
 from core.frozen import Frozen
 
 DEFAULT_FOUND: Final = 20
+MOST_OWNERS: Final = 1000
 MOST_FOUND: Final = 100
 # The limit of organizations shown for one user. Only automated accounts belong to more.
 MOST_ORGANIZATIONS: Final = 100

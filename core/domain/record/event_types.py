@@ -316,6 +316,7 @@ _FURTHER: Final = (
         ("platform.backup.checked", "Backup proved"),
         ("platform.backup.restored", "Backup restored"),
         ("platform.work.released", "Held work let go"),
+        ("platform.job.revived", "Job taken up again"),
         published=False,
         audience=Audience.PLATFORM,
     ),

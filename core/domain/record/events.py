@@ -43,6 +43,8 @@ class Actor(Frozen):
     key: ActingKey | None = None
     language: Language | None = None
     """The language that the request asks for, if any. It is used in mails to people who have not chosen a language."""
+    operator: str = ""
+    """The name of an operator who acts at the command line, without an account."""
 
 
 SYSTEM = Actor()
@@ -71,6 +73,7 @@ class TargetType(StrEnum):
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
     BACKUP = "backup"
+    JOB = "job"
 
 
 class Target(Frozen):
@@ -112,6 +115,11 @@ class Event(Frozen):
     def type(self) -> EventType:
         """Raises `UnknownEventType`, so an event of an unknown type cannot be built."""
         return event_type(self.name)
+
+    @property
+    def known_personal(self) -> Mapping[str, str]:
+        """The personal details, with the operator's name."""
+        return {**self.personal, "operator": self.actor.operator} if self.actor.operator else self.personal
 
     @property
     def audited(self) -> bool:

@@ -2,7 +2,7 @@
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary
+from core.domain.identity.account_summaries import AccountSummary, StartingPlaces
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.account_summaries import AccountSummaryLookup
@@ -14,6 +14,13 @@ class AccountSummaries(Frozen):
 
     async def of(self, user: UserId) -> AccountSummary:
         found = await self.lookup.find(user, self.clock.now())
+        if found is None:
+            raise Unauthorized("There is no such account any more")
+        return found
+
+    async def start(self, user: UserId) -> tuple[AccountSummary, StartingPlaces]:
+        """The summary, with the applications that the person has used and the organizations that the person looks after."""
+        found = await self.lookup.start(user, self.clock.now())
         if found is None:
             raise Unauthorized("There is no such account any more")
         return found

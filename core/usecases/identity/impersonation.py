@@ -11,14 +11,15 @@ from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationI
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.impersonation import Impersonation, reason_of, request_made
-from core.domain.identity.sessions import PLATFORM, Context, Impersonated, TokenPair
+from core.domain.identity.sessions import PLATFORM, Context, Impersonated, Session, TokenPair
 from core.domain.identity.sign_in import open_context, service_named
 from core.domain.record.events import Actor
+from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
 from ports.identity.impersonation import Impersonable
 from ports.ids import Ids
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Impersonating(Frozen):
@@ -29,6 +30,14 @@ class Impersonating(Frozen):
     tokens: TokenPair
     expires_at: datetime
     audit_entry: AuditEntryId
+
+
+class ActingBrowser(Frozen):
+    """What the platform owner's browser gets: the value of the second cookie."""
+
+    token: Token
+    account: Account
+    ends_at: datetime
 
 
 class Impersonations(Frozen):
@@ -44,19 +53,8 @@ class Impersonations(Frozen):
         """
         reason = reason_of(reason)
         async with self.unit_of_work() as uow:
-            found = await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
-            if found is None:
-                raise NotFound("There is no such user")
-            if found.opener is None:
-                # The platform owner's session has ended since the request came in, with everything opened from it, so no impersonation may
-                # begin.
-                raise Unauthorized("The session has ended")
+            found = await _found(uow, caller, user, organization, service)
             account = found.account
-            if account.is_platform_owner:
-                raise BadRequest("A platform owner cannot be impersonated")
-            if account.deactivated_at is not None:
-                # The first request of such a session would be refused.
-                raise BadRequest("The account is deactivated")
             context = _context(organization, service, found)
             impersonated = Impersonated(ImpersonationId(self.ids.new()), caller.user)
             opened = await self.sessions.open(
@@ -71,15 +69,33 @@ class Impersonations(Frozen):
                 parent=found.opener,
             )
             session = opened.session
-            impersonation = Impersonation(
-                impersonated.id, caller.user, user, reason, session.id, created_at=session.created_at, expires_at=session.ends_at
-            )
-            await uow.impersonations.add(impersonation)
-            entry = await uow.record(impersonation.started(context, actor))
+            entry = await _started(uow, session, impersonated, reason, actor)
             await uow.commit()
-        assert entry is not None  # noqa: S101 - for the type checker: the start is audited
         tokens = await self.sessions.tokens(opened)
         return Impersonating(impersonated.id, account, tokens, session.ends_at, entry)
+
+    async def begin_in_browser(self, caller: Caller, user: UserId, reason: str, actor: Actor) -> ActingBrowser:
+        """Opens a session as this user for the browser of the caller, who is a platform owner. The session counts only beside the cookie of
+        the session that it was opened from.
+        """
+        reason = reason_of(reason)
+        token = self.sessions.secrets.token()
+        async with self.unit_of_work() as uow:
+            found = await _found(uow, caller, user, "", "")
+            impersonated = Impersonated(ImpersonationId(self.ids.new()), caller.user)
+            session = await self.sessions.begin(
+                uow, found.account, device=None, authenticated_by=(), impersonation=impersonated, parent=found.opener
+            )
+            await uow.browser_sessions.add(token.digest(), session.id)
+            await _started(uow, session, impersonated, reason, actor)
+            await uow.commit()
+        return ActingBrowser(token, found.account, session.ends_at)
+
+    async def end_in_browser(self, caller: Caller, actor: Actor) -> None:
+        """Ends the session of a platform owner who acts in this person's name. May be repeated."""
+        if caller.impersonator is None:
+            raise BadRequest("This session is the person's own")
+        await self.sessions.sign_out(caller.session, actor)
 
     async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
         """Records a request in another person's name before the request is answered: a request that cannot be recorded is not carried out.
@@ -88,6 +104,38 @@ class Impersonations(Frozen):
         async with self.unit_of_work() as uow:
             await uow.record(request_made(caller.user, organization or caller.organization_id, method, path, actor))
             await uow.commit()
+
+
+async def _found(uow: UnitOfWork, caller: Caller, user: UserId, organization: str, service: str) -> Impersonable:
+    """The person, whom the caller may impersonate. Raises `NotFound`, `Unauthorized`, `BadRequest`."""
+    found = await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
+    if found is None:
+        raise NotFound("There is no such user")
+    if found.opener is None:
+        # The platform owner's session has ended since the request came in, with everything opened from it, so no impersonation may begin.
+        raise Unauthorized("The session has ended")
+    if found.account.is_platform_owner:
+        raise BadRequest("A platform owner cannot be impersonated")
+    if found.account.deactivated_at is not None:
+        # The first request of such a session would be refused.
+        raise BadRequest("The account is deactivated")
+    return found
+
+
+async def _started(uow: UnitOfWork, session: Session, impersonated: Impersonated, reason: str, actor: Actor) -> AuditEntryId:
+    impersonation = Impersonation(
+        impersonated.id,
+        impersonated.by,
+        session.user,
+        reason,
+        session.id,
+        created_at=session.created_at,
+        expires_at=session.ends_at,
+    )
+    await uow.impersonations.add(impersonation)
+    entry = await uow.record(impersonation.started(session.context, actor))
+    assert entry is not None  # noqa: S101 - for the type checker: the start is audited
+    return entry
 
 
 def _context(organization: str, service: str, found: Impersonable) -> Context:

@@ -1,17 +1,23 @@
-"""Changes accounts for an operator at the command line. Every change is recorded with the operator's name."""
+"""Changes accounts for an operator at the command line, and for platform owners. Every change is recorded with whoever asked for it."""
 
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from core.domain.email import Email
-from core.domain.errors import Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import MailedTokenPurpose, mailed_token
+from core.domain.identity.own_sessions import OwnSessionList
+from core.domain.identity.sessions import session_revoked
 from core.domain.identity.ways_in import WaysIn
 from core.domain.jobs import NewJob
 from core.domain.json import Json
+from core.domain.pages import Page
 from core.domain.platform.account_overviews import AccountOverview
+from core.domain.platform.governance import Authority
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -19,6 +25,7 @@ from core.usecases.identity.account_access import end_access_counting, hand_over
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
+from ports.identity.own_sessions import OwnSessionLookup
 from ports.mail_templates import MailTemplates
 from ports.platform.account_overviews import AccountOverviews
 from ports.secrets import Secrets
@@ -49,10 +56,13 @@ class AccessReset(Frozen):
 
 
 class AccountAdministration(Frozen):
-    """Each method raises `NotFound` when no account has this e-mail address."""
+    """Each method raises `NotFound` when no account has this e-mail address or id. `by` is a platform owner, or the name of an operator at
+    the command line. Whoever governs by a page does not end their own access.
+    """
 
     unit_of_work: UnitOfWorkFactory
     overviews: AccountOverviews
+    session_lookup: OwnSessionLookup
     mfa: Mfa
     realms: HomeRealms
     templates: MailTemplates
@@ -60,16 +70,16 @@ class AccountAdministration(Frozen):
     clock: Clock
     secrets: Secrets
 
-    async def show(self, email: Email, operator: str) -> AccountOverview:
-        found = await self.overviews.find(email)
+    async def show(self, who: Email | UserId, by: Authority | str) -> AccountOverview:
+        found = await self.overviews.find(who)
         if found is None:
-            raise NotFound(_UNKNOWN)
+            raise _unknown(who)
         async with self.unit_of_work() as uow:
-            await _record(uow, "user.viewed", found.account, operator, {})
+            await _record(uow, "user.viewed", found.account, by, {})
             await uow.commit()
         return found
 
-    async def deactivate(self, email: Email, operator: str) -> AdministeredAccount:
+    async def deactivate(self, who: Email | UserId, by: Authority | str) -> AdministeredAccount:
         """Deactivates the account: nobody can sign in to it, and all its sessions, links and trusted devices end. Its organizations stay.
         May be repeated.
         """
@@ -78,7 +88,7 @@ class AccountAdministration(Frozen):
             # The lock on platform owners comes before the account. If two platform owners are deactivated at once, the second call must see
             # that the first owner is gone.
             await uow.platform_owners.hold()
-            account = await _find(uow, email)
+            account = await _find(uow, who, by)
             await uow.accounts.hold(account.id)
             is_active_owner = account.is_platform_owner and account.deactivated_at is None
             if is_active_owner and not await uow.platform_owners.exist_besides(account.id):
@@ -86,29 +96,29 @@ class AccountAdministration(Frozen):
             changed = await uow.accounts.deactivate(account.id, now)
             sessions = await end_access_counting(uow, account.id, now)
             if changed:
-                await _record(uow, "user.deactivated", account, operator, {"sessions": sessions})
+                await _record(uow, "user.deactivated", account, by, {"sessions": sessions})
             await uow.commit()
         return AdministeredAccount(account, changed, sessions)
 
-    async def activate(self, email: Email, operator: str) -> AdministeredAccount:
+    async def activate(self, who: Email | UserId, by: Authority | str) -> AdministeredAccount:
         """Activates the account. Its sessions stay ended, so its owner signs in anew. May be repeated. Raises `Conflict` when the account's
         person was forgotten.
         """
         async with self.unit_of_work() as uow:
-            account = await _find(uow, email)
+            account = await _find(uow, who, by)
             now = self.clock.now()
             changed = await uow.accounts.activate(account.id, now)
             if not changed and account.deactivated_at is not None:
                 # Another operator may have activated the account meanwhile.
-                account = await _find(uow, email)
+                account = await _find(uow, who, by)
                 if account.deactivated_at is not None:
                     raise Conflict("This account cannot be activated: its person was forgotten")
             if changed:
-                await _record(uow, "user.activated", account, operator, {})
+                await _record(uow, "user.activated", account, by, {})
             await uow.commit()
         return AdministeredAccount(account, changed)
 
-    async def reset_password(self, email: Email, operator: str, *, by_mail: bool) -> AccessReset:
+    async def reset_password(self, who: Email | UserId, by: Authority | str, *, by_mail: bool) -> AccessReset:
         """Ends every way into the account and returns a link for its owner. The password ends, with all sessions, links, passkeys,
         connected identities and trust in devices. The reset that people request themselves ends less, because they have only forgotten a
         password. Here a stranger may have broken in, and the stranger's passkey looks like any other.
@@ -116,10 +126,10 @@ class AccountAdministration(Frozen):
         An authenticator app stays, because an app alone lets nobody in. A deactivated account loses the same, but gets no link. The owner
         gets a mail.
         """
-        requires_provider = await self.realms.requires_provider(email)
+        requires_provider = await self.realms.requires_provider(await self._address(who, by))
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            account = await _find(uow, email)
+            account = await _find(uow, who, by)
             user = account.id
             await uow.accounts.hold(user)
             ways_in, secret = await uow.accounts.ways_in(user), await uow.mfa.find(user)
@@ -128,8 +138,10 @@ class AccountAdministration(Frozen):
             await uow.account_passwords.forget(user, now)
             if by_passkeys:
                 # The second factor ends before the sessions: code that enables one takes the locks in the same order.
+                authority = _authority(by)
+                reason = "command line" if authority.operator else "access reset"
                 await self.mfa.force_end(
-                    uow, user, account.email, SYSTEM, reason="command line", operator=operator, language=account.language
+                    uow, user, account.email, authority.actor, reason=reason, operator=authority.operator, language=account.language
                 )
             sessions = await hand_over_counting(uow, user, now)
             at_provider = requires_provider and not account.is_platform_owner
@@ -147,9 +159,15 @@ class AccountAdministration(Frozen):
                 "passkeys": ways_in.passkeys,
                 "identities": ways_in.identities,
             }
-            await uow.record_in_every_log(_event("security.password.changed", account, operator, details), user)
+            await uow.record_in_every_log(_event("security.password.changed", account, by, details), user)
             await uow.commit()
         return AccessReset(account, ways_in, sessions, by_passkeys, app_since, None if link is None else Secret(link))
+
+    async def _address(self, who: Email | UserId, by: Authority | str) -> Email:
+        if isinstance(who, Email):
+            return who
+        async with self.unit_of_work() as uow:
+            return (await _find(uow, who, by)).email
 
     def _told_of_reset(self, account: Account, link: str | None, *, at_provider: bool) -> NewJob:
         mail = self.templates.mail(
@@ -163,40 +181,73 @@ class AccountAdministration(Frozen):
         )
         return mail.as_job()
 
-    async def revoke_sessions(self, email: Email, operator: str) -> AdministeredAccount:
+    async def revoke_sessions(self, who: Email | UserId, by: Authority | str) -> AdministeredAccount:
         """Signs the owner out everywhere, from the next request on. Trusted devices stay trusted. May be repeated."""
         async with self.unit_of_work() as uow:
-            account = await _find(uow, email)
+            account = await _find(uow, who, by)
             await uow.accounts.hold(account.id)
             await uow.sessions.end_codes(account.id)
             sessions = await uow.sessions.revoke_all(account.id, but=None)
             if sessions:
-                await _record(uow, "security.sessions.revoked", account, operator, {"sessions": sessions})
+                await _record(uow, "security.sessions.revoked", account, by, {"sessions": sessions})
             await uow.commit()
         return AdministeredAccount(account, changed=sessions > 0, sessions=sessions)
 
-    async def disable_mfa(self, email: Email, operator: str) -> AdministeredAccount:
+    async def disable_mfa(self, who: Email | UserId, by: Authority | str) -> AdministeredAccount:
         """Disables the second factor of a person who has lost it. The person gets a mail. May be repeated."""
         async with self.unit_of_work() as uow:
-            account = await _find(uow, email)
-        changed = await self.mfa.force_disable(account.id, account.email, SYSTEM, "command line", operator, language=account.language)
+            account = await _find(uow, who, by)
+        changed = await self.mfa.force_disable(
+            account.id, account.email, SYSTEM, "command line", _authority(by).operator, language=account.language
+        )
         return AdministeredAccount(account, changed)
 
+    async def sessions(self, user: UserId, page: Page) -> OwnSessionList:
+        """Lists the living sessions of this person."""
+        return await self.session_lookup.list(user, _NO_SESSION, self.clock.now(), page)
 
-_UNKNOWN: Final = "There is no account with this e-mail"
+    async def end_session(self, user: UserId, session: SessionId, by: Authority) -> None:
+        """Ends the session, with the sessions opened from it. May be repeated. Raises `NotFound` when this person has never had such a
+        session.
+        """
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            if await uow.sessions.revoke(session, user):
+                await uow.record(session_revoked(user, by.actor, session))
+                await uow.commit()
+                return
+        if not await self.session_lookup.was_there(user, session):
+            raise NotFound("There is no such session")
 
 
-async def _find(uow: UnitOfWork, email: Email) -> Account:
-    account = await uow.accounts.find(email)
+_NO_SESSION: Final = SessionId(UUID(int=0))
+
+
+def _unknown(who: Email | UserId) -> NotFound:
+    return NotFound("There is no account with this e-mail" if isinstance(who, Email) else "There is no such user")
+
+
+async def _find(uow: UnitOfWork, who: Email | UserId, by: Authority | str) -> Account:
+    if isinstance(who, Email):
+        account = await uow.accounts.find(who)
+    else:
+        account = (await uow.accounts.find_all([who])).get(who)
     if account is None:
-        raise NotFound(_UNKNOWN)
+        raise _unknown(who)
+    if isinstance(by, Authority) and by.actor.user == account.id:
+        raise BadRequest("This is your own account: another platform owner has to do it")
     return account
 
 
-async def _record(uow: UnitOfWork, name: str, account: Account, operator: str, details: dict[str, Json]) -> None:
-    await uow.record(_event(name, account, operator, details))
+def _authority(by: Authority | str) -> Authority:
+    return by if isinstance(by, Authority) else Authority(SYSTEM, by)
 
 
-def _event(name: str, account: Account, operator: str, details: dict[str, Json]) -> Event:
+async def _record(uow: UnitOfWork, name: str, account: Account, by: Authority | str, details: dict[str, Json]) -> None:
+    await uow.record(_event(name, account, by, details))
+
+
+def _event(name: str, account: Account, by: Authority | str, details: dict[str, Json]) -> Event:
+    authority = _authority(by)
     # The operator's name is personal data, so it must be possible to forget the name.
-    return Event(name, SYSTEM, Target("user", str(account.id)), details=details, personal={"operator": operator})
+    return Event(name, authority.actor, Target("user", str(account.id)), details=details, personal=authority.personal)

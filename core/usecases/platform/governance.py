@@ -8,7 +8,15 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.pages import Listed
 from core.domain.platform import governance
-from core.domain.platform.governance import Authority, GovernanceDecision, GovernedOrganization, OrganizationFilter, Override, Terms
+from core.domain.platform.governance import (
+    Authority,
+    Belongings,
+    GovernanceDecision,
+    GovernedOrganization,
+    OrganizationFilter,
+    Override,
+    Terms,
+)
 from core.domain.tenancy.organizations import Organization, organization_deleted, purge_job
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import Frozen, replace
@@ -45,12 +53,16 @@ class Governance(Frozen):
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         return await self.register.list(wanted, limit, offset)
 
-    async def show(self, slug: str) -> GovernedOrganization:
-        """Raises `NotFound`."""
-        found = await self.register.find(slug)
+    async def show(self, organization: str | OrganizationId) -> GovernedOrganization:
+        """Finds the organization by its slug, or by its id. Raises `NotFound`."""
+        found = await self.register.find(organization)
         if found is None:
             raise NotFound(_UNKNOWN)
         return found
+
+    async def belongings(self, organization: OrganizationId) -> Belongings:
+        """Counts the things that would end with the organization."""
+        return await self.register.belongings(organization)
 
     async def approve(self, organization: OrganizationId, tier: TierId | None, by: Authority) -> Organization:
         """Approves the organization with this tier. Without a tier, it gets the free tier; a platform owner's organization keeps its tier.

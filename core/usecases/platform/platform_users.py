@@ -7,7 +7,7 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import LOOKED_BACK, Alert
 from core.domain.identity.impersonation import reason_of
-from core.domain.platform.platform_users import COUNTED_BACK, FoundUser, MfaMetrics, MfaOverview
+from core.domain.platform.platform_users import COUNTED_BACK, MOST_OWNERS, FoundUser, MfaMetrics, MfaOverview
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from core.usecases.identity.mfa import Mfa
@@ -27,6 +27,10 @@ class PlatformUsers(Frozen):
         """Returns accounts whose address contains this text, ignoring case. With `user`, at most this account."""
         # The text is normalized as addresses are for comparison, so that a displayed address finds its account.
         return await self.directory.search(Email(part.strip()).key, user, limit)
+
+    async def owners(self) -> Sequence[FoundUser]:
+        """All platform owners, the first one first."""
+        return await self.directory.owners(MOST_OWNERS)
 
     async def mfa(self, user: UserId) -> MfaOverview:
         """Raises `NotFound`."""

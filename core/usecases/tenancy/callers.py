@@ -140,6 +140,28 @@ class Callers(Frozen):
             self.presence.seen(caller.session, self.clock.now())
         return caller
 
+    async def resolve_acting(self, token: Token, opener: Token, witness: Witness) -> Caller | None:
+        """Returns the person in whose name a platform owner acts in this browser. `opener` is the cookie of the platform owner's own
+        session. None when nobody acts any more.
+        """
+        caller = await self.lookup.find_acting(token.digest(), opener.digest())
+        if caller is not None:
+            await witness(caller, None)
+            self.presence.seen(caller.session, self.clock.now())
+        return caller
+
+    async def resolve_acting_member(
+        self, token: Token, opener: Token, slug: str, participation: Participation, witness: Witness
+    ) -> Member | None:
+        """Returns this person as a member of the organization. None when nobody acts any more. Raises the errors of `resolve_member` about
+        the organization.
+        """
+        found = await self.lookup.find_acting_member(token.digest(), opener.digest(), slug)
+        if found is None:
+            return None
+        caller, standing = found
+        return await self._member(caller, standing, slug, participation, witness)
+
     async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
         """Returns the session, user and impersonator in an access token of this installation, even if the session has ended: signing out
         twice is not an error. Raises `TokenExpired` or `TokenInvalid`.

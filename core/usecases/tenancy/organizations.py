@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
-from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, TierId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
@@ -31,10 +32,11 @@ from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from ports.clock import Clock
+from ports.identity.sessions import Opener
 from ports.ids import Ids
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.tiers import Tiers
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Founded(Frozen):
@@ -73,34 +75,9 @@ class Organizations(Frozen):
         gets the largest tier. Raises `BadRequest` for a slug or name that is not allowed and when the caller has too many organizations,
         `Conflict` when the slug is taken, `Unauthorized`.
         """
-        organization = self._new(caller.user, organization_slug(slug), organization_name(name))
-        # Platform owners can change every organization's tier anyway.
-        most = largest(await self.tiers.list()).id if caller.is_platform_owner and caller.impersonator is None else FREE
+        wanted, most = await self._wanted(caller, slug, name)
         async with self.unit_of_work() as uow:
-            opener = await uow.sessions.hold_opener(caller.session, caller.user)
-            if opener is None:
-                raise Unauthorized("The session has ended", words="session_ended")
-            if opener.account.is_platform_owner:
-                organization = replace(organization, tier=most)
-            added = await uow.organizations.add(organization)
-            if added is None:
-                raise Conflict("slug: another organization already has it", words="slug_taken")
-            if not organization.is_active and added.waiting >= MOST_WAITING:
-                message = f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided"
-                raise BadRequest(message, words="organizations_waiting", values={"count": MOST_WAITING})
-            if added.owned >= MOST_OWNED:
-                message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
-                raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
-            owner = Membership(
-                MembershipId(self.ids.new()),
-                organization.id,
-                caller.user,
-                BuiltInRole.OWNER.value,
-                organization.created_at,
-                came_by=CameBy.ADDED if caller.impersonator else CameBy.FOUNDED,
-                own_since=None if caller.impersonator else organization.created_at,
-            )
-            await uow.members.add(owner)
+            organization, owner, opener = await self._founded(uow, caller, wanted, most)
             opened = await self.sessions.open(
                 uow,
                 opener.account,
@@ -113,6 +90,63 @@ class Organizations(Frozen):
             await uow.record_all([organization_created(organization, actor), session_opened(owner, opened.session.id, actor)])
             await uow.commit()
         return Founded(organization, opener.account, owner, await self.sessions.tokens(opened))
+
+    async def found_in_browser(self, caller: Caller, slug: str, name: str, actor: Actor) -> Organization:
+        """As `found`, without a session in the organization: the browser's own session is good for it."""
+        wanted, most = await self._wanted(caller, slug, name)
+        async with self.unit_of_work() as uow:
+            organization, _, _ = await self._founded(uow, caller, wanted, most)
+            await uow.record(organization_created(organization, actor))
+            await uow.commit()
+        return organization
+
+    async def found_for(self, email: Email, slug: str, name: str, actor: Actor) -> Organization:
+        """Create an organization for the person with this address, as an operator asks at the command line. It needs no approval. The
+        person becomes its owner, and confirms at the next sign-in that it is theirs. Raises `NotFound` when nobody has the address.
+        """
+        slug, name, now = organization_slug(slug), organization_name(name), self.clock.now()
+        async with self.unit_of_work() as uow:
+            account = await uow.accounts.find(email)
+            if account is None or account.deactivated_at is not None:
+                raise NotFound("There is no active account with this e-mail")
+            await uow.accounts.hold_shared(account.id)
+            organization = replace(self._new(account.id, slug, name), status=OrganizationStatus.ACTIVE, approved_at=now)
+            if await uow.organizations.add(organization) is None:
+                raise Conflict("slug: another organization already has it", words="slug_taken")
+            membership = _owner(MembershipId(self.ids.new()), organization, account.id, CameBy.ADDED)
+            await uow.members.add(membership)
+            await uow.record(organization_created(organization, actor))
+            await uow.commit()
+        return organization
+
+    async def _wanted(self, caller: Caller, slug: str, name: str) -> tuple[Organization, TierId]:
+        """The new organization, and the tier that it gets if the caller still is a platform owner."""
+        organization = self._new(caller.user, organization_slug(slug), organization_name(name))
+        # Platform owners can change every organization's tier anyway.
+        governs = caller.is_platform_owner and caller.impersonator is None
+        return organization, largest(await self.tiers.list()).id if governs else FREE
+
+    async def _founded(
+        self, uow: UnitOfWork, caller: Caller, organization: Organization, most: TierId
+    ) -> tuple[Organization, Membership, Opener]:
+        opener = await uow.sessions.hold_opener(caller.session, caller.user)
+        if opener is None:
+            raise Unauthorized("The session has ended", words="session_ended")
+        if opener.account.is_platform_owner:
+            organization = replace(organization, tier=most)
+        added = await uow.organizations.add(organization)
+        if added is None:
+            raise Conflict("slug: another organization already has it", words="slug_taken")
+        if not organization.is_active and added.waiting >= MOST_WAITING:
+            message = f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided"
+            raise BadRequest(message, words="organizations_waiting", values={"count": MOST_WAITING})
+        if added.owned >= MOST_OWNED:
+            message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
+            raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
+        came_by = CameBy.ADDED if caller.impersonator else CameBy.FOUNDED
+        owner = _owner(MembershipId(self.ids.new()), organization, caller.user, came_by)
+        await uow.members.add(owner)
+        return organization, owner, opener
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
         """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`."""
@@ -187,6 +221,12 @@ class Organizations(Frozen):
             # Since the request came in, the organization was deleted or the caller left it.
             raise NotFound(_UNKNOWN, words="organization_unknown")
         return overview
+
+
+def _owner(membership: MembershipId, organization: Organization, user: UserId, came_by: CameBy) -> Membership:
+    own_since = organization.created_at if came_by is CameBy.FOUNDED else None
+    owner = BuiltInRole.OWNER.value
+    return Membership(membership, organization.id, user, owner, organization.created_at, came_by=came_by, own_since=own_since)
 
 
 _UNKNOWN: Final = "There is no such organization"

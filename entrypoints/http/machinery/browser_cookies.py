@@ -1,4 +1,5 @@
-"""The two cookies of the pages: the token of the browser's session, and the secret of the browser for all of its flows.
+"""The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, and, while a platform owner
+acts in somebody's name, the token of that session.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
@@ -14,6 +15,7 @@ from entrypoints.http.machinery.calls import HOST_PREFIX, Request
 
 SESSION_COOKIE: Final = "postern_session"
 FLOW_COOKIE: Final = "postern_flow"
+ACTING_COOKIE: Final = "postern_acting"
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
@@ -26,6 +28,19 @@ def session_token(request: Request, base_url: str) -> Token | None:
 
 def flow_secret(request: Request, base_url: str) -> Token | None:
     return _read(request, FLOW_COOKIE, base_url)
+
+
+def acting_token(request: Request, base_url: str) -> Token | None:
+    return _read(request, ACTING_COOKIE, base_url)
+
+
+def keep_acting(token: Token, lasts: timedelta, base_url: str) -> Headers:
+    """Set the cookie of a session in somebody's name, beside the cookie of the platform owner's own session."""
+    return (_cookie(ACTING_COOKIE, token.reveal(), f"; Max-Age={max(int(lasts.total_seconds()), 1)}", base_url),)
+
+
+def forget_acting(base_url: str) -> Headers:
+    return (_cookie(ACTING_COOKIE, "", "; Max-Age=0", base_url),)
 
 
 def keep_session(token: Token, base_url: str) -> Headers:

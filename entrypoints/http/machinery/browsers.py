@@ -17,8 +17,8 @@ from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import SeeOther
-from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
-from entrypoints.http.machinery.callers import CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
+from entrypoints.http.machinery.browser_cookies import acting_token, flow_secret, session_token
+from entrypoints.http.machinery.callers import WHILE_IMPERSONATING, CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
 from entrypoints.http.machinery.calls import Request
 
 SIGN_IN: Final = "/ui/sign-in"
@@ -28,6 +28,7 @@ PROVE: Final = "/ui/prove"
 SECOND_FACTOR: Final = "/ui/second-factor"
 _SESSION: Final = "session"
 _BROWSER: Final = "browser"
+_ACTING: Final = "acting"
 
 
 class PageOutOfDate(Forbidden):
@@ -102,6 +103,9 @@ class _Browser:
 
     def secret(self, request: Request, postern: Postern, flow: str) -> tuple[Token, str] | None:  # noqa: ARG002 - `_InFlow` needs it
         base_url = postern.foundation.public_url
+        if request.caller is not None and request.caller.impersonator is not None:
+            acting = acting_token(request, base_url)
+            return None if acting is None else (acting, _ACTING)
         token = None if request.caller is None else session_token(request, base_url)
         if token is not None:
             return token, _SESSION
@@ -133,17 +137,55 @@ class _FoundByHandler(_Browser):
 
 class _SignedIn(_Browser):
     """For people who are signed in. The rule redirects anybody else to the sign-in page, and from there back. The values of a submitted
-    form are lost.
+    form are lost. While a platform owner acts in somebody's name, only pages that say so are open.
     """
+
+    impersonated = False
 
     def owes_limit(self, _method: str) -> bool:
         return False
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
+        acting = await _acting(request, postern)
+        if acting is not None:
+            request.caller = acting
+            if not self.impersonated:
+                raise Forbidden(WHILE_IMPERSONATING, words="impersonating")
+            return acting
         caller = await super().admit(request, postern)
         if caller is None:
             raise sign_in_first(request)
         return caller
+
+
+class _SignedInOrActing(_SignedIn):
+    """As `_SignedIn`, also for a platform owner who acts in the person's name."""
+
+    impersonated = True
+
+
+class _StopsActing(_Browser):
+    """For the end of acting in somebody's name. As with signing out, the form still counts when the session has ended meanwhile."""
+
+    async def admit(self, request: Request, postern: Postern) -> Caller | None:
+        request.caller = await _acting(request, postern)
+        return request.caller
+
+    def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:
+        token = acting_token(request, postern.foundation.public_url)
+        return None if token is None else (token, _ACTING)
+
+
+def _acting_cookies(request: Request, postern: Postern) -> tuple[Token, Token] | None:
+    """The cookies of a browser in which a platform owner acts in somebody's name: of that session, and of the platform owner's own."""
+    base_url = postern.foundation.public_url
+    acting, own = acting_token(request, base_url), session_token(request, base_url)
+    return None if acting is None or own is None else (acting, own)
+
+
+async def _acting(request: Request, postern: Postern) -> Caller | None:
+    cookies = _acting_cookies(request, postern)
+    return None if cookies is None else await postern.tenancy.callers.resolve_acting(*cookies, witness_of(request, postern))
 
 
 class _BrowserMember(_SignedIn):
@@ -159,12 +201,8 @@ class _BrowserMember(_SignedIn):
         self.refuses = (Forbidden, NotFound, OrganizationNotActive, SecondFactorRequired)
 
     async def admit(self, request: Request, postern: Postern) -> Any:
-        token = session_token(request, postern.foundation.public_url)
-        if token is None:
-            raise sign_in_first(request)
-        slug, participation = request.path_values["org_slug"], self.of.admitted.participation
         try:
-            member = await postern.tenancy.callers.resolve_browser_member(token, slug, participation, witness_of(request, postern))
+            member = await self._member(request, postern)
         except ReauthenticationRequired:
             raise prove_first(request, StepUp.ACCOUNT) from None
         if member is None:
@@ -173,8 +211,20 @@ class _BrowserMember(_SignedIn):
         self.of.require(member)
         return member
 
+    async def _member(self, request: Request, postern: Postern) -> Any:
+        token = session_token(request, postern.foundation.public_url)
+        if token is None:
+            return None
+        slug, participation, witness = request.path_values["org_slug"], self.of.admitted.participation, witness_of(request, postern)
+        acting = acting_token(request, postern.foundation.public_url)
+        if acting is not None:
+            member = await postern.tenancy.callers.resolve_acting_member(acting, token, slug, participation, witness)
+            if member is not None:
+                return member
+        return await postern.tenancy.callers.resolve_browser_member(token, slug, participation, witness)
 
-class _BrowserPerson(_SignedIn):
+
+class _BrowserPerson(_SignedInOrActing):
     """As `_BrowserMember`, for an endpoint that names no organization."""
 
     def __init__(self, of: SessionRule) -> None:
@@ -259,6 +309,8 @@ def admits(rule: CallerRule, caller: Any) -> bool:
 
 
 BROWSER: Final[CallerRule] = _SignedIn("browser")
+BROWSER_OR_ACTING: Final[CallerRule] = _SignedInOrActing("browser_or_acting")
+STOPS_ACTING: Final[CallerRule] = _StopsActing("browser_or_acting")
 BROWSER_OR_NOBODY: Final[CallerRule] = _Browser("browser_or_nobody")
 SIGNING_OUT: Final[CallerRule] = _SigningOut("browser_or_nobody")
 BROWSER_FOUND_BY_HANDLER: Final[CallerRule] = _FoundByHandler("browser_or_nobody")

@@ -48,6 +48,11 @@ async def test_a_new_bucket_holds_the_burst(buckets: PostgresBuckets) -> None:
     assert waits[3] == pytest.approx(100, abs=1)
 
 
+async def test_whole_paces_and_fractions_are_taken_together(buckets: PostgresBuckets) -> None:
+    # A page of the console takes the limit of pages and that of its endpoint.
+    assert await buckets.take_all([SLOW, RateLimit("quick", burst=10, seconds_per_request=0.2)], "192.0.2.7") == [0.0, 0.0]
+
+
 async def test_it_computes_what_the_domain_computes(store: Store, buckets: PostgresBuckets) -> None:
     dice = random.Random(20)  # noqa: S311 - a repeatable sequence
     limit = RateLimit("test", burst=4, seconds_per_request=7)

@@ -16,7 +16,7 @@ from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, fail
 from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
 
 _SECTIONS: Final = [
-    (heading, [(address, Words(f"{name}.page")) for address, name in group])
+    (heading, [(address, Words("start.title" if name == "overview" else f"{name}.page")) for address, name in group])
     for heading, group in (
         ("", (("/ui", "overview"), ("/ui/profile", "profile"))),
         (
@@ -42,7 +42,17 @@ _FRAME: Final[dict[str, Any]] = {
     "now": NOW,
     "errors": {},
     "done": "",
+    "impersonating": False,
 }
+_PLACES: Final = Thing(
+    applications=[
+        Thing(name="Billing", organization="Acme", last_used_at=NOW - timedelta(hours=26), at="https://billing.example.org/"),
+        Thing(name=ENDLESS.name, organization=FROM_THE_RIGHT.name, last_used_at=None, at=""),
+    ],
+    organizations=[Thing(slug="acme", name="Acme"), Thing(slug="endless", name=ENDLESS.name)],
+)
+_NOWHERE_YET: Final = Thing(applications=[], organizations=[])
+_START: Final[dict[str, Any]] = {"places": _PLACES, "platform": ""}
 _PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
 _ADA, _LONG = Thing(address=ORDINARY), Thing(address=LONG)
 _YESTERDAY, _LAST_YEAR = NOW - timedelta(hours=26), NOW - timedelta(days=400)
@@ -297,16 +307,64 @@ _PICTURE: Final[dict[str, Any]] = {
     "most": 2048,
 }
 
+_STEPS: Final = [
+    (Thing(done=True, at="/ui/password"), "first_steps.password"),
+    (Thing(done=False, at="/ui/second-factor"), "first_steps.two_step"),
+    (Thing(done=False, at=""), "first_steps.application"),
+]
+_FOUNDING: Final[dict[str, Any]] = {"action": "/ui/organizations/~new", "longest_name": 100, "longest_slug": 50}
+
 STATES: Final = (
-    _account("account, overview", "overview.html", "/ui", summary=_summary(connections=2), has_passkeys=True),
-    _account("account, overview, without passkeys", "overview.html", "/ui", summary=_summary(second_factor_since=None), has_passkeys=False),
-    _account("account, first steps", "first_steps.html", "/ui"),
+    _account("account, overview", "overview.html", "/ui", summary=_summary(connections=2), has_passkeys=True, **_START),
+    _account(
+        "account, overview, without passkeys",
+        "overview.html",
+        "/ui",
+        summary=_summary(second_factor_since=None),
+        has_passkeys=False,
+        **_START,
+    ),
+    _account(
+        "account, overview, of a platform owner",
+        "overview.html",
+        "/ui",
+        summary=_summary(),
+        has_passkeys=True,
+        places=_NOWHERE_YET,
+        platform="/ui/platform",
+    ),
+    _account(
+        "account, overview, belongs to nothing",
+        "overview.html",
+        "/ui",
+        summary=_summary(organizations=0),
+        has_passkeys=True,
+        places=_NOWHERE_YET,
+        platform="",
+    ),
+    _account(
+        "account, overview, somebody acts", "overview.html", "/ui", summary=_summary(), has_passkeys=True, **_START, impersonating=True
+    ),
+    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=2, embedded=True),
+    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False),
+    _account("account, new organization", "organizations/new.html", "/ui/organizations", **_FOUNDING, name="", slug="", approves=True),
+    _account(
+        "account, new organization, taken",
+        "organizations/new.html",
+        "/ui/organizations",
+        **_FOUNDING,
+        name="Acme",
+        slug="acme",
+        approves=False,
+        errors={"slug": Words("refusals.slug_taken")},
+    ),
     _account(
         "account, overview, much to see to",
         "overview.html",
         "/ui",
         has_passkeys=True,
         person=LONG,
+        **_START,
         summary=_summary(
             email=_LONG,
             pending_email=_LONG,

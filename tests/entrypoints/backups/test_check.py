@@ -18,13 +18,14 @@ from adapters.postgres.backups.held_work import OutgoingWork, hold
 from adapters.postgres.migrate import migrate, shipped
 from core.domain.backups import DamageKind
 from core.frozen import replace
+from entrypoints import checks
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import doctor, main
+from entrypoints.checks import Finding, Verdict
+from entrypoints.cli import main
 from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import prove
 from entrypoints.cli.backups.report import STATUS, CheckReport
-from entrypoints.cli.doctor import Finding, Verdict
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
@@ -349,9 +350,9 @@ def test_a_check_that_cannot_be_made_says_why(backup: BackedUp, checked: Checked
 @pytest.mark.parametrize(
     ("statement", "check", "said"),
     [
-        ("delete from relations", doctor._rows, "relations: 2 members stand in no relation"),
-        ("delete from mfa_secrets", doctor._rows, "mfa_secrets: 1 people have backup codes and no second factor"),
-        ("delete from refresh_tokens", doctor._rows, "refresh_tokens: 1 open sessions have neither a refresh token nor a cookie"),
+        ("delete from relations", checks.rows, "relations: 2 members stand in no relation"),
+        ("delete from mfa_secrets", checks.rows, "mfa_secrets: 1 people have backup codes and no second factor"),
+        ("delete from refresh_tokens", checks.rows, "refresh_tokens: 1 open sessions have neither a refresh token nor a cookie"),
     ],
 )
 async def test_the_doctor_names_what_a_partial_restore_left_out(
@@ -368,11 +369,11 @@ async def test_the_doctor_names_missing_tables_held_work_and_the_last_proof(dama
     settings = settings_for(url, tmp_path)
     assert await missing_parts(url) == []
     async with open_postern(settings) as postern:
-        assert (await doctor._jobs(settings, postern)).verdict is Verdict.OK
+        assert (await checks.jobs(settings, postern)).verdict is Verdict.OK
         await hold(url, [OutgoingWork.SIEM])
-        held = await doctor._jobs(settings, postern)
+        held = await checks.jobs(settings, postern)
         assert (held.verdict, "held since a restore: siem" in held.text) == (Verdict.WARN, True)
-        assert (await doctor._backups(postern)).text.startswith("none was ever proved")
+        assert (await checks.backups(postern)).text.startswith("none was ever proved")
         for age, verdict in ((8, Verdict.WARN), (1, Verdict.OK)):
             with psycopg.connect(url) as connection:
                 connection.execute(
@@ -380,8 +381,8 @@ async def test_the_doctor_names_missing_tables_held_work_and_the_last_proof(dama
                     " values (gen_random_uuid(), 'platform.backup.checked', 'backup', 'b', true, '{}', now() - make_interval(days => %s))",
                     (age,),
                 )
-            assert (await doctor._backups(postern)).verdict is verdict
+            assert (await checks.backups(postern)).verdict is verdict
     damaged("drop table team_members; drop index sessions_of_user; drop function count_members cascade")
-    found = doctor._tables(await missing_parts(url))
+    found = checks.tables(await missing_parts(url))
     assert found.verdict is Verdict.FAIL
     assert "function count_members, trigger members_added, trigger members_removed, table team_members and " in found.text

@@ -46,7 +46,7 @@ async def test_it_signs_in_by_its_button_and_only_once(tabs: Tabs, postern: Post
     assert f"Sign in as {ada.email}" in tab.page.text
     form = tab.page.forms[0]
     await tab.send()
-    assert tab.place == "/ui"
+    assert tab.place == "/ui/first-steps"
     caller = await postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
     assert caller is not None
     assert (caller.user, caller.authentication_methods) == (ada.user, ("link",))
@@ -97,7 +97,7 @@ async def test_a_second_factor_is_asked_for_also_on_a_trusted_device(
         assert "__Host-postern_session" not in tabs.cookies
         people.change("update mfa_secrets set last_step = last_step - 120")
         await tab.send(code=totp.now(), **trust)
-        assert tab.place == "/ui"
+        assert tab.place == "/ui/first-steps"
         del tabs.cookies["__Host-postern_session"]
 
 
@@ -173,7 +173,7 @@ async def test_whoever_guesses_at_the_password_does_not_lock_the_link_out(
     assert tab.status == 429
     opened = await Tabs(tabs.client).tab().open(await made(postern, log))
     await opened.send()
-    assert opened.place == "/ui"
+    assert opened.place == "/ui/first-steps"
 
 
 async def test_a_session_that_ends_during_the_sign_in_is_not_gone_on_with(postern: Postern, people: People, ada: Person) -> None:

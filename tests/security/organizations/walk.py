@@ -285,6 +285,7 @@ CHANGES: Final = (
         touches=_DEVICES,
     ),
     Step("POST", "/api/auth/logout", by="bob in organization"),
+    Step("GET", "/api/platform/organizations/{org_id}", by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/suspend", {"reason": "Late"}, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/activate", by="governor", first="update all_organizations set status = 'suspended'"),
     Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),

@@ -65,6 +65,14 @@ class CallerPorts:
         assert digest == Token("cookie").digest()
         return await self.find_member(SessionId(SESSION), UserId(USER), slug)
 
+    async def find_acting(self, digest: bytes, opener: bytes) -> Caller | None:
+        assert opener == Token("own").digest()
+        return await self.find_browser(digest)
+
+    async def find_acting_member(self, digest: bytes, opener: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
+        assert opener == Token("own").digest()
+        return await self.find_browser_member(digest, slug)
+
     def seen(self, session: SessionId, at: datetime) -> None:
         self.marks.append((session, at))
 

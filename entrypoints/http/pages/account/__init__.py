@@ -38,7 +38,7 @@ CONNECTIONS: Final = "/ui/settings/connections"
 # The groups of the side list, each with the text key of its heading; the first needs none.
 _SECTIONS: Final = (
     # Only people of whom something is kept need the details: the profile leads them there, so that no other page has to ask.
-    ("", ((HOME, "overview.page"), (PROFILE, "profile.page"), (DETAILS, "details.page"))),
+    ("", ((HOME, "start.title"), (PROFILE, "profile.page"), (DETAILS, "details.page"))),
     (
         "account.signing_in",
         (
@@ -82,7 +82,8 @@ def show(
     return shipped_pages().page(
         f"account/{template}",
         call.language,
-        sections=_sections(postern, text, here),
+        sections=_sections(postern, text, here, impersonating=call.caller.impersonator is not None),
+        impersonating=call.caller.impersonator is not None,
         here=here,
         person=call.caller.email.address,
         person_name=call.caller.profile.shown_name or "",
@@ -95,10 +96,12 @@ def show(
     )
 
 
-def _sections(postern: Postern, text: Text, here: str) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
+def _sections(postern: Postern, text: Text, here: str, *, impersonating: bool) -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     """The side list, without the sections that have nothing to offer here: passkeys if browsers cannot bind them to our address, and
-    connected accounts if there is no provider at all.
+    connected accounts if there is no provider at all. A platform owner who acts in the person's name sees only what is open then.
     """
+    if impersonating:
+        return [("", [(HOME, text("start.title")), (ORGANIZATIONS, text("organizations.page"))])]
     hidden = {
         DETAILS,
         *([PASSKEYS] if postern.identity.passkeys.obstacle is not None else []),

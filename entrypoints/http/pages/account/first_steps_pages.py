@@ -1,4 +1,6 @@
-"""`/ui/first-steps`: what the first platform owner does next. The link that the first start prints ends here."""
+"""`/ui/first-steps`: what a platform owner does first in a new installation. The link that the first start prints ends here, as the first
+sign-in does.
+"""
 
 from core.domain.errors import NotFound
 from entrypoints.bootstrap import Postern
@@ -7,13 +9,26 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import show
+from entrypoints.http.pages.account.first_steps import steps
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 
 @page.get(FIRST_STEPS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-def show_first_steps(call: Call, postern: Postern) -> bytes:
+async def show_first_steps(call: Call, postern: Postern) -> bytes:
     """See what to set up first, as a platform owner"""
     if not call.caller.is_platform_owner:
         # Nobody else can do any of this.
         raise NotFound
-    return show(call, postern, "first_steps.html", HOME)
+    summary, places = await postern.identity.account_summaries.start(call.caller.user)
+    done = await postern.platform.installation.first_steps()
+    console = f"/ui/o/{places.organizations[0].slug}" if places.organizations else ""
+    found = steps(summary, done, postern.settings, console)
+    return show(
+        call,
+        postern,
+        "first_steps.html",
+        HOME,
+        steps=[(one, f"first_steps.{one.name}") for one in found],
+        left=sum(not one.done for one in found),
+        embedded=postern.settings.embedded,
+    )

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-import msgspec
-
 from core.domain.errors import NotFound, Refusal
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -14,11 +12,12 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.makings import shown_once
 from entrypoints.http.pages.console.records import shown
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
-from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
 
 
@@ -30,14 +29,15 @@ class EndingForm(BoundForm, frozen=True, kw_only=True):
 def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{act.name}", act.endpoint
 
-    async def confirm(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+    shape = act.shape or Shape(endpoint, (), BoundForm)
+
+    async def question(visit: Visit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
-        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint))
-        page = visit.show(
+        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example_of(shape) or None))
+        return visit.show(
             "question.html",
             resource.spot,
-            head,
+            replace(head, errors=errors),
             explained=resource.text(visit, f"ask_{act.name}_text"),
             action=visit.here(at),
             back=visit.here(resource.one),
@@ -45,16 +45,21 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             kind=act.kind if act.kind == "final" else "primary",
             ends=(),
             wanted="",
+            inputs=await drawn(visit, shape.inputs, texts),
         )
-        return Answer(page, 200)
+
+    async def confirm(call: AnyCall, postern: Postern) -> Page:
+        return Answer(await question(Visit(call, postern), texts_of(shape.inputs, None)), 200)
 
     async def do(call: AnyCall, postern: Postern) -> Page:
         visit = Visit(call, postern)
         onward = visit.here(resource.one)
         try:
-            done = await visit.ask(endpoint, body=None if endpoint.body_type is None else msgspec.convert({}, endpoint.body_type))
-        except Refusal as problem:
+            done = await visit.ask(endpoint, body=None if endpoint.body_type is None else body_of(shape, call.body))
+        except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem)
+            if shape.inputs:
+                return Answer(await question(visit, sent_texts(shape.inputs, call.body), errors), status)
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
         if act.secret:
             return Answer(shown_once(resource, visit, attrgetter(act.secret)(done), onward), 200)
@@ -65,8 +70,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
     asking = [console.get(at, of=endpoint)(stated(confirm, f"confirm_{act.name}_of_{resource.name}", at))]
     return (
-        *(asking if act.asks or endpoint.step_up is not None else ()),
-        console.post(at, of=endpoint)(stated(do, f"{act.name}_of_{resource.name}", at, body=BoundForm)),
+        *(asking if act.asks or shape.inputs or endpoint.step_up is not None else ()),
+        console.post(at, of=endpoint)(stated(do, f"{act.name}_of_{resource.name}", at, body=shape.form)),
     )
 
 

@@ -7,6 +7,7 @@ from entrypoints.http.pages.console.organization import events, overview, search
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import domains, keys, providers, scim
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
+from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(
     [
@@ -26,5 +27,6 @@ CONSOLE: Final = Endpoints(
         *scim.PAGES,
         *events.PAGES,
         *keys.PAGES,
+        *platform.PAGES,
     ]
 )

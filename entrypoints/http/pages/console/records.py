@@ -57,7 +57,7 @@ async def shown(
         facts=[] if record is None else _facts(resource, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
         acts=[
-            (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks, act.kind)
+            (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
             for act in resource.acts
             if record is not None and visit.may(act.endpoint) and act.shows(record)
         ],
@@ -116,7 +116,9 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             meanwhile = [(visit.text(one.label), "\n".join(now[one.field]) if one.takes_several else now[one.field]) for one in others]
             return Answer(await shown(resource, visit, record, given=given, meanwhile=meanwhile), status_of(Conflict()))
         try:
-            await visit.ask(endpoint, body=body_of(section.shape, call.body, only=own))
+            # A body that cannot do without a field gets it unchanged, too.
+            only = [one for one in inputs if one in own or one.required]
+            await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem)
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)

@@ -64,6 +64,8 @@ class Act(Frozen):
     endpoint: Endpoint
     asks: bool = False
     """Whether a page of its own asks first."""
+    shape: Shape | None = None
+    """The form of that page, such as for a reason. An act with a form always asks first."""
     secret: str = ""
     """The field of the answer with a secret, which a page shows once."""
     kind: str = "quiet"

@@ -8,6 +8,7 @@ from core.domain.federation.oauth.authorization_parameters import locales
 from core.domain.identity.callers import Caller
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import acting_token, forget_acting
 from entrypoints.http.machinery.browsers import SIGN_IN, SIGNING_OUT, BoundForm
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -30,7 +31,10 @@ async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], 
     # A form's redirect may not lead to another site: a page of ours tells the service providers.
     onward, headers = await sign_out_here(call, postern)
     answer = redirect(onward or SIGNED_OUT)
-    return Answer(answer.value, answer.status, (*answer.headers, *headers))
+    # The end of the session has ended the session in somebody's name, which was opened from it.
+    base_url = postern.foundation.public_url
+    acting = () if acting_token(call.request, base_url) is None else forget_acting(base_url)
+    return Answer(answer.value, answer.status, (*answer.headers, *headers, *acting))
 
 
 @page.get(SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)

@@ -7,11 +7,18 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
-from core.domain.platform.governance import LARGEST_OFFSET, LARGEST_OVERRIDE, Authority, GovernedOrganization, OrganizationFilter
+from core.domain.platform.governance import (
+    LARGEST_OFFSET,
+    LARGEST_OVERRIDE,
+    LONGEST_SEARCH,
+    Authority,
+    GovernedOrganization,
+    OrganizationFilter,
+)
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
@@ -49,6 +56,10 @@ class WantedOrganizations(msgspec.Struct, frozen=True):
     """Only organizations in this state."""
     tier_id: UUID | None = None
     """Only organizations with this tier."""
+    search: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH), example("acme")] = ""
+    """Only organizations whose slug or name begins with this, in upper or lower case, or the organization with this id. The search stops
+    after 1000 slugs and 1000 names.
+    """
     limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
     """The most organizations to answer with."""
     offset: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)] = 0
@@ -121,6 +132,27 @@ class ListedOrganization(msgspec.Struct, frozen=True):
     """The tier of the organization."""
 
 
+class GovernedDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """An organization with its owner, its tier, and the things that end with it. Counting stops at 10 000."""
+
+    organization: OrganizationRecord
+    """The organization."""
+    owner: ListedOwner
+    """The owner of the organization."""
+    tier: ListedTier
+    """The tier of the organization."""
+    members: Annotated[int, example(12)]
+    """The number of members."""
+    services: Annotated[int, example(3)]
+    """The number of services."""
+    end_users: Annotated[int, example(420)]
+    """The number of uses of its services by people: a person who uses two services counts twice."""
+    teams: Annotated[int, example(4)]
+    """The number of teams."""
+    webhooks: Annotated[int, example(1)]
+    """The number of webhooks."""
+
+
 class OrganizationList(msgspec.Struct, frozen=True):
     """One page of organizations."""
 
@@ -174,9 +206,33 @@ async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
 async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
     """List all organizations, the newest first"""
     asked = call.query
-    wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id))
+    wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
     found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
     return OrganizationList([_listed(one) for one in found.items], found.total)
+
+
+@endpoint.get(
+    "/api/platform/organizations/{org_id}",
+    caller=PLATFORM_OWNER,
+    keys=PlatformCapability.ORGANIZATIONS_VIEW,
+    refuses=(NotFound,),
+    tags=_TAGS,
+)
+async def organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> GovernedDetail:
+    """Get an organization, with the things that would end with it"""
+    found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
+    counted = await postern.platform.governance.belongings(found.organization.id)
+    listed = _listed(found)
+    return GovernedDetail(
+        organization=listed.organization,
+        owner=listed.owner,
+        tier=listed.tier,
+        members=counted.members,
+        services=counted.services,
+        end_users=counted.end_users,
+        teams=counted.teams,
+        webhooks=counted.webhooks,
+    )
 
 
 @endpoint.post(

@@ -32,7 +32,7 @@ async def test_ones_organizations_in_each_state(home: AccountPagesScene) -> None
     home.tenants.add("umbrella")
     text = (await home.open(PAGE)).page.text
     role = "Role: Administrator · 1 member"
-    assert f"Acme {role} Globex {role} Suspended Initech {role} Waiting for approval" in text
+    assert f"Acme {role} · Open the console Globex {role} Suspended Initech {role} Waiting for approval" in text
     assert "Umbrella" not in text
     one = (await home.open(f"{PAGE}/globex")).page.text
     assert "This organization is suspended" in one
@@ -92,7 +92,7 @@ async def test_one_is_opened_in_this_browser(home: AccountPagesScene) -> None:
     shown = await home.open(f"{PAGE}/acme?done=opened")
     assert "The organization is open. " in shown.page.text
     assert "Open this organization" not in shown.page.text
-    assert "Acme Role: Member · 1 member Open Globex Role: Member · 1 member" in (await home.open(PAGE)).page.text
+    assert "Acme Role: Member · 1 member · Open the console Open Globex Role: Member · 1 member" in (await home.open(PAGE)).page.text
     assert (await home.caller()).chosen_organization == "acme"
     home.tenants.add("umbrella")
     for slug in ("umbrella", "nothing", "x" * 300):

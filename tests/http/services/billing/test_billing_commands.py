@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from entrypoints import checks
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import billing, doctor
-from entrypoints.cli.doctor import Verdict
+from entrypoints.checks import Verdict
+from entrypoints.cli import billing
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings, read
 from tests.conftest import CapturedLog
@@ -106,7 +107,7 @@ async def test_the_doctor_looks_at_billing(counter: Counter, capsys: pytest.Capt
     async def verdict(**changes: str | None) -> tuple[Verdict, str]:
         settings = settings_of(counter, **changes)
         async with open_postern(settings) as opened:
-            finding = await doctor._billing(settings, opened)
+            finding = await checks.billing(settings, opened)
         assert KEY not in finding.text
         return finding.verdict, finding.text
 

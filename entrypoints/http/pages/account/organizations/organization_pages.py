@@ -22,7 +22,7 @@ from core.domain.tenancy.invitations import InvitationStatus, OwnInvitation
 from core.domain.tenancy.organizations import OrganizationOverview
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm
+from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
@@ -67,7 +67,7 @@ class AnswerForm(BoundForm, frozen=True, kw_only=True):
     answer: Literal["accept", "decline"]
 
 
-@page.get(ORGANIZATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+@page.get(ORGANIZATIONS, caller=BROWSER_OR_ACTING, limit=PAGE_LOADS, policy=WITH_FORM)
 async def show_organizations(call: Call[None, Listing], postern: Postern) -> bytes:
     """List your organizations"""
     link = call.query
@@ -88,7 +88,7 @@ async def show_organizations(call: Call[None, Listing], postern: Postern) -> byt
     )
 
 
-@page.get(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+@page.get(_ONE, caller=BROWSER_OR_ACTING, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def show_organization(call: Call[None, Done, OrganizationPath], postern: Postern) -> bytes:
     """See one of your organizations"""
     for one in await postern.tenancy.organizations.list(call.caller.user):

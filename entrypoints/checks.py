@@ -1,0 +1,384 @@
+"""The checks of an installation for a person on call. `postern doctor` prints them, and a page of platform owners shows them."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+import psycopg
+import trio
+
+from adapters.crypto.argon2_binding import binding
+from adapters.crypto.passwords import rate, usable_cores
+from adapters.postgres.backups.completeness import missing_parts, missing_rows
+from adapters.postgres.backups.held_work import held_kinds
+from adapters.postgres.driver.connection import Connection
+from adapters.postgres.grants import Rights, rights
+from adapters.postgres.limits import connection_limits
+from adapters.postgres.migrate import SchemaMismatch, plan
+from core.domain.backups import BACKUP_CHECKED
+from core.domain.errors import Refusal
+from core.domain.signing_keys import KeyPurpose
+from core.frozen import Frozen
+from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
+from entrypoints.bootstrap import Postern
+from entrypoints.certificates import require_pair, valid_between
+from entrypoints.failures import StartFailed
+from entrypoints.installation import connections_of, conninfo
+from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
+from entrypoints.settings_forms import masked_url
+from ports.mail import MailDelayed
+from ports.services.billing import PaymentRefused, PaymentUnavailable
+
+_OLD_KEY: Final = timedelta(days=365)
+_ENDS_SOON: Final = timedelta(days=14)
+_LATE_NEWS: Final = timedelta(minutes=5)
+_SKEW_NOTED: Final = timedelta(seconds=1)
+_SKEW_HARMFUL: Final = timedelta(seconds=30)
+_LITTLE_SPACE: Final = 1 << 30
+# Two checkpoints' worth of PostgreSQL's log, and time to act.
+_TOO_LITTLE_SPACE: Final = 256 << 20
+# In seconds. A healthy database answers in a few hundredths of a second.
+_PATIENCE: Final = 1.0
+_MOST_NAMED: Final = 4
+# The rows of each table that are looked at for what they lack.
+_LOOKED_AT: Final = 1000
+_PROVED_LATELY: Final = timedelta(days=7)
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "FAIL"
+
+
+class Finding(Frozen):
+    verdict: Verdict
+    text: str
+
+
+Report = Callable[[str, Finding], None]
+
+
+def before_database(settings: Settings, report: Report) -> None:
+    """The checks that need no database."""
+    report("base URL", base_url(settings))
+    report("certificate", certificate(settings))
+    report("trusted proxies", trusted_proxies(settings))
+    report("rate limits", rate_limits(settings))
+    report("data directory", data_directory(settings))
+    report("encryption keys", encryption_keys(settings))
+
+
+async def of_database(settings: Settings, processes: int | None, report: Report) -> bool:
+    """The checks of a database that answers. Returns whether this program can run on it. Raises `StartFailed` and the driver's errors."""
+    report("database", await database(settings))
+    found = await rights(conninfo(settings))
+    report("grants", grants(settings, found))
+    if found.lacking:
+        return False
+    report("connections", await connections(settings, processes))
+    finding, usable = await schema(settings)
+    report("schema", finding)
+    if usable and finding.verdict is Verdict.OK:
+        # A newer Postern may have removed what this one knows.
+        lacking = await missing_parts(conninfo(settings))
+        report("tables", tables(lacking))
+        usable = not lacking
+    if usable:
+        report("rows", await rows(settings))
+    return usable
+
+
+async def of_postern(settings: Settings, postern: Postern, report: Report) -> None:
+    """The checks that need an open Postern."""
+    report("writes", await _asked(writes, postern))
+    report("clock", await _asked(clock, postern))
+    report("keys", await _asked(key_ages, postern))
+    report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
+    report("backups", await _asked(backups, postern))
+    report("billing", await _asked(lambda opened: billing(settings, opened), postern))
+
+
+async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
+    """The checks of a process that serves, for a page. They leave out how fast passwords are hashed, since measuring this would make
+    people who sign in wait.
+    """
+    found: list[tuple[str, Finding]] = []
+
+    def report(subject: str, finding: Finding) -> None:
+        found.append((subject, finding))
+
+    settings = postern.settings
+    # These checks read files.
+    await trio.to_thread.run_sync(before_database, settings, report)
+    report("mail", await mail(settings))
+    try:
+        await of_database(settings, None, report)
+    except (StartFailed, psycopg.Error) as error:
+        report("database", Finding(Verdict.FAIL, " ".join(str(error).split())))
+        return found
+    await of_postern(settings, postern, report)
+    return found
+
+
+async def _asked(check: Callable[[Postern], Awaitable[Finding]], postern: Postern) -> Finding:
+    try:
+        return await check(postern)
+    except Refusal as error:
+        return Finding(Verdict.FAIL, error.message if error.detail is None else f"{error.message}: {error.detail}")
+
+
+def rate_limits(settings: Settings) -> Finding:
+    if settings.rate_limits:
+        return Finding(Verdict.OK, "on")
+    return Finding(Verdict.WARN, "off: passwords can be guessed; set POSTERN_RATE_LIMITS=on")
+
+
+def given_settings() -> Finding:
+    given = sum(1 for one in DECLARATIONS if one.name in os.environ or f"{one.name}_FILE" in os.environ)
+    file = os.environ.get(CONFIG)
+    return Finding(Verdict.OK, f"{given} of {len(DECLARATIONS)} from the environment{f', more from {file}' if file else ''}")
+
+
+def base_url(settings: Settings) -> Finding:
+    url = settings.public_url
+    if settings.base_url is None:
+        return Finding(Verdict.WARN, f"{url}, made from POSTERN_BIND; set POSTERN_BASE_URL to the public address")
+    if urlsplit(url).scheme == "https" or _is_loopback(urlsplit(url).hostname or ""):
+        return Finding(Verdict.OK, url)
+    return Finding(Verdict.WARN, f"{url}: without https, passwords and tokens travel in the clear")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def certificate(settings: Settings) -> Finding:
+    if settings.tls_certificate is None:
+        return Finding(Verdict.OK, "none; this server answers plain HTTP")
+    try:
+        if settings.tls_key is not None:
+            require_pair(settings.tls_certificate, settings.tls_key)
+        begins, ends = valid_between(settings.tls_certificate)
+    except SettingsError as error:
+        return Finding(Verdict.FAIL, str(error))
+    now = datetime.now(UTC)
+    text = f"{settings.tls_certificate}, valid from {begins:%Y-%m-%d %H:%M} to {ends:%Y-%m-%d %H:%M} UTC"
+    if not begins <= now < ends:
+        return Finding(Verdict.FAIL, f"{text}, so that clients refuse it now: renew it, and restart Postern")
+    # Some certificates are issued for a few days only.
+    if ends - now < min(_ENDS_SOON, (ends - begins) / 4):
+        return Finding(Verdict.WARN, f"{text}: renew it, and restart Postern")
+    return Finding(Verdict.OK, text)
+
+
+def trusted_proxies(settings: Settings) -> Finding:
+    everybody = [network for network in settings.trusted_proxies if network.prefixlen == 0]
+    if everybody:
+        return Finding(Verdict.WARN, f"{everybody[0]} means everybody: any client can claim any address; name only your proxies")
+    if not settings.trusted_proxies:
+        return Finding(Verdict.OK, "none; the client's address is the one that connects")
+    return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
+
+
+def data_directory(settings: Settings) -> Finding:
+    if not settings.embedded and not settings.mail.startswith("file:"):
+        return Finding(Verdict.OK, "not used")
+    directory = settings.data_dir.absolute()
+    # The first start makes the directory. Until then, its nearest existing parent is checked, because both share a file system.
+    nearest = next(parent for parent in (directory, *directory.parents) if os.path.exists(parent))  # noqa: PTH110 - some may not look
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            free = os.statvfs(nearest).f_bavail * os.statvfs(nearest).f_frsize
+    except OSError as error:
+        return Finding(Verdict.FAIL, f"{nearest} cannot be written to: {error.strerror}")
+    text = f"{directory}, {free / (1 << 30):.1f} GiB free"
+    if free < _TOO_LITTLE_SPACE:
+        return Finding(Verdict.FAIL, f"{text}: make room, since writes fail when it is full")
+    return Finding(Verdict.OK if free > _LITTLE_SPACE else Verdict.WARN, text)
+
+
+def encryption_keys(settings: Settings) -> Finding:
+    file = key_file(settings)
+    try:
+        ring = key_ring(settings)
+    except (SettingsError, StartFailed) as error:
+        return Finding(Verdict.FAIL, str(error))
+    known = f"{len(ring.key_ids())} known, {ring.current_key_id()} in force"
+    if file is not None and file.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return Finding(Verdict.FAIL, f"other users can read {file.path}: run chmod 600 on it")
+    return Finding(Verdict.OK, known)
+
+
+async def mail(settings: Settings) -> Finding:
+    try:
+        where = await mail_transport(settings).check()
+    except SettingsError as error:
+        return Finding(Verdict.FAIL, str(error))
+    except MailDelayed as error:
+        return Finding(Verdict.FAIL, str(error))
+    if settings.mail.startswith("smtp"):
+        return Finding(Verdict.OK, where)
+    return Finding(Verdict.WARN, f"{where}: mail reaches nobody; set POSTERN_MAIL to a mail server")
+
+
+async def password_hashing(settings: Settings) -> Finding:
+    found = binding()
+    if found.missing:
+        return Finding(Verdict.FAIL, str(found))
+    try:
+        parameters = argon2_parameters(settings)
+    except SettingsError as error:
+        return Finding(Verdict.FAIL, str(error))
+    per_second = await trio.to_thread.run_sync(rate, 0.5, parameters)
+    workers = settings.argon2_workers or usable_cores()
+    verdict = Verdict.WARN if found.baseline is None else Verdict.OK
+    return Finding(verdict, f"{found}: {per_second:.0f} a second per worker, {workers} workers")
+
+
+async def database(settings: Settings) -> Finding:
+    connection = await Connection.connect(conninfo(settings))
+    try:
+        version = connection.info.parameter_status("server_version") or "of an unknown version"
+    finally:
+        with trio.CancelScope(shield=True):
+            await connection.close()
+    kind = "embedded" if settings.embedded else masked_url(conninfo(settings))
+    return Finding(Verdict.OK, f"PostgreSQL {version.partition(' ')[0]}, {kind}")
+
+
+def grants(settings: Settings, found: Rights) -> Finding:
+    if found.fault is not None:
+        return Finding(Verdict.FAIL, found.fault)
+    if not found.owns:
+        return Finding(Verdict.OK, f"{found.role} reads and writes rows, and can only add to the audit log")
+    if settings.embedded:
+        return Finding(Verdict.OK, f"{found.role} owns the tables")
+    return Finding(
+        Verdict.WARN,
+        f"{found.role} owns the tables, so it can rewrite the audit log; docs/operations.md shows how to serve with another role",
+    )
+
+
+async def connections(settings: Settings, processes: int | None) -> Finding:
+    """Compares the connections that all processes together may open with the connections that the server allows this role."""
+    limits = await connection_limits(conninfo(settings))
+    count = max(1, limits.processes) if processes is None else processes
+    most = connections_of(settings, count)
+    text = f"{count} {'process' if count == 1 else 'processes'} may open {most} connections, and the server has room for {limits.room}"
+    return Finding(Verdict.OK if most <= limits.room else Verdict.WARN, text)
+
+
+async def schema(settings: Settings) -> tuple[Finding, bool]:
+    """The finding, and whether this program can run on this schema."""
+    try:
+        found = await plan(conninfo(settings))
+    except SchemaMismatch as error:
+        return Finding(Verdict.FAIL, str(error)), False
+    if found.pending:
+        names = ", ".join(str(migration) for migration in found.pending)
+        by = (
+            "`postern migrate` or the next `postern serve` applies it"
+            if settings.migrate
+            else "run `postern migrate`, or no process starts"
+        )
+        return Finding(Verdict.WARN if settings.migrate else Verdict.FAIL, f"{names} not applied yet; {by}"), False
+    if found.ahead:
+        return Finding(Verdict.WARN, f"at {found.applied[-1]}, from a newer Postern; this one can run on it"), True
+    return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True
+
+
+async def writes(postern: Postern) -> Finding:
+    reason = await postern.foundation.database.write_failure()
+    if reason is None:
+        return Finding(Verdict.OK, "succeed")
+    return Finding(Verdict.FAIL, f"fail: {reason}. Nobody can sign in, and `postern serve` is not ready")
+
+
+async def clock(postern: Postern) -> Finding:
+    before = postern.foundation.clock.now()
+    theirs = await postern.foundation.database.clock()
+    # The database read its clock at some moment between our two readings, and the middle is the best guess.
+    skew = abs(theirs - (before + (postern.foundation.clock.now() - before) / 2))
+    text = f"{skew.total_seconds():.3f} s apart from the database's"
+    verdict = Verdict.FAIL if skew > _SKEW_HARMFUL else Verdict.WARN if skew > _SKEW_NOTED else Verdict.OK
+    return Finding(verdict, text)
+
+
+async def key_ages(postern: Postern) -> Finding:
+    told = await postern.foundation.key_care.ages()
+    if KeyPurpose.ACCESS.value not in told:
+        return Finding(Verdict.WARN, "no signing keys yet: the first start makes them")
+    lost = await postern.foundation.key_care.unreadable()
+    if lost:
+        return Finding(Verdict.FAIL, f"no encryption key in force decrypts these signing keys: {', '.join(lost)}")
+    text = ", ".join(f"{purpose} {age.days} d" for purpose, age in told.items())
+    old = [purpose for purpose, age in told.items() if age > _OLD_KEY]
+    return Finding(Verdict.WARN, f"{text}; `postern keys rotate` renews them") if old else Finding(Verdict.OK, text)
+
+
+def tables(lacking: Sequence[str]) -> Finding:
+    if not lacking:
+        return Finding(Verdict.OK, "with all that this Postern needs")
+    more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+    return Finding(
+        Verdict.FAIL,
+        f"missing, as after a restore that failed half-way: {', '.join(lacking[:_MOST_NAMED])}{more}; "
+        "restore again, into an empty database",
+    )
+
+
+async def rows(settings: Settings) -> Finding:
+    """Looks at the newest rows of each table, so that it takes no longer on a large database."""
+    lacking = await missing_rows(conninfo(settings), _LOOKED_AT)
+    if not lacking:
+        return Finding(Verdict.OK, "none lacks another that it needs, among the newest")
+    told = "; ".join(f"{table}: {sentence}" for table, sentence in lacking.items())
+    return Finding(Verdict.FAIL, f"missing, as after a partial restore: {told}")
+
+
+async def jobs(settings: Settings, postern: Postern) -> Finding:
+    states = await postern.foundation.jobs.state()
+    waiting, dead = sum(state.waiting for state in states), sum(state.dead for state in states)
+    held = await held_kinds(conninfo(settings))
+    text = f"{waiting} waiting, {dead} dead"
+    if held:
+        return Finding(Verdict.WARN, f"{text}; held since a restore: {', '.join(held)}; `postern jobs release` lets them go")
+    return Finding(Verdict.WARN if dead else Verdict.OK, text)
+
+
+async def backups(postern: Postern) -> Finding:
+    proved = await postern.record.audit.last(BACKUP_CHECKED)
+    if proved is None:
+        return Finding(Verdict.WARN, "none was ever proved: `postern backup create` and `postern backup check` make and prove one")
+    age = postern.foundation.clock.now() - proved
+    text = f"last proved {proved:%Y-%m-%d %H:%M} UTC"
+    return Finding(Verdict.OK, text) if age <= _PROVED_LATELY else Finding(Verdict.WARN, f"{text}: run `postern backup check`")
+
+
+async def billing(settings: Settings, postern: Postern) -> Finding:
+    provider, secrets = postern.services.payment_provider, settings.billing_webhook_secrets or ()
+    if provider is None and not secrets:
+        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401")
+    if provider is None or not secrets:
+        missing = "POSTERN_BILLING_KEY" if provider is None else "POSTERN_BILLING_WEBHOOK_SECRETS"
+        return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'news are refused'}")
+    try:
+        await provider.subscriptions(None)
+    except PaymentRefused as refused:
+        return Finding(Verdict.FAIL, f"{settings.billing_api_url} does not accept POSTERN_BILLING_KEY: {refused.status} {refused.code}")
+    except PaymentUnavailable as away:
+        return Finding(Verdict.FAIL, f"{settings.billing_api_url} does not answer: {away.reason}")
+    waiting = await postern.services.billing.waiting()
+    late = waiting.oldest is not None and postern.foundation.clock.now() - waiting.oldest > _LATE_NEWS
+    text = f"{settings.billing_api_url} answers; {waiting.events} events wait"
+    return Finding(Verdict.WARN, f"{text}: `postern billing events --waiting` lists them") if late else Finding(Verdict.OK, text)

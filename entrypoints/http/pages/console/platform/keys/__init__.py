@@ -1,0 +1,1 @@
+"""Keys of the installation: keys for machines, signing keys and encryption keys."""

@@ -1,0 +1,54 @@
+"""Keys with which programs govern the installation."""
+
+from typing import Final
+
+from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
+from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.platform.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
+from entrypoints.http.routes.platform.management_keys import (
+    adopt_platform_key,
+    create_platform_key,
+    end_platform_key,
+    list_platform_keys,
+    platform_key,
+)
+
+_ADOPTED: Final = {True: ("console.state.adopted", Tone.GOOD), False: ("console.state.of_its_maker", Tone.PLAIN)}
+
+PLATFORM_KEYS: Final = Resource(
+    name="platform_keys",
+    spot=spot(KEYS_ENTRY, KEYS_TAB),
+    at=KEYS,
+    listed=list_platform_keys,
+    rows="management_keys",
+    columns=(
+        plain("name"),
+        code("prefix"),
+        state(lambda key: key.adopted_at is not None, _ADOPTED),
+        words("capabilities"),
+        when("last_used_at"),
+        when("expires_at"),
+    ),
+    parameter="key_id",
+    record=platform_key,
+    state=(lambda key: key.adopted_at is not None, _ADOPTED.__getitem__),
+    facts=(
+        code("prefix"),
+        words("capabilities"),
+        copied("id"),
+        when("last_used_at"),
+        when("created_at"),
+        when("expires_at"),
+        when("adopted_at"),
+    ),
+    making=Making(
+        shape(create_platform_key, "name", "capabilities", Asked("expires_in_days", hint="console.platform_keys.days_hint")),
+        secret="key",  # noqa: S106 - the name of a field
+    ),
+    acts=(Act("adopt", adopt_platform_key, asks=True, shows=lambda key: key.adopted_at is None),),
+    ending=Ending(end_platform_key),
+)
+
+PAGES: Final = tuple(pages(PLATFORM_KEYS))

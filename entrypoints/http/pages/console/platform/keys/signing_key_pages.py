@@ -1,0 +1,104 @@
+"""The keys that sign tokens and the keys that encrypt what is stored, with their rotation."""
+
+from typing import Any, Final
+
+import trio
+
+from core.domain.errors import Conflict
+from core.domain.identity.proofs import StepUp
+from core.domain.record.events import Actor
+from core.domain.signing_keys import KeyState
+from core.usecases.encryption import queue_reencryption
+from entrypoints.assembly.configured import key_file
+from entrypoints.bootstrap import Postern
+from entrypoints.encryption_keys import prepend_key
+from entrypoints.failures import StartFailed
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.pages.console.cells import Tone, code, rows_of, state, when, words
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.platform.places import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
+from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
+from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Link, Page, Visit
+
+_ROTATE: Final = f"{SIGNING_KEYS}/rotate"
+_ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
+_SPOT: Final = spot(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
+_COLUMNS: Final = (
+    code("id"),
+    words("purpose"),
+    state(
+        "state",
+        {
+            KeyState.CURRENT: ("console.state.signs", Tone.GOOD),
+            KeyState.NEXT: ("console.state.next", Tone.PLAIN),
+            KeyState.OUTGOING: ("console.state.verifies", Tone.PLAIN),
+        },
+    ),
+    when(lambda key: key.activated_at or key.created_at, "console.field.since"),
+    when("retires_at"),
+)
+_ENCRYPTION: Final = (
+    code(lambda row: row[0], "console.field.id"),
+    state(lambda row: row[1], {True: ("console.state.encrypts", Tone.GOOD), False: ("console.state.decrypts", Tone.PLAIN)}),
+)
+
+
+async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
+    visit = Visit(call, postern)
+    now = postern.foundation.clock.now()
+    keys = sorted(
+        (key for key in await postern.foundation.signing_keys.list() if key.verifies(now)), key=lambda key: (key.purpose, key.state)
+    )
+    rings = [(name, number == 0) for number, name in enumerate(postern.foundation.keyring.key_ids())]
+    page = visit.show(
+        "platform/keys/signing_keys.html",
+        _SPOT,
+        Head(
+            title=visit.text("console.installation_keys.title"),
+            main=Link(visit.text("console.installation_keys.rotate"), _ROTATE, "quiet"),
+            done=call.query.done,
+        ),
+        columns=_COLUMNS,
+        rows=rows_of(_COLUMNS, keys, visit.text, visit.path),
+        encryption_columns=_ENCRYPTION,
+        encryption_rows=rows_of(_ENCRYPTION, rings, visit.text, visit.path),
+        finished=await postern.foundation.reencryption.is_finished(),
+        rotates="" if key_file(postern.settings) is None else _ROTATE_ENCRYPTION,
+    )
+    return Answer(page, 200)
+
+
+async def _load(visit: Visit) -> QuestionSubject:
+    title = visit.text("console.installation_keys.title")
+    return QuestionSubject(title, SIGNING_KEYS, ((title, SIGNING_KEYS),))
+
+
+async def _rotate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.postern.foundation.signing_keys.rotate(visit.call.actor)
+
+
+async def _rotate_encryption(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await _put_in_force(visit.postern, visit.call.actor)
+
+
+async def _put_in_force(postern: Postern, actor: Actor) -> None:
+    try:
+        key = await trio.to_thread.run_sync(prepend_key, postern.settings)
+    except StartFailed as failure:
+        raise Conflict(str(failure)) from failure
+    await queue_reencryption(postern.foundation.unit_of_work, key, actor)
+
+
+def _question(name: str, at: str, do: Any) -> Question:
+    return Question(
+        name=name, texts="console.installation_keys", at=at, of=PLATFORM_OWNER, spot=_SPOT, load=_load, do=do, step_up=StepUp.ACCOUNT
+    )
+
+
+PAGES: Final = (
+    console.get(SIGNING_KEYS, of=PLATFORM_OWNER)(stated(_show_signing_keys, "show_signing_keys", SIGNING_KEYS, query=Done)),
+    *question_pages(_question("rotate", _ROTATE, _rotate)),
+    *question_pages(_question("rotate_encryption", _ROTATE_ENCRYPTION, _rotate_encryption)),
+)

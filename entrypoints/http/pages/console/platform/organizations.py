@@ -1,0 +1,133 @@
+"""Organizations of the installation: found, approved, suspended, limited and deleted."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.domain.tenancy.organizations import OrganizationStatus
+from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, state, when
+from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.platform.places import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
+from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.routes.platform.governance import (
+    activate_organization,
+    approve_organization,
+    change_tier_of_organization,
+    delete_organization_of_platform,
+    list_organizations_of_platform,
+    list_tiers,
+    organization_of_platform,
+    reject_organization,
+    suspend_organization,
+)
+
+_STATES: Final = {
+    OrganizationStatus.ACTIVE: ("console.state.active", Tone.GOOD),
+    OrganizationStatus.PENDING: ("console.state.pending", Tone.WARN),
+    OrganizationStatus.SUSPENDED: ("console.state.suspended", Tone.BAD),
+    OrganizationStatus.REJECTED: ("console.state.rejected", Tone.PLAIN),
+}
+said: Final[Words] = _STATES.__getitem__
+UNKNOWN_OWNER: Final = "unknown"
+
+
+async def _tiers(visit: Visit) -> Sequence[Choice]:
+    return [Choice(str(one.id), one.display_name) for one in await visit.ask(list_tiers)]
+
+
+async def _statuses(visit: Visit) -> Sequence[Choice]:
+    return [Choice(status.value, visit.text(said(status)[0])) for status in OrganizationStatus]
+
+
+async def _ends(_visit: Visit, found: Any) -> Sequence[tuple[str, int]]:
+    names = ("members", "services", "end_users", "teams", "webhooks")
+    return [(f"console.governed.ends_{name}", getattr(found, name)) for name in names]
+
+
+def _is(*statuses: OrganizationStatus) -> Any:
+    return lambda found: found.organization.status in statuses
+
+
+def _of(name: str) -> Any:
+    return lambda found: getattr(found.organization, name)
+
+
+def _decided_at(found: Any) -> Any:
+    organization = found.organization
+    return organization.suspended_at or organization.rejected_at or organization.approved_at
+
+
+_TIER: Final = Asked("tier_id", choices=_tiers, kind=Kind.CHOICE, label="console.field.tier", shown=_of("tier_id"))
+_OWNER: Final = linked(
+    plain(lambda found: "" if found.owner.id == UNKNOWN_OWNER else found.owner.email, "console.field.owner"),
+    lambda found, _path: "" if found.owner.id == UNKNOWN_OWNER else f"{PEOPLE}/{found.owner.id}",
+)
+
+GOVERNED: Final = Resource(
+    name="governed",
+    spot=spot(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
+    at=ORGANIZATIONS,
+    listed=list_organizations_of_platform,
+    rows="organizations",
+    columns=(
+        plain(_of("name"), "console.field.name", beside=_of("slug")),
+        state(_of("status"), said),
+        plain("tier.display_name", "console.field.tier"),
+        _OWNER,
+        when(_of("created_at"), "console.field.created_at"),
+    ),
+    filters=(
+        Filter("search", "console.governed.search"),
+        Filter("status", "console.field.state", _statuses),
+        Filter("tier_id", "console.field.tier", _tiers),
+    ),
+    parameter="org_id",
+    key=lambda found: found.organization.id,
+    called=lambda found: str(found.organization.name),
+    record=organization_of_platform,
+    state=(lambda found: found.organization.status, said),
+    facts=(
+        plain(_of("slug"), "console.field.slug"),
+        copied(_of("id"), "console.field.id"),
+        _OWNER,
+        plain("tier.display_name", "console.field.tier"),
+        number("members"),
+        number("services"),
+        number("end_users"),
+        plain(lambda found: found.organization.suspension_reason or found.organization.rejection_reason, "console.field.reason"),
+        when(_of("created_at"), "console.field.created_at"),
+        when(_decided_at, "console.field.decided_at"),
+    ),
+    sections=(
+        Section(
+            "limits",
+            shape(
+                change_tier_of_organization,
+                _TIER,
+                Asked("max_users", hint="console.governed.limit_hint", shown=_of("max_users")),
+                Asked("max_services", hint="console.governed.limit_hint", shown=_of("max_services")),
+            ),
+        ),
+    ),
+    acts=(
+        Act("approve", approve_organization, shape=shape(approve_organization, _TIER), kind="", shows=_is(OrganizationStatus.PENDING)),
+        Act(
+            "reject",
+            reject_organization,
+            shape=shape(reject_organization, Asked("reason", kind=Kind.LONG)),
+            kind="final",
+            shows=_is(OrganizationStatus.PENDING),
+        ),
+        Act(
+            "suspend",
+            suspend_organization,
+            shape=shape(suspend_organization, Asked("reason", kind=Kind.LONG)),
+            shows=_is(OrganizationStatus.ACTIVE),
+        ),
+        Act("activate", activate_organization, kind="", shows=_is(OrganizationStatus.SUSPENDED)),
+    ),
+    ending=Ending(delete_organization_of_platform, typed=lambda found: str(found.organization.slug), counts=_ends),
+)
+
+PAGES: Final = tuple(pages(GOVERNED))

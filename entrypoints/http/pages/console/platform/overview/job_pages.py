@@ -1,0 +1,48 @@
+"""Dead jobs: background work that was given up, and the button that takes it up again."""
+
+from contextlib import suppress
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import JobId
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.platform.places import JOBS, JOBS_TAB, OVERVIEW_ENTRY, spot
+from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+
+_REVIVE: Final = f"{JOBS}/{{job_id}}/revive"
+_COLUMNS: Final = (code("kind"), plain("last_error"), number("attempts"), when("created_at"), when("died_at"))
+
+
+async def _show_jobs(call: AnyCall, postern: Postern) -> Page:
+    visit = Visit(call, postern)
+    jobs = await postern.foundation.dead_jobs.list()
+    rows = rows_of(_COLUMNS, jobs, visit.text, visit.path)
+    page = visit.show(
+        "platform/overview/jobs.html",
+        spot(OVERVIEW_ENTRY, JOBS_TAB),
+        Head(title=visit.text("console.jobs.title"), done=call.query.done),
+        columns=_COLUMNS,
+        rows=[(cells, visit.here(_REVIVE, job_id=job.id)) for cells, job in zip(rows, jobs, strict=True)],
+    )
+    return Answer(page, 200)
+
+
+async def _revive_job(call: AnyCall, postern: Postern) -> Page:
+    visit = Visit(call, postern)
+    # A job that somebody else has taken up meanwhile, or the same form sent twice, needs nothing more.
+    with suppress(NotFound, ValueError):
+        await postern.foundation.dead_jobs.revive(JobId(UUID(visit.path["job_id"])), call.actor)
+    return redirect(f"{JOBS}?done=done")
+
+
+PAGES: Final = (
+    console.get(JOBS, of=PLATFORM_OWNER)(stated(_show_jobs, "show_dead_jobs", JOBS, query=Done)),
+    console.post(_REVIVE, of=PLATFORM_OWNER)(stated(_revive_job, "revive_job", _REVIVE, body=BoundForm)),
+)

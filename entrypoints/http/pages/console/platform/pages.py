@@ -1,0 +1,26 @@
+"""All pages of the installation."""
+
+from typing import Final
+
+from entrypoints.http.pages.console.platform import organizations, terms
+from entrypoints.http.pages.console.platform.keys import management_keys, signing_key_pages
+from entrypoints.http.pages.console.platform.overview import health_pages, job_pages, overview_pages
+from entrypoints.http.pages.console.platform.people import acting_pages, list_pages, person_pages, session_pages, value_pages
+from entrypoints.http.pages.console.platform.record import audit_log_pages, settings_pages
+
+PAGES: Final = (
+    *overview_pages.PAGES,
+    *health_pages.PAGES,
+    *job_pages.PAGES,
+    *organizations.PAGES,
+    *list_pages.PAGES,
+    *person_pages.PAGES,
+    *session_pages.PAGES,
+    *acting_pages.PAGES,
+    *value_pages.PAGES,
+    *terms.PAGES,
+    *management_keys.PAGES,
+    *signing_key_pages.PAGES,
+    *audit_log_pages.PAGES,
+    *settings_pages.PAGES,
+)

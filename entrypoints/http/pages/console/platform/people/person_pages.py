@@ -1,0 +1,189 @@
+"""A person's page, and what a platform owner does for a person or against somebody else in their account."""
+
+from typing import Any, Final
+
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.providers import NAMES
+from core.domain.platform.account_overviews import AccountOverview
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.pages.console.cells import (
+    Cell,
+    Column,
+    Tone,
+    code,
+    copied,
+    linked,
+    number,
+    plain,
+    rows_of,
+    state,
+    when,
+    words,
+    yes_or_no,
+)
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, spot_of, user_of
+from entrypoints.http.pages.console.platform.places import HOME
+from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
+from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+from entrypoints.http.routes.platform.platform_users import (
+    NewPlatformOwner,
+    demote_platform_owner,
+    force_disable_mfa,
+    mfa_status_of_user,
+    promote_platform_owner,
+    search_users,
+)
+
+_PROVIDERS: Final = {provider.value: name for provider, name in NAMES.items()}
+_FACTS: Final = (
+    plain("account.email", "console.field.email"),
+    copied("account.id"),
+    when("account.email_verified_at", "console.field.verified_at"),
+    plain("pending_email"),
+    state(lambda seen: seen.has_password, {True: ("console.yes", Tone.PLAIN), False: ("console.no", Tone.PLAIN)}, "console.field.password"),
+    when("password_changed_at"),
+    when("mfa_enabled_at", "console.field.second_factor_since"),
+    number(lambda seen: seen.backup_codes if seen.mfa_enabled_at else None, "console.field.backup_codes"),
+    number("sessions"),
+    number("devices"),
+    number("trusted_devices"),
+    when("account.created_at"),
+)
+_ORGANIZATIONS: Final[tuple[Column, ...]] = (
+    linked(
+        plain("organization", "console.field.organization"),
+        lambda role, _path: f"{HOME}/organizations?search={role.organization}",
+    ),
+    plain("role"),
+    yes_or_no("is_active"),
+)
+_PASSKEYS: Final = (plain("name"), when("created_at"), when("last_used_at"))
+_IDENTITIES: Final = (
+    plain(lambda one: _PROVIDERS.get(one.provider, one.provider), "console.field.provider"),
+    plain("email"),
+    when("linked_at", "console.field.created_at"),
+)
+_LINKS: Final = (words("purpose"), when("expires_at"))
+_CREDENTIALS: Final = (plain("kind"), code("prefix"), plain("place"), when("created_at"))
+_ATTEMPTS: Final = (
+    when("at", "console.field.at"),
+    state("success", {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.failed", Tone.BAD)}),
+    code("address", "console.field.ip_address"),
+    plain("user_agent", "console.field.user_agent"),
+)
+# The name of each act, the shows-when, and the kind of its button.
+_ACTS: Final[tuple[tuple[str, Any, str], ...]] = (
+    ("act_as", lambda seen: seen.account.deactivated_at is None and not seen.account.is_platform_owner, "quiet"),
+    ("reset_access", lambda _seen: True, "quiet"),
+    ("remove_factor", lambda seen: seen.mfa_enabled_at is not None, "quiet"),
+    ("promote", lambda seen: not seen.account.is_platform_owner and seen.account.deactivated_at is None, "quiet"),
+    ("demote", lambda seen: seen.account.is_platform_owner, "danger"),
+    ("deactivate", lambda seen: seen.account.deactivated_at is None, "danger"),
+    ("reactivate", lambda seen: seen.account.deactivated_at is not None, "quiet"),
+)
+
+
+async def _show_person(call: AnyCall, postern: Postern) -> Page:
+    visit = Visit(call, postern)
+    seen = await overview(visit)
+    own = visit.person.user == seen.account.id
+    tables = (
+        ("organizations", _ORGANIZATIONS, seen.organizations),
+        ("passkeys", _PASSKEYS, seen.passkeys),
+        ("identities", _IDENTITIES, seen.identities),
+        ("links", _LINKS, seen.links),
+        ("credentials", _CREDENTIALS, seen.credentials),
+        ("attempts", _ATTEMPTS, seen.latest_attempts),
+    )
+    page = visit.show(
+        "platform/people/person.html",
+        spot_of(PERSON_TAB),
+        Head(
+            title=seen.account.email.address,
+            state=_state(visit, seen),
+            crumbs=above(visit),
+            curl=visit.curl(search_users, query={"user_id": str(seen.account.id)}),
+            done=call.query.done,
+        ),
+        facts=_facts(visit, seen),
+        # Whoever governs does not end their own access.
+        acts=[(visit.text(f"console.people.{name}"), _at(visit, name), kind) for name, shows, kind in _ACTS if shows(seen) and not own],
+        tables=[
+            (visit.text(f"console.people.{name}"), columns, rows_of(columns, rows, visit.text, visit.path))
+            for name, columns, rows in tables
+        ],
+    )
+    return Answer(page, 200)
+
+
+def _facts(visit: Visit, seen: AccountOverview) -> list[tuple[str, Cell]]:
+    return [(visit.text(one.label), one.cell(seen, visit.text, visit.path)) for one in _FACTS]
+
+
+def _state(visit: Visit, seen: AccountOverview) -> tuple[str, Tone]:
+    if seen.account.deactivated_at is not None:
+        return visit.text("console.state.deactivated"), Tone.BAD
+    if seen.account.is_platform_owner:
+        return visit.text("console.state.platform_owner"), Tone.GOOD
+    if seen.account.email_verified_at is None:
+        return visit.text("console.state.not_verified"), Tone.WARN
+    return visit.text("console.state.active"), Tone.GOOD
+
+
+def _path(name: str) -> str:
+    return f"{ONE}/{name.replace('_', '-')}"
+
+
+def _at(visit: Visit, name: str) -> str:
+    return visit.here(_path(name))
+
+
+async def _deactivate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.postern.platform.account_administration.deactivate(user_of(visit), authority(visit))
+
+
+async def _reactivate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.postern.platform.account_administration.activate(user_of(visit), authority(visit))
+
+
+async def _reset_access(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.postern.platform.account_administration.reset_password(user_of(visit), authority(visit), by_mail=True)
+
+
+async def _remove_factor(visit: Visit, _subject: QuestionSubject, body: Any) -> None:
+    await visit.ask(force_disable_mfa, body=body)
+
+
+async def _promote(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.ask(promote_platform_owner, body=NewPlatformOwner(user_of(visit)))
+
+
+async def _demote(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.ask(demote_platform_owner)
+
+
+def _question(name: str, do: Any, **more: Any) -> Question:
+    return Question(name=name, texts="console.people", at=_path(name), spot=spot_of(PERSON_TAB), load=load, do=do, **more)
+
+
+_BY_USE_CASE: Final = {"of": PLATFORM_OWNER, "step_up": StepUp.ACCOUNT}
+_QUESTIONS: Final = (
+    _question("deactivate", _deactivate, kind="final", **_BY_USE_CASE),
+    _question("reactivate", _reactivate, **_BY_USE_CASE),
+    _question("reset_access", _reset_access, kind="final", **_BY_USE_CASE),
+    _question(
+        "remove_factor", _remove_factor, kind="final", of=force_disable_mfa, shape=shape(force_disable_mfa, Asked("reason", kind=Kind.LONG))
+    ),
+    _question("promote", _promote, of=promote_platform_owner),
+    _question("demote", _demote, kind="final", of=demote_platform_owner),
+)
+
+PAGES: Final = (
+    console.get(ONE, of=PLATFORM_OWNER, also=(mfa_status_of_user,))(stated(_show_person, "show_person_of_platform", ONE, query=Done)),
+    *(one for question in _QUESTIONS for one in question_pages(question)),
+)

@@ -1,0 +1,58 @@
+"""The side list of the installation, and the tabs of its entries."""
+
+from typing import Final
+
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
+from entrypoints.http.pages.console.places import Entry, Place, Spot, Tab
+
+HOME: Final = "/ui/platform"
+HEALTH: Final = f"{HOME}/health"
+JOBS: Final = f"{HOME}/jobs"
+ORGANIZATIONS: Final = f"{HOME}/organizations"
+PEOPLE: Final = f"{HOME}/people"
+OWNERS: Final = f"{PEOPLE}/owners"
+SECOND_FACTORS: Final = f"{PEOPLE}/second-factors"
+TIERS: Final = f"{HOME}/tiers"
+FIELDS: Final = f"{HOME}/fields"
+KEYS: Final = f"{HOME}/keys"
+SIGNING_KEYS: Final = f"{HOME}/signing-keys"
+AUDIT_LOG: Final = f"{HOME}/audit-log"
+SETTINGS: Final = f"{HOME}/settings"
+
+OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
+HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
+JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER)
+ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
+PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER)
+OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER)
+SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER)
+TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER)
+FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER)
+KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER)
+SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER)
+AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
+SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
+
+OVERVIEW_ENTRY: Final = Entry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, JOBS_TAB))
+ORGANIZATIONS_ENTRY: Final = Entry("console.entry.organizations", (ORGANIZATIONS_TAB,))
+PEOPLE_ENTRY: Final = Entry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
+TIERS_ENTRY: Final = Entry("console.entry.tiers", (TIERS_TAB,))
+FIELDS_ENTRY: Final = Entry("console.entry.fields", (FIELDS_TAB,))
+KEYS_ENTRY: Final = Entry("console.entry.keys", (KEYS_TAB,))
+SIGNING_KEYS_ENTRY: Final = Entry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
+AUDIT_LOG_ENTRY: Final = Entry("console.entry.audit_log", (AUDIT_LOG_TAB,))
+SETTINGS_ENTRY: Final = Entry("console.entry.settings", (SETTINGS_TAB,))
+
+PLATFORM: Final = Place(
+    (
+        ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
+        ("console.group.terms", (TIERS_ENTRY, FIELDS_ENTRY, KEYS_ENTRY)),
+        ("console.group.installation", (SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+    ),
+    change=OWN_ORGANIZATIONS,
+)
+
+
+def spot(entry: Entry, tab: Tab) -> Spot:
+    return Spot(PLATFORM, entry, tab)

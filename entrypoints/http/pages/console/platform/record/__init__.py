@@ -1,0 +1,1 @@
+"""What happened in the installation, and the settings in force."""

@@ -1,0 +1,102 @@
+"""Jobs, keys, logs, settings and health of the installation."""
+
+import pytest
+
+from tests.http.pages.console.platform.conftest import HOME, PlatformScene
+
+DEAD = "01a20686-52f3-77fe-b295-49fbf1cdd2d2"
+
+
+async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> None:
+    platform.people.change(
+        """insert into jobs (id, kind, payload, state, attempts, run_at, died_at, last_error)
+           values (%s, 'mail', '{"to": "secret@example.org"}', 'dead', 7, now(), now(), 'The mail server answered 550')""",
+        DEAD,
+    )
+    assert "1 background job was given up" in (await platform.at()).page.text
+    tab = await platform.at("/jobs")
+    assert "550" in tab.page.text
+    assert "secret@example.org" not in tab.page.text
+    action = f"{HOME}/jobs/{DEAD}/revive"
+    form = next(form for form in tab.page.forms if form.action == action)
+    for _ in range(2):
+        tab = await platform.tab._go("POST", action, form.fields)
+        assert tab.place == f"{HOME}/jobs?done=done"
+    assert platform.people.rows("select state, attempts from jobs") == [{"state": "waiting", "attempts": 0}]
+    (row,) = platform.audited("platform.job.revived")
+    assert (row["actor_id"], row["target_id"], row["details"]) == (platform.grace.user, DEAD, {"kind": "mail"})
+
+
+async def test_signing_keys_are_rotated(platform: PlatformScene) -> None:
+    await platform.postern.foundation.signing_keys.ensure()
+    before = {row["id"] for row in platform.people.rows("select id from signing_keys where state = 'next'")}
+    tab = await platform.answer("/signing-keys/rotate")
+    assert tab.place == f"{HOME}/signing-keys?done=done"
+    assert {row["id"] for row in platform.people.rows("select id from signing_keys where state = 'current'")} == before
+    assert {row["actor_id"] for row in platform.audited("platform.signing_keys.rotated")} == {platform.grace.user}
+
+
+async def test_encryption_keys_in_a_setting_are_not_rotated_here(platform: PlatformScene) -> None:
+    tab = await platform.at("/signing-keys")
+    assert "POSTERN_ENCRYPTION_KEYS" in tab.page.text
+    assert f"{HOME}/signing-keys/rotate-encryption" not in tab.page.links
+    assert (await platform.answer("/signing-keys/rotate-encryption")).status == 409
+
+
+async def test_a_key_for_machines_is_made_adopted_and_ended(platform: PlatformScene) -> None:
+    await platform.at("/keys/~new")
+    tab = await platform.send_to(f"{HOME}/keys/~new", name="Onboarding", capabilities=["organizations.view"], expires_in_days="30")  # type: ignore[arg-type]
+    assert "ptp_" in tab.page.text
+    (key,) = platform.people.rows("select id from management_keys")
+    one = f"/keys/{key['id']}"
+    tab = await platform.at(one)
+    assert "See organizations" in tab.page.text
+    await platform.answer(f"{one}/adopt")
+    await platform.answer(f"{one}/end")
+    assert [row["action"] for row in platform.audited("platform.management_key.%")] == [
+        "platform.management_key.created",
+        "platform.management_key.adopted",
+        "platform.management_key.ended",
+    ]
+
+
+async def test_the_log_is_filtered_and_an_entry_opens(platform: PlatformScene) -> None:
+    await platform.at(f"/people/{platform.ada.user}")
+    await platform.answer(f"/people/{platform.ada.user}/deactivate")
+    tab = await platform.at(f"/audit-log?action=user.viewed&actor={platform.grace.user}&target_type=user&target_id={platform.ada.user}")
+    entry, *_ = [link for link in tab.page.links if link.startswith(f"{HOME}/audit-log/")]
+    tab = await platform.tab.open(entry)
+    assert "user.viewed" in tab.page.text
+    assert platform.grace.email in tab.page.text
+    # An entry of an organization's own log is not in the installation's.
+    other = platform.people.rows("select id from audit_entries where organization_id is not null")
+    for row in other:
+        assert (await platform.at(f"/audit-log/{row['id']}")).status == 404
+
+
+@pytest.mark.parametrize("query", ["actor=ada", "since=yesterday", "until=31.3.2026", "target_id=7", "target_type=nothing"])
+async def test_a_filter_that_cannot_be_is_named(query: str, platform: PlatformScene) -> None:
+    tab = await platform.at(f"/audit-log?{query}")
+    assert tab.status == 400
+    assert "There is a problem" in tab.page.text
+
+
+async def test_settings_are_shown_without_secrets(platform: PlatformScene) -> None:
+    tab = await platform.at("/settings")
+    assert "POSTERN_ENCRYPTION_KEYS" in tab.page.text
+    settings = platform.postern.settings
+    assert settings.encryption_keys is not None
+    assert settings.encryption_keys.reveal() not in tab.page.text
+
+
+async def test_health_says_what_the_doctor_says(platform: PlatformScene) -> None:
+    tab = await platform.at("/health")
+    for subject in ("base URL", "encryption keys", "database", "schema", "writes", "jobs"):
+        assert subject in tab.page.text
+
+
+async def test_a_provider_that_is_away_and_the_processes_stand_on_the_overview(platform: PlatformScene) -> None:
+    platform.people.change("insert into provider_outages (provider, failed_at) values ('codehost', now())")
+    tab = await platform.at()
+    assert "codehost" in tab.page.text
+    assert platform.postern.foundation.version in tab.page.text

@@ -1,0 +1,40 @@
+"""Every page of the installation opens for platform owners, and for nobody else."""
+
+import pytest
+
+from entrypoints.http.pages.console.platform.pages import PAGES
+from tests.http.pages.console.platform.conftest import HOME, PlatformScene
+
+_PAGES = sorted({one.path for one in PAGES if one.method == "GET"})
+
+
+def filled(path: str, platform: PlatformScene) -> str:
+    return path.format_map(
+        {
+            "org_id": platform.acme.id,
+            "user_id": platform.ada.user,
+            "key": "staff_number",
+            "key_id": platform.ada.user,
+            "entry_id": platform.ada.user,
+        }
+    )
+
+
+@pytest.mark.parametrize("path", _PAGES)
+async def test_a_page_opens_for_platform_owners_alone(path: str, platform: PlatformScene) -> None:
+    target = filled(path, platform)
+    known = not {"{key}", "{key_id}", "{entry_id}"} & set(path.split("/"))
+    tab = await platform.tab.open(target)
+    assert tab.status == (200 if known else 404), tab.page.text
+    assert len(tab.page.text) > 100
+    assert (await platform.acmes.open(target)).status == 403
+
+
+async def test_the_side_list_has_nine_entries(platform: PlatformScene) -> None:
+    tab = await platform.at()
+    assert len({link for link in tab.page.links if link.startswith(HOME) and link.count("/") <= 3 and "?" not in link}) >= 9
+
+
+async def test_an_id_that_is_none_names_nothing(platform: PlatformScene) -> None:
+    for place in ("/people/none", "/organizations/none", "/audit-log/none", "/keys/none", "/people/none/sessions"):
+        assert (await platform.at(place)).status == 404, place
