@@ -42,6 +42,7 @@ class PostgresBuckets:
                 "keys": [key, *(place.key for place in around)],
                 "rooms": [1.0, *(float(place.room) for place in around)],
                 "bursts": [float(limit.burst) for limit in limits],
+                # An array has one type, and some limits state whole seconds.
                 "paces": [float(limit.seconds_per_request) for limit in limits],
             },
         )

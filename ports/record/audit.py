@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId
+from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import ChainFinding, StoredLink
@@ -25,6 +25,9 @@ class AuditLog(Protocol):
 
     async def last(self, action: str) -> datetime | None:
         """When the platform's log last recorded the action, with success. None if never."""
+
+    async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
+        """None when the organization's log has no such entry."""
 
 
 class Backlog(Frozen):

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.tenancy.sign_in_rules import SignInRules
+from core.domain.tenancy.sign_in_rules import RulesAsked, SignInRules
 from core.frozen import Frozen
 
 
@@ -14,13 +14,24 @@ class HeldRules(Frozen):
     has_second_factor: bool
 
 
+class RulesReach(Frozen):
+    """The rows that a change of the rules would reach, each counted up to a limit."""
+
+    without_second_factor: int
+    outlasted_sessions: int
+    uninvitable: int
+
+
 class SignInRulesStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work. Statements that enforce the
-    rules read them on their own. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `reach` are one statement and one round trip each. The other methods need a unit of
+    work. Statements that enforce the rules read them on their own. Only PostgreSQL implements it.
     """
 
     async def get(self, organization: OrganizationId) -> SignInRules | None:
         """None when there is no such organization."""
+
+    async def reach(self, organization: OrganizationId, asked: RulesAsked) -> RulesReach:
+        """At most `MOST_COUNTED` rows of each kind are read."""
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
         """Called after the organization is held, so that one change follows the other."""

@@ -826,6 +826,7 @@ WHO: dict[str, set[str]] = {
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",
+        "GET /api/organizations/{org_slug}/audit-log/{entry_id}",
     },
     Permission.READ_USERS: {
         "GET /api/service/users",

@@ -293,6 +293,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/event-types
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/audit-log/{entry_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/invitations
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/invitations
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/invitations/{invitation_id}

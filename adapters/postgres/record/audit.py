@@ -82,6 +82,10 @@ class PostgresAuditLog:
         rows = await ask(self._pool, _Last, _LAST, {"action": action})
         return rows[0].created_at if rows else None
 
+    async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
+        rows = await ask(self._pool, _Row, ONE, {"organization": organization, "entry": entry})
+        return next((_entry(row, row.id, organization) for row in rows if row.id is not None), None)
+
     async def _list(self, statement: LiteralString, parameters: Mapping[str, Any], page: Page) -> Listed[AuditEntry]:
         rows = await ask(self._pool, _Row, statement, {**parameters, "limit": page.limit, "offset": page.offset})
         organization = OrganizationId(parameters["organization"])
@@ -219,6 +223,18 @@ NEWEST: Final[LiteralString] = (
 """
     + _ENTRIES
     + " order by page.sequence desc nulls first, page.entry_id desc"
+)
+
+ONE: Final[LiteralString] = (
+    """
+    with page as materialized (
+             select id as entry_id from audit_entries where id = %(entry)s and organization_id = %(organization)s
+         ),
+         totals as (
+             select count(*) as total from page
+         )
+"""
+    + _ENTRIES
 )
 
 _MATCHING_HEAD: Final[LiteralString] = """

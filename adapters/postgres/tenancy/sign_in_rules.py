@@ -10,9 +10,10 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.tenancy.sign_in_rules import SignInRules
+from core.domain.pages import MOST_COUNTED
+from core.domain.tenancy.sign_in_rules import RulesAsked, SignInRules
 from core.frozen import Frozen
-from ports.tenancy.sign_in_rules import HeldRules
+from ports.tenancy.sign_in_rules import HeldRules, RulesReach
 
 
 class _Rules(Frozen, kw_only=True):
@@ -48,6 +49,18 @@ class SignInRulesRows:
         rows = await self._statements.ask(_Rules, _GET, {"id": organization})
         return rows[0].rules() if rows else None
 
+    async def reach(self, organization: OrganizationId, asked: RulesAsked) -> RulesReach:
+        parameters = {
+            "id": organization,
+            "factor": asked.factor,
+            "hours": asked.hours,
+            "hours_before": asked.hours_before,
+            "domains": None if asked.domains is None else [storable_text(domain) for domain in asked.domains],
+            "most": MOST_COUNTED,
+        }
+        (row,) = await self._statements.ask(RulesReach, _REACH, parameters)
+        return row
+
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
         (row,) = await self._statements.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
         return HeldRules(row.rules(), row.has_second_factor)
@@ -82,4 +95,30 @@ _SAVE: Final = """
            session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
            sign_in_links = %(sign_in_links)s
      where id = %(id)s
+"""
+
+# The limits are within, so that the statement reads no more rows than it may count.
+_REACH: Final[LiteralString] = f"""
+    select (select count(*)
+              from (select user_id from memberships where org_id = %(id)s and %(factor)s limit %(most)s) as members
+             where not {has_second_factor("members.user_id")})::int as without_second_factor,
+           (select count(*)
+              from (
+                       select coalesce(proved_at, created_at) as proved_at
+                         from sessions
+                        where organization_id = %(id)s and %(hours)s::int is not null
+                          and revoked_at is null and expires_at > now() and ends_at > now()
+                        limit %(most)s
+                   ) as live
+             where live.proved_at + %(hours)s::int * interval '1 hour' <= now()
+               and (%(hours_before)s::int is null or live.proved_at + %(hours_before)s::int * interval '1 hour' > now())
+           )::int as outlasted_sessions,
+           (select count(*)
+              from (
+                       select email_key
+                         from invitations
+                        where org_id = %(id)s and %(domains)s::text[] is not null and status = 'pending' and expires_at > now()
+                        limit %(most)s
+                   ) as pending
+             where substring(pending.email_key from '[^@]*$') <> all (%(domains)s::text[]))::int as uninvitable
 """

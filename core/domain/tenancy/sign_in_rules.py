@@ -89,6 +89,47 @@ class SignInRulesChange(Frozen, kw_only=True):
         )
 
 
+class RulesEffects(Frozen, kw_only=True):
+    """The people, sessions and invitations that a change of the rules would reach. Each is counted up to a limit."""
+
+    without_second_factor: int
+    """Members without a second factor, where the change makes the organization require one, or shortens the grace period."""
+    due: datetime | None
+    """The end of the grace period of those who are members today. None where nothing changes for them."""
+    outlasted_sessions: int
+    """Sessions that work today, and that would ask for another sign-in."""
+    uninvitable: int
+    """Pending invitations to addresses outside the domains. They stay valid: the domains are about new invitations."""
+
+
+class RulesAsked(Frozen, kw_only=True):
+    """The questions about a change of the rules that matter: the others are about nothing that changes."""
+
+    factor: bool
+    hours: int | None
+    hours_before: int | None
+    domains: tuple[str, ...] | None
+
+
+def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
+    requires = after.mfa_required_since is not None
+    sooner = before.mfa_required_since is None or after.mfa_grace_days < before.mfa_grace_days
+    shorter = after.session_hours is not None and (before.session_hours is None or after.session_hours < before.session_hours)
+    narrower = bool(after.invitation_domains) and not (
+        before.invitation_domains and {*before.invitation_domains} <= {*after.invitation_domains}
+    )
+    return RulesAsked(
+        factor=requires and sooner,
+        hours=after.session_hours if shorter else None,
+        hours_before=before.session_hours,
+        domains=after.invitation_domains if narrower else None,
+    )
+
+
+def due_after(after: SignInRules) -> datetime | None:
+    return None if after.mfa_required_since is None else after.mfa_required_since + timedelta(days=after.mfa_grace_days)
+
+
 def _require_within(name: str, number: int | None, least: int, most: int) -> None:
     if number is not None and not least <= number <= most:
         raise BadRequest(f"{name}: {least} to {most}")

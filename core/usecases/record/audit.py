@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import NotFound
-from core.domain.identifiers import OrganizationId
+from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
@@ -36,6 +36,13 @@ class CheckedChain(Frozen):
     """Entries whose address, user agent and names have been forgotten, which is allowed."""
 
 
+class OwnCheck(Frozen):
+    """The check of one organization's chain, for its people."""
+
+    checked: CheckedChain
+    findings: Sequence[ChainFinding]
+
+
 class Audit(Frozen):
     log: AuditLog
     chains: AuditChains
@@ -46,6 +53,13 @@ class Audit(Frozen):
             return await self.log.newest(organization, page)
         require_reachable(page)
         return await self.log.matching(organization, wanted, page)
+
+    async def get(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry:
+        """Raises `NotFound`, also for an entry of another organization."""
+        found = await self.log.find(organization, entry)
+        if found is None:
+            raise NotFound("There is no such entry")
+        return found
 
     @staticmethod
     def actions() -> Sequence[EventType]:
@@ -126,6 +140,16 @@ class Audit(Frozen):
                 told(ChainCheck(key, gone, end).end())
         with progress("Looking for entries outside the chains", about, "entries") as advance:
             told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
+
+    async def verify_own(self, organization: OrganizationId, most: int) -> OwnCheck | None:
+        """Walks along the chain of one organization within a request. None when the log has more entries than `most`: `verify` has the
+        time for those.
+        """
+        if (await self.log.newest(organization, Page(limit=1))).total > most:
+            return None
+        findings, ends = list[ChainFinding](), list[CheckedChain]()
+        await self.verify(lambda _name, finding: findings.append(finding), ends.append, only=organization)
+        return OwnCheck(ends[0], findings)
 
     async def _names(self) -> Mapping[OrganizationId, str]:
         return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}

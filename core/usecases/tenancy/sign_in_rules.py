@@ -6,7 +6,7 @@ from core.domain.errors import BadRequest, NotFound, SecondFactorRequired
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.sign_in_rules import SignInRules, SignInRulesChange, sign_in_rules_updated
+from core.domain.tenancy.sign_in_rules import RulesEffects, SignInRules, SignInRulesChange, asked_of, due_after, sign_in_rules_updated
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -28,14 +28,25 @@ class OrganizationSignInRules(Frozen):
             raise NotFound("There is no such organization", words="organization_unknown")
         return rules
 
+    async def effects(self, member: Member, change: SignInRulesChange) -> RulesEffects:
+        """What the change would reach, without making it. Raises as `change` does for a change that is not allowed, and `NotFound`."""
+        before = await self.get(member)
+        after = self._checked(change).applied(before, self.clock.now())
+        asked = asked_of(before, after)
+        reach = await self.lookup.reach(member.organization, asked)
+        return RulesEffects(
+            without_second_factor=reach.without_second_factor,
+            due=due_after(after) if asked.factor else None,
+            outlasted_sessions=reach.outlasted_sessions,
+            uninvitable=reach.uninvitable,
+        )
+
     async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:
         """Change the rules. The new rules hold from the next request and sign-in on. Raises `BadRequest`, `Forbidden` when the caller may
         no longer change the rules, and `SecondFactorRequired` when a caller without a second factor makes the organization require one:
         otherwise the caller would lock themselves out.
         """
-        change.require_allowed()
-        if change.invitation_domains is not None:
-            change = replace(change, invitation_domains=self._domains(change.invitation_domains))
+        change = self._checked(change)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             held = await uow.sign_in_rules.find(member.organization, member.responsible)
@@ -50,6 +61,12 @@ class OrganizationSignInRules(Frozen):
             await uow.record(sign_in_rules_updated(member.organization, before, after, actor))
             await uow.commit()
         return after
+
+    def _checked(self, change: SignInRulesChange) -> SignInRulesChange:
+        change.require_allowed()
+        if change.invitation_domains is None:
+            return change
+        return replace(change, invitation_domains=self._domains(change.invitation_domains))
 
     def _domains(self, texts: Sequence[str]) -> Sequence[str]:
         """The domains in the form in which the domains of addresses are compared, sorted and without duplicates."""

@@ -39,6 +39,7 @@ _COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
 # Between a selector and its rules, between declarations, and behind the name of a property.
 _SPACES: Final = re.compile(rb" ?([{};,]) ?|(?<=\w)(:) ")
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
+_PREVIEWED: Final = re.compile(r"preview-([0-9a-f]{6})\.css")
 
 
 class Pages:
@@ -93,6 +94,11 @@ class Pages:
         """
         return self._urls["pages.css"] if brand.color == POSTERN.color else self._coloured(brand.color)[0]
 
+    @staticmethod
+    def preview_stylesheet(color: str) -> str:
+        """The address of the stylesheet that shows this colour in the parts of a page with the class `preview`."""
+        return _previewed(color)[0]
+
     def text(self, language: Language) -> Text:
         """The texts for Python code that writes on a page. A template escapes them, like every value."""
         return self._texts.on_page(language, html=False)
@@ -128,10 +134,14 @@ class Pages:
 
     def asset(self, digest: str, name: str) -> tuple[bytes, str] | None:
         """The asset's content and media type. None when there is no such asset, or when the asset has changed since the page was made."""
-        coloured = _COLOURED.fullmatch(name)
-        if coloured is None and name not in self._assets:
+        if coloured := _COLOURED.fullmatch(name):
+            url, content = self._coloured(f"#{coloured[1]}")
+        elif previewed := _PREVIEWED.fullmatch(name):
+            url, content = _previewed(f"#{previewed[1]}")
+        elif name in self._assets:
+            url, content = self._urls[name], self._assets[name]
+        else:
             return None
-        url, content = (self._urls[name], self._assets[name]) if coloured is None else self._coloured(f"#{coloured[1]}")
         return (content, _ASSET_TYPES[name.rpartition(".")[2]]) if url == f"/assets/{digest}/{name}" else None
 
     def _in_colour(self, color: str) -> tuple[str, bytes]:
@@ -142,6 +152,11 @@ class Pages:
 def account_of(caller: Caller) -> dict[str, Any]:
     """The values for a page that says whose account it is, by `account` of `parts.html`. Only for pages of the person who is signed in."""
     return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
+
+
+def _previewed(color: str) -> tuple[str, bytes]:
+    content = colours.preview_declarations(color)
+    return _url(f"preview-{color[1:]}.css", content), content
 
 
 def breakable(value: str | Markup) -> str | Markup:

@@ -16,6 +16,11 @@ def declarations(color: str) -> bytes:
     return (f":root{{{accent}{_on(brand, LIGHT)}}}\n@media (prefers-color-scheme: dark){{:root{{{accent}{_on(brand, DARK)}}}}}\n").encode()
 
 
+def preview_declarations(color: str) -> bytes:
+    """A stylesheet that colours a part of a page, for looking at a colour before it is chosen."""
+    return declarations(color).replace(b":root", b".preview")
+
+
 def _on(brand: Branding, grounds: tuple[str, ...]) -> str:
     link = brand.color if brand.may_write_on(*grounds) else "var(--text)"
     edge = brand.color if brand.stands_out_on(*grounds) else "var(--edge)"

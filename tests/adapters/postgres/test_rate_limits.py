@@ -166,10 +166,11 @@ async def test_several_buckets_are_drawn_from_in_one_round_trip_each_by_its_own_
     assert await buckets.take_all([ONE], "somebody else") == [0]
 
 
-async def test_whole_and_broken_paces_are_taken_together(store: Store) -> None:
-    # As the forms of the console do: the limit of pages is five a second, that of their endpoint one a second.
-    broken = RateLimit("broken", burst=1, seconds_per_request=0.2)
-    assert await PostgresBuckets(store.pool).take_all([ONE, broken], "somebody") == [0, 0]
+async def test_limits_of_whole_seconds_and_of_parts_are_taken_together(buckets: PostgresBuckets) -> None:
+    part = RateLimit("part", burst=1, seconds_per_request=0.5)
+    whole = RateLimit("whole", burst=1, seconds_per_request=2)
+    assert await buckets.take_all([part, whole], "somebody") == [0, 0]
+    assert list(await buckets.take_all([part, whole], "somebody")) == pytest.approx([0.5, 2], abs=0.5)
 
 
 WIDER, WIDEST = Place("its network", 3), Place("its provider", 5)

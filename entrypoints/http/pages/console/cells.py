@@ -51,7 +51,7 @@ class Column(Frozen):
         value = self.value(row)
         href = "" if self.link is None else self.link(row, path)
         beside = "" if self.beside is None else str(self.beside(row) or "")
-        if value is None or value in ("", []):
+        if value is None or value in ("", [], ()):
             return Cell("none", "", href, beside=beside)
         if self.words is not None:
             key, tone = self.words(value)

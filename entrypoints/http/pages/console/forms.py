@@ -128,7 +128,8 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     kinds = _unwrapped(described)
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
     kind = asked.kind or _kind(kinds, asked, _most(described))
-    required = stated.required and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS}
+    needed = stated.required or _is_never_empty(stated, kinds, kind)
+    required = needed and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS}
     return Input(
         name=asked.name,
         kind=kind,
@@ -143,6 +144,12 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
         shown=asked.shown or _reader(asked.name),
         optional=not required and endpoint.method != "PATCH",
     )
+
+
+def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: Kind) -> bool:
+    """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
+    has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
+    return stated.default is msgspec.UNSET and (kind in {Kind.NUMBER, Kind.CHOICE} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:

@@ -1,23 +1,29 @@
 """The page of a resource's list."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
+from core.domain.errors import Refusal
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import Column, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.places import address
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.http.pages.console.visit import AnyCall, Head, Link, Page, Visit
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Link, Page, Visit
 
 ON_A_PAGE: Final = 50
 _LONGEST_NUMBER: Final = 5
+_LONGEST_MOMENT: Final = len("2026-11-23T04:00:00.000")
 Query = Mapping[str, str]
 
 
@@ -28,10 +34,19 @@ def list_page(resource: Resource) -> Endpoint:
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit = Visit(call, postern)
-        given = {one.name: text for one in resource.filters if (text := getattr(call.query, one.name).strip())}
-        paging = _paging(resource.listed, call.query)
-        answer = await visit.ask(resource.listed, query={**given, **(resource.query or {}), **_part(resource.listed, paging)})
-        rows = resource.rows_in(answer)
+        given = given_in(resource, call.query)
+        paging = _paging(resource.listed, call.query.page, call.query.after)
+        errors, status = NO_ERRORS, 200
+        try:
+            query = {**asked_with(resource, given), **(resource.query or {}), **_part(resource.listed, paging)}
+            answer = await visit.ask(resource.listed, query=query)
+            rows = resource.rows_in(answer)
+        except Refusal as problem:
+            # A filter that the endpoint does not take stays in its form.
+            if not given or status_of(problem) != HTTPStatus.BAD_REQUEST:
+                raise
+            answer, rows = None, ()
+            errors, status = explained(visit, problem)
         older, newer = _around(answer, len(rows), paging)
         head = Head(
             title=resource.text(visit, "title"),
@@ -39,8 +54,10 @@ def list_page(resource: Resource) -> Endpoint:
             main=_new(resource, visit),
             curl=visit.curl(resource.listed, query=given),
             done=call.query.done,
+            errors=errors,
         )
         filters = [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters]
+        bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
         page = visit.show(
             "list.html",
             resource.spot,
@@ -50,13 +67,46 @@ def list_page(resource: Resource) -> Endpoint:
             filters=filters,
             filtered=bool(given),
             at=visit.here(resource.at),
+            bulks=[(resource.text(visit, f"act_{bulk.name}"), visit.here(f"{resource.at}/~{bulk.name}"), bulk.kind) for bulk in bulks],
+            picks=[
+                (str(resource.key(row)), resource.called(row)) if any(bulk.shows(row) for bulk in bulks) else None for row in rows if bulks
+            ],
+            asked=urlencode({**given, **paging}),
+            export=f"{visit.here(resource.at)}/~export{f'?{urlencode(given)}' if given else ''}" if resource.exported and rows else "",
+            beneath=[
+                (visit.text(label), f"{visit.here(where)}{f'?{urlencode(given)}' if given else ''}")
+                for label, where, of in resource.beneath
+                if visit.may(of)
+            ],
             empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
             older=None if older is None else {**given, **older},
             newer=None if newer is None else {**given, **newer},
         )
-        return Answer(page, 200)
+        return Answer(page, status)
 
     return console.get(resource.at, of=resource.listed)(stated(handler, f"show_{resource.name}", resource.at, query=query))
+
+
+def given_in(resource: Resource, query: Any) -> Query:
+    """The filters that a query has, without those left empty."""
+    return {one.name: text for one in resource.filters if (text := getattr(query, one.name).strip())}
+
+
+def asked_with(resource: Resource, given: Query) -> Query:
+    """The filters as the endpoint takes them. A browser sends a date and a time without an offset."""
+    moments = {one.name for one in resource.filters if one.is_moment}
+    return {name: f"{text}Z" if name in moments and len(text) <= _LONGEST_MOMENT else text for name, text in given.items()}
+
+
+def page_of_list(listed: Endpoint, query: Query) -> Mapping[str, Any]:
+    """The endpoint's query for the part of the list that a query of the page shows. It may hold anything."""
+    filters = {name: text for name, text in query.items() if name in _names(listed) - {"page", "after", "offset", "limit"}}
+    return {**filters, **_part(listed, _paging(listed, query.get("page", ""), query.get("after", "")))}
+
+
+def query_names(listed: Endpoint) -> set[str]:
+    """The names in the query of the endpoint."""
+    return _names(listed)
 
 
 def _new(resource: Resource, visit: Visit) -> Link | None:
@@ -74,14 +124,14 @@ def _columns(resource: Resource) -> tuple[Column, ...]:
     return (first, *others)
 
 
-def _paging(listed: Endpoint, query: Any) -> Query:
+def _paging(listed: Endpoint, page: str, after: str) -> Query:
     """The part of the page's query that says which part of the list it shows."""
     known = _names(listed)
     if "after" in known:
-        return {"after": query.after} if query.after else {}
+        return {"after": after} if after else {}
     if not {"page", "offset"} & known:
         return {}
-    number = query.page if query.page.isascii() and query.page.isdecimal() and len(query.page) <= _LONGEST_NUMBER else "1"
+    number = page if page.isascii() and page.isdecimal() and len(page) <= _LONGEST_NUMBER else "1"
     return {"page": str(max(int(number), 1))}
 
 

@@ -7,6 +7,17 @@ from entrypoints.http.pages.console.organization import events, overview, search
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import domains, keys, providers, scim
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
+from entrypoints.http.pages.console.organization.settings import (
+    audit_log,
+    billing,
+    credentials,
+    danger,
+    general,
+    looks,
+    mail_server,
+    own_domain,
+    rules,
+)
 from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(
@@ -27,6 +38,15 @@ CONSOLE: Final = Endpoints(
         *scim.PAGES,
         *events.PAGES,
         *keys.PAGES,
+        *rules.PAGES,
+        *credentials.PAGES,
+        *audit_log.PAGES,
+        *general.PAGES,
+        *looks.PAGES,
+        *own_domain.PAGES,
+        *mail_server.PAGES,
+        *billing.PAGES,
+        *danger.PAGES,
         *platform.PAGES,
     ]
 )

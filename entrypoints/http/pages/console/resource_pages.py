@@ -7,6 +7,8 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.acts import act_pages, ending_pages
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.makings import making_pages
+from entrypoints.http.pages.console.many.bulks import bulk_page
+from entrypoints.http.pages.console.many.exports import export_page
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Resource
 
@@ -21,6 +23,9 @@ def resources() -> Sequence[Resource]:
 def pages(resource: Resource) -> list[Endpoint]:
     _RESOURCES.append(resource)
     made = [] if resource.is_single else [list_page(resource)]
+    if resource.exported:
+        made.append(export_page(resource))
+    made += [bulk_page(resource, bulk) for bulk in resource.bulks]
     if resource.making is not None:
         made += making_pages(resource, resource.making)
     if resource.parameter or resource.is_single:

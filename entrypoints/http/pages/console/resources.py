@@ -36,6 +36,8 @@ class Filter(Frozen):
     """A text key."""
     choices: Choices | None = None
     """Without choices, the filter is a field to write into."""
+    is_moment: bool = False
+    """Whether the filter is a date and a time, in UTC."""
 
 
 class Making(Frozen):
@@ -88,6 +90,18 @@ class Ending(Frozen):
     query: Mapping[str, Any] | None = None
 
 
+class Bulk(Frozen):
+    """An act for several rows that were ticked in the list. It is an act of the record as well, so it shares the texts `act_<name>`,
+    `ask_<name>_title` and `ask_<name>_text`; with several rows they are `bulk_<name>_title`, with `{count}`, and `bulk_<name>_text`.
+    """
+
+    name: str
+    endpoint: Endpoint
+    kind: str = "danger"
+    shows: Callable[[Any], bool] = lambda _row: True
+    """Whether the row can be ticked."""
+
+
 class Resource(Frozen, kw_only=True):
     name: str
     spot: Spot
@@ -127,8 +141,13 @@ class Resource(Frozen, kw_only=True):
     sections: tuple[Section, ...] = ()
     acts: tuple[Act, ...] = ()
     ending: Ending | None = None
+    bulks: tuple[Bulk, ...] = ()
+    exported: bool = False
+    """Whether the list can be stored as a file."""
     below: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
+    beneath: tuple[tuple[str, str, Endpoint], ...] = ()
+    """Pages that the list leads to, with its filters in their query: the text key, the template of the address, and the endpoint."""
     main: Callable[[Visit], Link | None] | None = None
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[Visit], Sequence[tuple[str, str]]] = lambda _visit: ()

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import UserId
+from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
 from core.domain.record.events import ActingKey, TargetType
@@ -37,6 +37,12 @@ _LONGEST_TARGET = 200
 
 class AuditLogPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
+
+
+class AuditEntryPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    entry_id: UUID
+    """The entry's id."""
 
 
 class AuditLogQuery(Paging, frozen=True, kw_only=True):
@@ -160,7 +166,20 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     `until`.
     """
     query = call.query
-    wanted = AuditFilter(
+    found = await postern.record.audit.list(call.caller.organization, filter_of(query), page_of(query))
+    return AuditLogPage([logged(entry) for entry in found.items], _pagination(query, found))
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/audit-log/{entry_id}", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
+)
+async def audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> LoggedAction:
+    """Get one entry of the audit log"""
+    return logged(await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
+
+
+def filter_of(query: AuditLogQuery) -> AuditFilter:
+    return AuditFilter(
         action=query.action,
         target_type=query.target_type,
         target_id=query.target_id,
@@ -169,8 +188,6 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
         since=query.since,
         until=query.until,
     )
-    found = await postern.record.audit.list(call.caller.organization, wanted, page_of(query))
-    return AuditLogPage([_logged(entry) for entry in found.items], _pagination(query, found))
 
 
 @endpoint.get(
@@ -186,7 +203,7 @@ def _pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
     return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
-def _logged(entry: AuditEntry) -> LoggedAction:
+def logged(entry: AuditEntry) -> LoggedAction:
     return LoggedAction(
         id=entry.id,
         org_id=entry.organization,

@@ -108,8 +108,11 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPat
     from the organization and its services; they can still sign in and set up a second factor. To require a second factor you need one
     yourself. You need a recent proof of who you are: of the second factor, if you have one.
     """
-    body = call.body
-    change = SignInRulesChange(
+    return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
+
+
+def change_of(body: SignInRulesPatch) -> SignInRulesChange:
+    return SignInRulesChange(
         mfa_policy=given(body.mfa_policy),
         mfa_grace_days=given(body.mfa_grace_days),
         device_trust_days=given(body.device_trust_days),
@@ -117,7 +120,6 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPat
         invitation_domains=given(body.invitation_domains),
         sign_in_links=given(body.sign_in_links),
     )
-    return _record(await postern.tenancy.sign_in_rules.change(call.caller, change, call.actor))
 
 
 def _record(rules: SignInRules) -> SignInRulesRecord:

@@ -1,14 +1,16 @@
 """The organization's directory by SCIM: tokens, the recorder of its requests, and what its groups are."""
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
-from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when, words
-from entrypoints.http.pages.console.forms import shape
+from core.domain.federation.scim.groups import ScimGrouping
+from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Link
+from entrypoints.http.pages.console.visit import Link, Visit
 from entrypoints.http.routes.federation.scim_settings import change_scim_settings, scim_settings
 from entrypoints.http.routes.federation.scim_tokens import create_scim_token, delete_scim_token, list_scim_exchanges, list_scim_tokens
 
@@ -17,6 +19,15 @@ _EXCHANGES: Final = f"{_AT}/exchanges"
 _SETTINGS: Final = f"{_AT}/settings"
 _FIRST_REFUSAL: Final = 400
 _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
+
+
+def _grouping(grouping: ScimGrouping) -> tuple[str, Tone]:
+    return f"console.scim_groups.{grouping.value}", Tone.PLAIN
+
+
+async def _groupings(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.scim_groups.{one.value}")) for one in ScimGrouping]
+
 
 TOKENS: Final = Resource(
     name="scim_tokens",
@@ -68,8 +79,8 @@ GROUPS: Final = Resource(
     at=_SETTINGS,
     is_single=True,
     listed=scim_settings,
-    columns=(words("groups"),),
-    sections=(Section("change", shape(change_scim_settings, "groups"), whole=True),),
+    columns=(state("groups", _grouping, "console.field.groups"),),
+    sections=(Section("change", shape(change_scim_settings, Asked("groups", choices=_groupings)), whole=True),),
     crumbs=lambda visit: ((TOKENS.text(visit, "title"), visit.here(_AT)),),
 )
 

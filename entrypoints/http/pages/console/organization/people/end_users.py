@@ -38,6 +38,7 @@ END_USERS: Final = Resource(
         copied("id"),
         when("created_at"),
     ),
+    exported=True,
     ending=Ending(revoke_end_user_sessions),
     below=(
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),

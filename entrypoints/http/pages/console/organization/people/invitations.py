@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.places import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Act, Filter, Resource
+from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Link, Page, Visit
 from entrypoints.http.routes.tenancy.invitations import (
     InvitationsPath,
@@ -68,6 +68,8 @@ INVITATIONS: Final = Resource(
         Act("cancel", cancel_invitation, asks=True, kind="danger", shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
         Act("accept", accept_invitation_on_behalf, asks=True, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
     ),
+    bulks=(Bulk("cancel", cancel_invitation, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),),
+    exported=True,
     main=lambda visit: Link(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
 )
 

@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.places import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Act, Filter, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import Link, Visit
 from entrypoints.http.routes.record.audit import audit_log
 from entrypoints.http.routes.tenancy.invitations import create_invitation
@@ -66,6 +66,8 @@ MEMBERS: Final = Resource(
     ),
     sections=(Section("role", shape(change_member_role, Asked("role", choices=roles, shown=lambda one: one.membership.role))),),
     acts=(Act("remove", remove_member, asks=True, kind="danger", leaves=True),),
+    bulks=(Bulk("remove", remove_member),),
+    exported=True,
     below=(
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),
         ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", audit_log),

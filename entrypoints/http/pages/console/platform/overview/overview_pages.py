@@ -20,7 +20,7 @@ _PROVIDERS: Final = (
     plain("organization", "console.field.organization"),
     when("failed_at"),
 )
-_PROCESSES: Final = (code("version"), code("host"), when("since"))
+_PROCESSES: Final = (code("version"), code("host", "console.field.comes_from"), when("since"))
 _VERSIONS: Final = (code("version", "console.field.this_version"), code("schema"))
 
 

@@ -43,9 +43,11 @@ _PROVIDERS: Final = {provider.value: name for provider, name in NAMES.items()}
 _FACTS: Final = (
     plain("account.email", "console.field.email"),
     copied("account.id"),
-    when("account.email_verified_at", "console.field.verified_at"),
+    when("account.email_verified_at", "console.field.address_confirmed_at"),
     plain("pending_email"),
-    state(lambda seen: seen.has_password, {True: ("console.yes", Tone.PLAIN), False: ("console.no", Tone.PLAIN)}, "console.field.password"),
+    state(
+        lambda seen: seen.has_password, {True: ("console.yes", Tone.PLAIN), False: ("console.no", Tone.PLAIN)}, "console.field.has_password"
+    ),
     when("password_changed_at"),
     when("mfa_enabled_at", "console.field.second_factor_since"),
     number(lambda seen: seen.backup_codes if seen.mfa_enabled_at else None, "console.field.backup_codes"),

@@ -1,0 +1,262 @@
+"""The audit log of the organization: the list, one entry, the log as a file, and the check of its chain."""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from core.domain.identifiers import OrganizationId
+from core.domain.pages import MOST_COUNTED, Page
+from core.domain.record.audit import AuditEntry, AuditFilter
+from core.domain.record.audit_chains import ChainFinding
+from core.domain.record.events import TargetType
+from core.domain.tenancy.members import Member
+from core.frozen import Frozen, replace
+from core.usecases.record.audit import OwnCheck
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, Streamed
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
+from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.lists import asked_with, given_in
+from entrypoints.http.pages.console.many.exports import attachment, line, marked
+from entrypoints.http.pages.console.organization.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Filter, Resource
+from entrypoints.http.pages.console.visit import AnyCall, Head, Visit
+from entrypoints.http.pages.console.visit import Page as Shown
+from entrypoints.http.routes.record.audit import (
+    AuditLogPath,
+    AuditLogQuery,
+    LoggedAction,
+    audit_entry,
+    audit_event_types,
+    audit_log,
+    filter_of,
+    logged,
+)
+
+MOST_VERIFIED: Final = 10_000
+"""Entries that one request checks. The command of the operator checks any number."""
+_MOST_SHOWN: Final = 20
+_AT_ONCE: Final = 500
+_CSV: Final = f"{AUDIT_LOG}/~csv"
+_LINES: Final = f"{AUDIT_LOG}/~lines"
+_VERIFY: Final = f"{AUDIT_LOG}/~verify"
+_OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.not_succeeded", Tone.BAD)}
+
+
+async def _actions(visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(audit_event_types)]
+
+
+async def _targets(_visit: Visit) -> Sequence[Choice]:
+    return [Choice(one.value, one.value) for one in TargetType]
+
+
+async def _outcomes(visit: Visit) -> Sequence[Choice]:
+    return [Choice("true", visit.text("console.state.succeeded")), Choice("false", visit.text("console.state.not_succeeded"))]
+
+
+def _details(one: Any, indent: int | None = None) -> str:
+    return json.dumps(msgspec.to_builtins(one.details), ensure_ascii=False, indent=indent)
+
+
+def _called(actor: Any) -> str:
+    """A person's name or address, or the name of a key. Empty for the system."""
+    if actor is None:
+        return ""
+    keys = (getattr(actor, kind) for kind in ("api_key", "management_key", "scim_token"))
+    key = next((one for one in keys if one is not msgspec.UNSET), None)
+    return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
+
+
+AUDIT: Final = Resource(
+    name="audit_log",
+    spot=spot(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
+    at=AUDIT_LOG,
+    listed=audit_log,
+    rows="logs",
+    columns=(
+        code("action"),
+        plain(lambda one: _called(one.actor), "console.field.actor", beside=lambda one: _called(one.impersonator)),
+        code(lambda one: one.target_type, "console.field.target"),
+        state("success", _OUTCOMES, "console.field.outcome"),
+        when("created_at", "console.field.happened_at"),
+    ),
+    filters=(
+        Filter("action", "console.field.action", _actions),
+        Filter("target_type", "console.field.target_type", _targets),
+        Filter("target_id", "console.field.target_id"),
+        Filter("actor_id", "console.field.actor_id"),
+        Filter("success", "console.field.outcome", _outcomes),
+        Filter("since", "console.field.from", is_moment=True),
+        Filter("until", "console.field.before", is_moment=True),
+    ),
+    parameter="entry_id",
+    called=lambda one: str(one.action),
+    record=audit_entry,
+    state=(lambda one: one.success, _OUTCOMES.__getitem__),
+    facts=(
+        when("created_at", "console.field.happened_at"),
+        plain(lambda one: _called(one.actor), "console.field.actor", beside=lambda one: one.actor.email if one.actor else ""),
+        copied(lambda one: one.actor.id if one.actor else None, "console.field.actor_id"),
+        plain(lambda one: _called(one.impersonator), "console.field.impersonator"),
+        code("target_type"),
+        copied("target_id"),
+        code("ip_address"),
+        plain("user_agent"),
+        code(
+            lambda one: json.dumps(msgspec.to_builtins(one.details), ensure_ascii=False, indent=1) if one.details else "",
+            "console.field.details",
+        ),
+        copied("id"),
+    ),
+    beneath=(
+        ("console.audit_log.csv", _CSV, audit_log),
+        ("console.audit_log.lines", _LINES, audit_log),
+        ("console.audit_log.verify", _VERIFY, audit_log),
+    ),
+)
+
+_ExportQuery: Any = msgspec.defstruct("AuditExportQuery", [(one.name, str, "") for one in AUDIT.filters], frozen=True)
+_COLUMNS: Final = (
+    "created_at",
+    "action",
+    "success",
+    "actor",
+    "actor_id",
+    "impersonator",
+    "target_type",
+    "target_id",
+    "ip_address",
+    "user_agent",
+    "details",
+    "id",
+)
+
+
+class _File(Frozen):
+    """A kind of file that the log can be stored as."""
+
+    name: str
+    media_type: str
+    head: bytes
+    encoded: Callable[[LoggedAction], bytes]
+
+
+_TABLE: Final = _File("audit-log.csv", "text/csv; charset=utf-8", marked(line(_COLUMNS)), lambda one: line(_cells(one)).encode())
+_JSON_LINES: Final = _File("audit-log.jsonl", "application/x-ndjson", b"", lambda one: msgspec.json.encode(one) + b"\n")
+
+
+@console.get(_CSV, of=audit_log, limit=(PAGE_LOADS, PRIVACY))
+async def audit_log_as_table(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
+    """Store the audit log as comma-separated values"""
+    return await _exported(call, postern, _TABLE)
+
+
+@console.get(_LINES, of=audit_log, limit=(PAGE_LOADS, PRIVACY))
+async def audit_log_as_lines(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
+    """Store the audit log as lines of JSON"""
+    return await _exported(call, postern, _JSON_LINES)
+
+
+async def _exported(call: AnyCall, postern: Postern, file: _File) -> Shown:
+    visit = Visit(call, postern)
+    wanted = filter_of(convert(asked_with(AUDIT, given_in(AUDIT, call.query)), AuditLogQuery))
+    batches = batches_of(postern, call.caller.organization, wanted)
+    # The first entries are read before the answer begins, so that a refusal is a page.
+    first = await anext(batches)
+
+    async def parts() -> AsyncGenerator[bytes, None]:
+        yield file.head + b"".join(file.encoded(logged(entry)) for entry in first)
+        async for batch in batches:
+            yield b"".join(file.encoded(logged(entry)) for entry in batch)
+
+    return cast("Shown", Answer(Streamed(parts()), 200, attachment(visit, file.name, file.media_type)))
+
+
+async def batches_of(postern: Postern, organization: OrganizationId, wanted: AuditFilter) -> AsyncGenerator[Sequence[AuditEntry], None]:
+    """The newest first, as the log stood when the export began. A filtered list ends after `MOST_COUNTED` entries, as on the page."""
+    if not wanted.is_empty:
+        now = postern.foundation.clock.now()
+        wanted = replace(wanted, until=now if wanted.until is None or wanted.until > now else wanted.until)
+    most, number, left = MOST_COUNTED // _AT_ONCE, 1, -1
+    while wanted.is_empty or number <= most:
+        found = await postern.record.audit.list(organization, wanted, Page(number, _AT_ONCE))
+        left = found.total if left < 0 else left
+        # Entries that were added meanwhile stand in front, and push those behind them onto later pages.
+        newest = found.total - (number - 1) * _AT_ONCE
+        batch = [entry for place, entry in enumerate(found.items) if newest - place <= left]
+        left -= len(batch)
+        yield batch
+        if left <= 0 or not found.items:
+            return
+        number += 1
+
+
+def _cells(one: LoggedAction) -> Sequence[str]:
+    return (
+        one.created_at.isoformat(timespec="milliseconds"),
+        one.action,
+        "true" if one.success else "false",
+        _called(one.actor),
+        str(one.actor.id) if one.actor else "",
+        _called(one.impersonator),
+        one.target_type,
+        one.target_id,
+        one.ip_address or "",
+        one.user_agent or "",
+        _details(one),
+        str(one.id),
+    )
+
+
+@console.get(_VERIFY, of=audit_log)
+async def ask_to_verify_audit_log(call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Shown:
+    """See how the chain of the audit log is checked"""
+    return Answer(_checked(Visit(call, postern), is_done=False), 200)
+
+
+@console.post(_VERIFY, of=audit_log, limit=(PAGE_STEPS, PRIVACY))
+async def verify_audit_log(call: Call[BoundForm, None, AuditLogPath, Member], postern: Postern) -> Shown:
+    """Check whether entries of the organization's audit log were removed, added or altered
+
+    One request checks 10 000 entries at most.
+    """
+    check = await postern.record.audit.verify_own(call.caller.organization, MOST_VERIFIED)
+    return Answer(_checked(Visit(call, postern), check), 200)
+
+
+def _checked(visit: Visit, check: OwnCheck | None = None, *, is_done: bool = True) -> bytes:
+    findings = [] if check is None else check.findings
+    return visit.show(
+        "organization/settings/verify.html",
+        AUDIT.spot,
+        Head(title=visit.text("console.verify.title"), crumbs=AUDIT.above(visit)),
+        action=visit.here(_VERIFY),
+        is_done=is_done,
+        check=None if check is None else check.checked,
+        faults=[(_place(one), visit.text(f"console.fault.{one.fault.name.lower()}"), _entry(visit, one)) for one in findings[:_MOST_SHOWN]],
+        more=max(len(findings) - _MOST_SHOWN, 0),
+        most=MOST_VERIFIED,
+        command=f"postern audit verify --organization {visit.path['org_slug']}",
+    )
+
+
+def _place(finding: ChainFinding) -> str:
+    if finding.sequence is None:
+        return ""
+    return str(finding.sequence) if finding.last is None else f"{finding.sequence} – {finding.last}"  # noqa: RUF001 - a span
+
+
+def _entry(visit: Visit, finding: ChainFinding) -> Mapping[str, str]:
+    return {} if finding.entry is None else {"id": str(finding.entry), "at": visit.here(AUDIT.one, entry_id=finding.entry)}
+
+
+PAGES: Final = (audit_log_as_table, audit_log_as_lines, ask_to_verify_audit_log, verify_audit_log, *pages(AUDIT))

@@ -1,0 +1,146 @@
+"""The two things that cannot be undone by the person who does them: handing the organization over, and deleting it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import NotFound, Refusal
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.account import ORGANIZATIONS, isolated
+from entrypoints.http.pages.console.acts import EndingForm
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.places import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.routes.services.end_users import list_end_users
+from entrypoints.http.routes.tenancy.members import MembersPath, Transfer, list_members, transfer_ownership
+from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, organization_detail
+
+_AT: Final = f"{SETTINGS}/danger"
+_TRANSFER: Final = f"{_AT}/transfer"
+_DELETE: Final = f"{_AT}/delete"
+_SPOT: Final = spot(SETTINGS_ENTRY, DANGER_TAB)
+_OFFERED: Final = 20
+
+
+class HeirForm(BoundForm, frozen=True, kw_only=True):
+    user_id: Annotated[str, msgspec.Meta(max_length=100)] = ""
+
+
+class HeirQuery(msgspec.Struct, frozen=True):
+    search: Annotated[str, msgspec.Meta(max_length=400)] = ""
+
+
+@console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization))
+async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+    """See how an organization is handed over, and how it is deleted"""
+    visit = Visit(call, postern)
+    page = visit.show(
+        "organization/settings/danger.html",
+        _SPOT,
+        Head(title=visit.text("console.danger.title"), curl=visit.curl(delete_organization)),
+        transfer=visit.here(_TRANSFER) if call.caller.organization_is_active else "",
+        delete=visit.here(_DELETE),
+    )
+    return Answer(page, 200)
+
+
+@console.get(_TRANSFER, of=transfer_ownership, also=(list_members,))
+async def ask_for_heir(call: Call[None, HeirQuery, MembersPath, Member], postern: Postern) -> Page:
+    """Ask which member becomes the owner"""
+    return Answer(await _heirs(Visit(call, postern), call.query.search.strip()), 200)
+
+
+@console.post(_TRANSFER, of=transfer_ownership, also=(list_members,))
+async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Postern) -> Page:
+    """Make another member the owner"""
+    visit = Visit(call, postern)
+    try:
+        heir = msgspec.convert({"new_owner_user_id": call.body.user_id}, Transfer)
+    except msgspec.ValidationError:
+        return Answer(await _heirs(visit, "", {"user_id": visit.text("console.danger.choose")}), 400)
+    try:
+        await visit.ask(transfer_ownership, body=heir)
+    except NotFound:
+        return Answer(await _heirs(visit, "", {"user_id": visit.text("console.danger.gone")}), 404)
+    except Refusal as refusal:
+        if status_of(refusal) >= 500:
+            raise
+        return Answer(await _heirs(visit, "", {"": visit.said(refusal)}), status_of(refusal))
+    return redirect(f"{visit.here(HOME)}?done=done")
+
+
+async def _heirs(visit: Visit, search: str, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    found = await visit.ask(list_members, query={"limit": _OFFERED, **({"search": search} if search else {})})
+    members = [
+        (str(one.user.id), one.user.name or one.user.email, one.user.email) for one in found.members if one.user.id != visit.person.user
+    ]
+    return visit.show(
+        "organization/settings/transfer.html",
+        _SPOT,
+        Head(
+            title=visit.text("console.danger.transfer"),
+            crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
+            curl=visit.curl(transfer_ownership, body={"new_owner_user_id": "…"}),
+            errors=errors,
+        ),
+        members=members,
+        is_more=found.pagination.total > _OFFERED or bool(search),
+        sought_member=search,
+        action=visit.here(_TRANSFER),
+        back=visit.here(_AT),
+    )
+
+
+@console.get(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
+async def ask_to_delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+    """Ask before an organization is deleted, and say what ends with it"""
+    return Answer(await _question(Visit(call, postern)), 200)
+
+
+@console.post(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
+async def send_deletion_of_organization(call: Call[EndingForm, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+    """Delete an organization and all its data for good"""
+    visit = Visit(call, postern)
+    if call.body.typed.strip() != call.path.org_slug:
+        return Answer(await _question(visit, {"typed": visit.text("console.not_the_name")}), 400)
+    await visit.ask(delete_organization)
+    return redirect(ORGANIZATIONS)
+
+
+async def _question(visit: Visit, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    called, slug = visit.call.caller.organization_name, visit.path["org_slug"]
+    return visit.show(
+        "question.html",
+        _SPOT,
+        Head(
+            title=visit.text("console.danger.delete_title", called=isolated(called)),
+            crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
+            curl=visit.curl(delete_organization),
+            errors=errors,
+        ),
+        explained=visit.text("console.danger.delete_text"),
+        action=visit.here(_DELETE),
+        back=visit.here(_AT),
+        button=visit.text("console.danger.delete"),
+        kind="final",
+        ends=await _ends(visit),
+        wanted=slug,
+    )
+
+
+async def _ends(visit: Visit) -> Sequence[str]:
+    found = await visit.ask(organization_detail)
+    counts = [("members", found.member_count), ("applications", found.service_count)]
+    if visit.call.caller.organization_is_active and visit.may(list_end_users):
+        counts.append(("end_users", (await visit.ask(list_end_users, query={"limit": 1})).pagination.total))
+    return [visit.text(f"console.danger.{name}", count=count) for name, count in counts if count]
+
+
+PAGES: Final = (show_danger, ask_for_heir, send_heir, ask_to_delete_organization, send_deletion_of_organization)

@@ -1,0 +1,114 @@
+"""The looks of the organization, with a preview of a sign-in page and of a mail."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.branding import POSTERN, Branding, BrandLinks, brand_color
+from core.domain.errors import Conflict, Refusal
+from core.domain.tenancy.members import Member
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.colours import DARK, LIGHT
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import WAS, Asked, shape
+from entrypoints.http.pages.console.organization.places import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
+from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, show_branding
+
+_AT: Final = f"{SETTINGS}/looks"
+_PREVIEW: Final = "preview"
+_SHAPE: Final = shape(
+    change_branding,
+    Asked("logo_url", hint="console.looks.logo_hint"),
+    Asked("primary_color", hint="console.looks.color_hint"),
+    "help_url",
+    "privacy_url",
+    "terms_url",
+)
+_LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
+
+
+@console.get(_AT, of=change_branding, also=(show_branding,))
+async def show_looks(call: Call[None, Done, BrandingPath, Member], postern: Postern) -> Page:
+    """See the looks of an organization, with a preview"""
+    visit = Visit(call, postern)
+    texts = texts_of(_SHAPE.inputs, await visit.ask(show_branding))
+    return Answer(await _page(visit, texts, texts, done=call.query.done), 200)
+
+
+@console.post(_AT, of=change_branding, also=(show_branding,))
+async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern: Postern) -> Page:
+    """Preview the looks of an organization, or change them"""
+    visit, form = Visit(call, postern), call.body
+    record = await visit.ask(show_branding)
+    present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
+    if form.step == _PREVIEW:
+        wrong = texts["primary_color"].strip() and brand_color(texts["primary_color"].strip()) is None
+        errors = {"primary_color": visit.text("console.looks.wrong_color")} if wrong else NO_ERRORS
+        return Answer(await _page(visit, texts, present, errors=errors, is_tried=True), 400 if wrong else 200)
+    own = changed(_SHAPE.inputs, form)
+    if not own:
+        return redirect(f"{visit.here(_AT)}?done=unchanged")
+    if others := moved(_SHAPE.inputs, form, record):
+        meanwhile = [(visit.text(one.label), present[one.field]) for one in others]
+        return Answer(await _page(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
+    try:
+        await visit.ask(change_branding, body=body_of(_SHAPE, form, only=own))
+    except (WrongInput, Refusal) as problem:
+        errors, status = explained(visit, problem)
+        return Answer(await _page(visit, texts, present, errors=errors), status)
+    return redirect(f"{visit.here(_AT)}?done=saved")
+
+
+async def _page(
+    visit: Visit,
+    texts: Mapping[str, Any],
+    present: Mapping[str, Any],
+    *,
+    errors: Mapping[str, str] = NO_ERRORS,
+    meanwhile: Sequence[tuple[str, str]] = (),
+    is_tried: bool = False,
+    done: str = "",
+) -> bytes:
+    """`texts` stand in the form and in the preview, `present` is what is saved."""
+    brand = await _brand(visit, texts)
+    # Without a colour of its own, an organization has ours, which differs by light and dark.
+    is_own = brand.color != POSTERN.color
+    pale = [name for name, grounds in (("light", LIGHT), ("dark", DARK)) if is_own and not brand.may_write_on(*grounds)]
+    return visit.show(
+        "organization/settings/looks.html",
+        spot(SETTINGS_ENTRY, LOOKS_TAB),
+        Head(
+            title=visit.text("console.looks.title"),
+            curl=visit.curl(change_branding, body={"primary_color": "#0f5f5c"}),
+            done=done,
+            errors=errors,
+        ),
+        inputs=await drawn(visit, _SHAPE.inputs, texts),
+        hidden={WAS: sealed({one.field: present[one.field] for one in _SHAPE.inputs})},
+        meanwhile=meanwhile,
+        action=visit.here(_AT),
+        look=brand,
+        stylesheet_of_look=shipped_pages().preview_stylesheet(brand.color) if is_own else "",
+        pale=pale,
+        is_tried=is_tried,
+        is_new_logo=texts["logo_url"] != present["logo_url"] and bool(texts["logo_url"]),
+    )
+
+
+async def _brand(visit: Visit, texts: Mapping[str, str]) -> Branding:
+    """The looks that the form has. The logo is the one that we keep: a new one is fetched when it is saved."""
+    kept = await visit.postern.foundation.brandings.find(visit.path["org_slug"])
+    links = BrandLinks(*(texts[name].strip() or None for name in ("help_url", "privacy_url", "terms_url")))
+    name = visit.call.caller.organization_name
+    color = brand_color(texts["primary_color"].strip()) or POSTERN.color
+    return Branding(name, kept.logo if kept is not None and texts["logo_url"] else None, color, links)
+
+
+PAGES: Final = (show_looks, send_looks)

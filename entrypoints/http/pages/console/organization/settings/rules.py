@@ -1,0 +1,147 @@
+"""The sign-in rules of the organization, and whom a change of them would reach."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.errors import Conflict, Refusal
+from core.domain.pages import MOST_COUNTED
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.sign_in_rules import RulesEffects
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.cells import in_words, listed, number, when, words, yes_or_no
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.forms import WAS, Asked, Input, Kind, shape
+from entrypoints.http.pages.console.organization.places import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, show_sign_in_rules
+
+_CHANGE: Final = f"{SIGN_IN}/change"
+_SHAPE: Final = shape(
+    change_sign_in_rules,
+    "mfa_policy",
+    Asked("mfa_grace_days", hint="console.rules.grace_hint"),
+    Asked("device_trust_days", hint="console.rules.trust_hint"),
+    Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
+    Asked("invitation_domains", hint="console.rules.domains_hint"),
+    "sign_in_links",
+)
+
+RULES: Final = Resource(
+    name="rules",
+    spot=spot(SIGN_IN_ENTRY, RULES_TAB),
+    at=SIGN_IN,
+    is_single=True,
+    listed=show_sign_in_rules,
+    columns=(
+        words("mfa_policy"),
+        when("mfa_required_since"),
+        number("mfa_grace_days"),
+        number("device_trust_days"),
+        number("session_lifetime_hours"),
+        listed("invitation_domains"),
+        yes_or_no("sign_in_links"),
+    ),
+    below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
+)
+
+_RulesForm: Any = msgspec.defstruct("SignInRulesForm", [("sure", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
+
+
+@console.get(_CHANGE, of=change_sign_in_rules, also=(show_sign_in_rules,))
+async def ask_for_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> Page:
+    """Ask for the sign-in rules of an organization"""
+    visit = Visit(call, postern)
+    texts = texts_of(_SHAPE.inputs, await visit.ask(show_sign_in_rules))
+    return Answer(await _form(visit, texts, texts), 200)
+
+
+@console.post(_CHANGE, of=change_sign_in_rules, also=(show_sign_in_rules,))
+async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Member], postern: Postern) -> Page:
+    """Change the sign-in rules of an organization
+
+    The first answer says whom the change would reach, and asks. The second form changes the rules.
+    """
+    visit, form = Visit(call, postern), call.body
+    own, onward = changed(_SHAPE.inputs, form), visit.here(SIGN_IN)
+    if not own:
+        return redirect(f"{onward}?done=unchanged")
+    record = await visit.ask(show_sign_in_rules)
+    present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
+    if others := moved(_SHAPE.inputs, form, record):
+        meanwhile = [(visit.text(one.label), _said(one, present[one.field], visit)) for one in others]
+        return Answer(await _form(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
+    try:
+        body = body_of(_SHAPE, form, only=own)
+        if form.sure != "yes":
+            effects = await postern.tenancy.sign_in_rules.effects(call.caller, change_of(body))
+            return Answer(_question(visit, own, present, texts, effects), 200)
+        await visit.ask(change_sign_in_rules, body=body)
+    except (WrongInput, Refusal) as problem:
+        errors, status = explained(visit, problem)
+        return Answer(await _form(visit, texts, present, errors=errors), status)
+    return redirect(f"{onward}?done=saved")
+
+
+async def _form(
+    visit: Visit,
+    texts: Mapping[str, Any],
+    present: Mapping[str, Any],
+    *,
+    errors: Mapping[str, str] = NO_ERRORS,
+    meanwhile: Sequence[tuple[str, str]] = (),
+) -> bytes:
+    head = Head(
+        title=visit.text("console.rules.change"),
+        crumbs=((RULES.text(visit, "title"), visit.here(SIGN_IN)),),
+        curl=visit.curl(change_sign_in_rules, body={"mfa_policy": "required"}),
+        errors=errors,
+    )
+    return visit.show(
+        "organization/settings/rules_form.html",
+        RULES.spot,
+        head,
+        inputs=await drawn(visit, _SHAPE.inputs, texts),
+        hidden={WAS: sealed(present)},
+        meanwhile=meanwhile,
+        action=visit.here(_CHANGE),
+        back=visit.here(SIGN_IN),
+    )
+
+
+def _question(visit: Visit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
+    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable)
+    return visit.show(
+        "organization/settings/rules_effects.html",
+        RULES.spot,
+        Head(
+            title=visit.text("console.rules.sure"),
+            crumbs=((RULES.text(visit, "title"), visit.here(SIGN_IN)), (visit.text("console.rules.change"), visit.here(_CHANGE))),
+        ),
+        changes=[(visit.text(one.label), _said(one, present[one.field], visit), _said(one, texts[one.field], visit)) for one in own],
+        effects=effects,
+        any=any(counts),
+        at_least=MOST_COUNTED if MOST_COUNTED in counts else 0,
+        hidden={WAS: sealed(present), **texts},
+        action=visit.here(_CHANGE),
+        back=visit.here(SIGN_IN),
+    )
+
+
+def _said(one: Input, given: str, visit: Visit) -> str:
+    """A text of the form, as people say it."""
+    if one.kind is Kind.TICK:
+        return visit.text("console.yes" if given == "yes" else "console.no")
+    if not given:
+        return visit.text("console.none")
+    return in_words(given, visit.text) if one.kind is Kind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
+
+
+PAGES: Final = (*pages(RULES), ask_for_sign_in_rules, send_sign_in_rules)

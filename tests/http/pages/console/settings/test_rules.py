@@ -1,0 +1,110 @@
+"""Sign-in rules on pages: whom a change would reach, before it is made."""
+
+from typing import Any
+
+from tests.http.pages.console.conftest import ConsoleScene
+
+RULES, CHANGE = "/sign-in", "/sign-in/change"
+
+
+def rules(console: ConsoleScene) -> dict[str, Any]:
+    (row,) = console.people.rows(
+        "select mfa_required_since, mfa_grace_days, session_hours, invitation_domains from organizations where id = %s", console.acme.id
+    )
+    return row
+
+
+async def test_the_rules_stand_on_the_page(console: ConsoleScene) -> None:
+    tab = await console.at(RULES)
+    assert tab.status == 200
+    assert "Optional" in tab.page.text
+    assert f"/ui/o/acme{CHANGE}" in tab.page.links
+
+
+async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene) -> None:
+    console.people.give_passkey(console.ada, second_factor=True)
+    console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
+    for _ in range(2):
+        console.tenants.join(console.people.add(), console.acme)
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, mfa_policy="required", mfa_grace_days="3")
+    assert tab.status == 200
+    assert "2 members have no second factor" in tab.page.text
+    assert rules(console)["mfa_required_since"] is None
+    tab = await console.submit(CHANGE)
+    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
+    assert rules(console)["mfa_required_since"] is not None
+    assert rules(console)["mfa_grace_days"] == 3
+
+
+async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:
+    for hours in (1, 5, 9):
+        person = console.people.add()
+        console.tenants.join(person, console.acme)
+        console.people.change(
+            "update sessions set organization_id = %s, proved_at = now() - %s * interval '1 hour' where id = %s",
+            console.acme.id,
+            hours,
+            person.session,
+        )
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, session_lifetime_hours="4")
+    assert "2 sessions have lasted longer" in tab.page.text
+    await console.submit(CHANGE)
+    # A session that the old rule ended is none that the new rule ends.
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, session_lifetime_hours="3")
+    assert "Nobody who is here now is affected" in tab.page.text
+
+
+async def test_invitations_outside_the_domains_are_counted(console: ConsoleScene) -> None:
+    for number, email in enumerate(("bob@acme.example", "eve@Sub.acme.example", "mallory@globex.example")):
+        console.people.change(
+            "insert into invitations (id, org_id, email, email_key, role, invited_by, token_digest, expires_at, created_at)"
+            " values (gen_random_uuid(), %s, %s, %s, 'member', %s, %s, now() + interval '1 day', now())",
+            console.acme.id,
+            email,
+            email.lower(),
+            console.ada.user,
+            bytes([number]),
+        )
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, invitation_domains="acme.example")
+    assert "2 invitations that wait go to addresses outside these domains" in tab.page.text
+    await console.submit(CHANGE)
+    assert rules(console)["invitation_domains"] == ["acme.example"]
+
+
+async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, mfa_grace_days="1000")
+    assert tab.status == 400
+    assert console.fields(CHANGE).fields["mfa_grace_days"] == "1000"
+    # To require a second factor, one needs one.
+    await console.submit(CHANGE, mfa_policy="required", mfa_grace_days="7")
+    tab = await console.submit(CHANGE)
+    assert tab.status == 403
+    assert rules(console)["mfa_required_since"] is None
+
+
+async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:
+    await console.at(CHANGE)
+    await console.submit(CHANGE, mfa_grace_days="3")
+    console.people.change("update organizations set mfa_grace_days = 20")
+    tab = await console.submit(CHANGE)
+    assert tab.status == 409
+    assert "Somebody else has changed this" in tab.page.text
+    assert rules(console)["mfa_grace_days"] == 20
+
+
+async def test_the_form_asks_for_a_fresh_proof(console: ConsoleScene) -> None:
+    console.grow_old()
+    tab = await console.at(CHANGE)
+    assert not tab.place.startswith("/ui/o/")
+
+
+async def test_others_see_and_change_nothing(console: ConsoleScene) -> None:
+    for place in (RULES, CHANGE):
+        assert (await console.colleague().open(f"/ui/o/acme{place}")).status == 403
+    _, stranger = console.stranger()
+    assert (await stranger.open(f"/ui/o/acme{RULES}")).status == 403
