@@ -3,14 +3,20 @@
     .venv/bin/python -m ops.contact_sheet [--of WORD] [--language de] [FOLDER]
 
 The command writes a few PNGs for each width and light to FOLDER, each with a dozen pages. Without a FOLDER, it writes to
-build/contact-sheet. `--of consent` takes only the states with that word in their name.
+build/contact-sheet. `--of consent` takes only the states with that word in their name. `--of console` takes the pages of the console, which
+an application answers over a database of its own.
+
+    .venv/bin/python -m ops.contact_sheet --documents
+
+writes smaller sheets of the console to docs/console, for docs/console.md.
 """
 
 import argparse
 import html
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
@@ -19,10 +25,13 @@ import trio
 from core.domain.languages import Language
 from entrypoints.http.server.settings import ServerSettings
 from tests.browser.chromium import PROGRAMS, installed, started
+from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
 from tests.browser.gallery import gallery, place
 from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
 from tests.browser.states import State, states
 from tests.http.running_server import Certificate, application, running
+
+Pictured = State | ConsolePage
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _AT: Final = ("127.42.0.1", 8443)
@@ -32,6 +41,9 @@ _COLUMNS: Final = {NARROW: 6, WIDE: 3}
 # The width of a picture on the sheet.
 _SHOWN: Final = {NARROW: NARROW, WIDE: 800}
 _GAP: Final = 16
+# Of the sheets in the documents: columns, rows, and the size of one picture, whose page is cut off below.
+_IN_DOCUMENTS: Final[Mapping[int, tuple[int, int, int, int]]] = {WIDE: (4, 5, 400, 300), NARROW: (8, 4, 195, 300)}
+_QUALITY: Final = 35
 _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margin: 0 } img { display: block }"
 
 
@@ -39,7 +51,7 @@ _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margi
 class Sheets:
     """The sheets of these states in this language, and the folder for them."""
 
-    states: Sequence[State]
+    states: Sequence[Pictured]
     language: Language
     workshop: Path
     folder: Path
@@ -50,8 +62,23 @@ class Sheets:
                 pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
                 await page.show(width=_COLUMNS[width] * (_SHOWN[width] + _GAP) + _GAP)
                 for number, first in enumerate(range(0, len(pictures), _ON_A_SHEET[width]), 1):
-                    await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[width]], width))
+                    await page.open(self._sheet(pictures[first : first + _ON_A_SHEET[width]], _COLUMNS[width], _SHOWN[width]))
                     self._keep(f"{width}-{scheme}-{number}.png", await page.picture())
+
+    async def take_reduced(self, page: Page) -> None:
+        """The pages at the size of stamps, wide in light and narrow in dark."""
+        for width, scheme in ((WIDE, get_args(Scheme)[0]), (NARROW, get_args(Scheme)[1])):
+            columns, rows, shown, high = _IN_DOCUMENTS[width]
+            pictures = [await self._picture(page, number, width, scheme) for number in range(len(self.states))]
+            await page.show(width=columns * (shown + _GAP) + _GAP)
+            for number, first in enumerate(range(0, len(pictures), columns * rows), 1):
+                await page.open(self._sheet(pictures[first : first + columns * rows], columns, shown, high))
+                self._keep(f"{width}-{number}.webp", await page.picture(quality=_QUALITY))
+
+        shown_on = self.folder.parent / "console.md"
+        words, _, _ = shown_on.read_text().partition("![")
+        names = sorted(file.name for file in self.folder.glob("*.webp"))
+        shown_on.write_text(words + "\n".join(f"![Pages of the console](console/{name})" for name in names) + "\n")
 
     async def _picture(self, page: Page, number: int, width: int, scheme: Scheme) -> tuple[str, Path]:
         await page.show(width=width, scheme=scheme)
@@ -60,12 +87,15 @@ class Sheets:
         picture.write_bytes(await page.picture())
         return self.states[number].name, picture
 
-    def _sheet(self, pictures: Sequence[tuple[str, Path]], width: int) -> str:
+    def _sheet(self, pictures: Sequence[tuple[str, Path]], columns: int, shown: int, high: int = 0) -> str:
+        """`high` is the height of a picture that is cut off. 0 shows whole pages."""
+        cut = f' style="height: {high}px; object-fit: cover; object-position: top"' if high else ""
         figures = "".join(
-            f'<figure><figcaption>{html.escape(name)}</figcaption><img src="{picture.as_uri()}" width="{_SHOWN[width]}"></figure>'
+            f'<figure><figcaption>{html.escape(name)}</figcaption><img src="{picture.as_uri()}" width="{shown}"{cut}></figure>'
             for name, picture in pictures
         )
-        style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({_COLUMNS[width]}, {_SHOWN[width]}px); gap: {_GAP}px"
+        style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({columns}, {shown}px); gap: {_GAP}px; align-items: end"
+        style += "; font-size: 12px; overflow-wrap: anywhere" if high else "; align-items: start"
         sheet = self.workshop / "sheet.html"
         sheet.write_text(f"<!doctype html><meta charset=utf-8><style>{_STYLE} body {{ {style} }}</style>{figures}")
         return sheet.as_uri()
@@ -76,7 +106,10 @@ class Sheets:
         print(target)
 
 
-async def take(program: str, wanted: Sequence[State], language: Language, folder: Path, workshop: Path) -> None:
+async def take(program: str, of: str, language: Language, folder: Path, workshop: Path, *, reduced: bool) -> None:
+    wanted: list[Pictured] = [] if reduced else [state for state in states() if of in state.name]
+    if reduced or CONSOLE.startswith(of) or of.startswith(CONSOLE):
+        wanted += [one for one in await console_pages(language, workshop) if of in one.name]
     certificate = Certificate.make(workshop)
     settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
     with started(program, workshop / "chromium", examples_at=f"{_AT[0]}:{_AT[1]}") as process:
@@ -85,7 +118,8 @@ async def take(program: str, wanted: Sequence[State], language: Language, folder
             process.attached() as chromium,
             new_page(chromium, _BASE_URL, scripts=True) as page,
         ):
-            await Sheets(wanted, language, workshop, folder).take(page)
+            sheets = Sheets(wanted, language, workshop, folder)
+            await (sheets.take_reduced(page) if reduced else sheets.take(page))
 
 
 def main() -> int:
@@ -93,15 +127,19 @@ def main() -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "contact-sheet")
     parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
     parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
+    parser.add_argument("--documents", action="store_true", help="smaller sheets of the console, into docs/console")
     given = parser.parse_args()
+    folder: Path = ROOT / "docs" / "console" if given.documents else given.folder
     program = installed()
     if program is None:
         print(f"{PROGRAMS[0]} is not installed; ops/install-test-tools installs it")
         return 1
-    wanted = [state for state in states() if given.of in state.name]
-    given.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    if given.documents:
+        for former in folder.glob("*.webp"):
+            former.unlink()
     with tempfile.TemporaryDirectory() as workshop:
-        trio.run(take, program, wanted, given.language, given.folder, Path(workshop))
+        trio.run(partial(take, program, given.of, given.language, folder, Path(workshop), reduced=given.documents))
     return 0
 
 

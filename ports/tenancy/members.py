@@ -19,8 +19,8 @@ class KnownMember(Frozen):
 
 
 class MemberStore(Protocol):
-    """Outside a unit of work, `list`, `listed` and `listed_by_link` are one statement and one round trip each. The other methods need a
-    unit of work in which the caller has already locked the organization. A change of a membership changes its relations in the same
+    """Outside a unit of work, `list`, `detail`, `listed` and `listed_by_link` are one statement and one round trip each. The other methods
+    need a unit of work in which the caller has already locked the organization. A change of a membership changes its relations in the same
     statement. Only PostgreSQL implements `MemberStore`.
     """
 

@@ -1,14 +1,13 @@
 """The states of all pages, served: each under its number and a language, with the policy of a page that has a form and our script."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs
 
 from core.domain.languages import Language
 from entrypoints.http.machinery.headers import PagePolicy, answer_headers
 from entrypoints.http.pages import HTML, shipped_pages
 from entrypoints.http.pages.declaring import WITH_FORM
-from tests.browser.states import State
 from tests.http.running_server import Handler, Receive, Send
 
 _POLICY: Final[PagePolicy] = WITH_FORM
@@ -18,7 +17,13 @@ def place(number: int, language: Language = Language.ENGLISH) -> str:
     return f"/{number}?language={language}"
 
 
-def gallery(states: Sequence[State]) -> Handler:
+class Shown(Protocol):
+    """What can stand in the gallery."""
+
+    def page(self, language: Language, /) -> bytes: ...
+
+
+def gallery(states: Sequence[Shown]) -> Handler:
     async def handle(scope: Any, _receive: Receive, send: Send) -> None:
         _, *asset, name = scope["path"].split("/")
         if asset:

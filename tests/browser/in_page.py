@@ -68,6 +68,8 @@ PROBES: Final = r"""(() => {
       const found = [];
       const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
       for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        // Lines for programs break anywhere.
+        if (text.parentElement.closest("pre") || text.data.trimStart().startsWith("{")) continue;
         const isPart = [text.previousSibling, text.nextSibling].some(one => one && one.localName === "wbr");
         for (const part of text.data.matchAll(isPart ? /[^\s-]+/g : /[^\s-]*@[^\s-]*/g)) {
           const range = document.createRange();

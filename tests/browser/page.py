@@ -152,11 +152,12 @@ class Page:
         """The number of pixels by which the page is wider than its window."""
         return int(await self._probe("wider"))
 
-    async def picture(self) -> bytes:
-        """All of the page, as a PNG."""
+    async def picture(self, *, quality: int | None = None) -> bytes:
+        """All of the page, as a PNG; with a quality, as a WebP of it."""
+        kind = {"format": "png"} if quality is None else {"format": "webp", "quality": quality}
         size = (await self._ask("Page.getLayoutMetrics"))["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        taken = await self._ask("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
+        taken = await self._ask("Page.captureScreenshot", **kind, clip=clip, captureBeyondViewport=True)
         return base64.b64decode(taken["data"])
 
     async def evaluate(self, expression: str) -> Any:

@@ -4,7 +4,7 @@ globex.
 
 from base64 import b64encode
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import product
 from typing import Any, Final
@@ -37,6 +37,8 @@ class Kind:
     person: str = ""
     context: str = ""
     impersonated: bool = False
+    in_browser: bool = False
+    """Whether a browser has the session, in its cookie, in place of a token."""
 
 
 def sessions() -> Iterator[Kind]:
@@ -47,6 +49,8 @@ def sessions() -> Iterator[Kind]:
 
 
 SESSIONS: Final = tuple(sessions())
+# The same sessions in browsers, for the pages of the console.
+IN_BROWSERS: Final = tuple(replace(one, name=f"{one.name}, in a browser", in_browser=True) for one in SESSIONS)
 OTHERS: Final = tuple(
     map(
         Kind,
@@ -107,24 +111,34 @@ class Wallet:
         }
 
     async def headers(self, kind: Kind) -> Pairs:
+        if kind.in_browser:
+            return self._cookie_of(self._opened(kind))
         if kind.person:
             return bearer(await self._session(kind))
         made: Awaitable[Pairs] = getattr(self, kind.name.replace(" ", "_").replace("-", "_").lower())()
         return await made
 
     async def _session(self, kind: Kind) -> str:
-        person, tenant, service = self._residents[kind.person]
-        place = {"p": None, "o": tenant, "s": service}[kind.context]
-        session = self._tenants.session(person, place)
+        session, place = self._opened(kind), self._place_of(kind)
         if not kind.impersonated:
             return await self._tenants.token(session, place)
-        self._people.change(
-            "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s",
-            self._governor.user,
-            self._id(),
-            session.session,
-        )
         return await self._tenants.token(session, place, token_use="impersonation", impersonator=str(self._governor.user))
+
+    def _place_of(self, kind: Kind) -> Tenant | UsedService | None:
+        _, tenant, service = self._residents[kind.person]
+        return {"p": None, "o": tenant, "s": service}[kind.context]
+
+    def _opened(self, kind: Kind) -> Person:
+        """The kind's session."""
+        session = self._tenants.session(self._residents[kind.person][0], self._place_of(kind))
+        if kind.impersonated:
+            self._people.change(
+                "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s",
+                self._governor.user,
+                self._id(),
+                session.session,
+            )
+        return session
 
     async def nothing(self) -> Pairs:
         return ()
@@ -271,7 +285,7 @@ class Wallet:
         return await self._tenants.token(person, self._shop, **claims)
 
     async def browser(self) -> Pairs:
-        return (("cookie", f"__Host-postern_session={self._browser()}"),)
+        return self._cookie_of(self._people.add())
 
     async def flow(self) -> Pairs:
         return (("cookie", f"__Host-postern_flow={self._cookie()}"),)
@@ -287,8 +301,11 @@ class Wallet:
     def _cookie(self) -> str:
         return self._postern.foundation.secrets.token().reveal()
 
-    def _browser(self) -> str:
-        cookie, person = self._cookie(), self._people.add()
+    def _cookie_of(self, person: Person) -> Pairs:
+        return (("cookie", f"__Host-postern_session={self._browser(person)}"),)
+
+    def _browser(self, person: Person | None = None) -> str:
+        cookie, person = self._cookie(), person or self._people.add()
         self._people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", Token(cookie).digest(), person.session)
         return cookie
 

@@ -3,6 +3,7 @@ table fails, and so does a route that admits a kind that the table does not name
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,16 +16,21 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.accepts import Json
-from entrypoints.http.machinery.answers import NOTHING, Nothing
-from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms
-from entrypoints.http.machinery.callers import CLIENT, OPENID_SESSION, PREAUTHENTICATED
+from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
+from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms, BoundForm, in_browser
+from entrypoints.http.machinery.callers import CLIENT, OPENID_SESSION, PREAUTHENTICATED, CallerRule, MemberRule, SessionRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages.console.declaring import offers
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.pages import CONSOLE
+from entrypoints.http.pages.declaring import page
 from entrypoints.http.routes import ROUTES
 from tests.http import conftest as http
 from tests.http.client import Client, Pairs
 from tests.http.people import People
-from tests.security.credentials import CONTEXTS, KINDS, PEOPLE, SESSIONS, Kind, Wallet
+from tests.security.credentials import CONTEXTS, IN_BROWSERS, KINDS, PEOPLE, SESSIONS, Kind, Wallet
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -42,6 +48,8 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 #   - disabling a member's second factor, which needs a fresh proof
 # What is closed to keys of the platform: impersonation, platform owners, deleting an organization, disabling a second factor, and keys.
 # "everybody" passes with any credential or with none.
+# Pages of the console have no lines: each has the rule of an endpoint, for the same people with a session of their browser in place of a
+# token (`test_a_page_of_the_console_has_the_rule_of_its_endpoint`).
 APPLICATIONS: Final = "application,application-with-openid"
 TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
@@ -518,6 +526,13 @@ everybody                         POST   /webhooks/billing
 """
 
 
+ROUTES_BY_RULE: Final[Mapping[CallerRule, Sequence[Endpoint]]] = {
+    rule: [one for one in ROUTES if one.caller is rule]
+    for rule in dict.fromkeys(one.caller for one in ROUTES)
+    if isinstance(rule, MemberRule | SessionRule)
+}
+
+
 async def arrive(_call: Call, _postern: Postern) -> Nothing:
     return NOTHING
 
@@ -576,6 +591,12 @@ class Row:
             return kind.name in self.besides
         return kind.person in self.people and kind.context in self.contexts and (self.impersonated or not kind.impersonated)
 
+    def admits_in_browser(self, kind: Kind) -> bool:
+        """Whether a page with the route's rule admits the kind: the same sessions, in the cookie of a browser alone."""
+        # The browser of a person who belongs to nothing.
+        stranger = kind.name == "browser" and self.people == "maogx"
+        return stranger or (kind.in_browser and self.admits(kind))
+
 
 EVERYBODY: Final = Row("".join(PEOPLE), "".join(CONTEXTS), impersonated=True, besides=frozenset(kind.name for kind in KINDS))
 _LINE: Final = re.compile(
@@ -605,7 +626,7 @@ def client(postern: Postern) -> Client:
 
 
 async def test_the_table_has_every_route_and_page_and_nothing_else(client: Client) -> None:
-    assert set(rows()) == {str(one) for one in client.application.endpoints}
+    assert set(rows()) == {str(one) for one in client.application.endpoints} - {str(one) for one in CONSOLE}
 
 
 def test_the_table_names_credentials_that_there_are() -> None:
@@ -617,13 +638,67 @@ def test_the_table_names_credentials_that_there_are() -> None:
 async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:
     wallet, table = Wallet(postern, people), rows()
     wrong: list[str] = []
+    endpoints = [one for one in client.application.endpoints if str(one) in table]
     for kind in KINDS:
         headers = await wallet.headers(kind)
-        for one in client.application.endpoints:
+        for one in endpoints:
             if kind.name == "browser":
                 # A page behind which somebody signs out ends it.
                 headers = await wallet.headers(kind)
             came = await passes(client, one, headers)
             if came != table[str(one)].admits(kind):
                 wrong.append(f"{kind.name} {'opens' if came else 'does not open'} {one}")
+    assert wrong == []
+
+
+# Pages of the console that stand for no endpoint, with the rule that each states.
+STATED: Final[Mapping[str, CallerRule]] = {}
+
+
+def test_a_page_of_the_console_has_the_rule_of_its_endpoint() -> None:
+    named = {}
+    for one in CONSOLE:
+        offered = offers()[str(one)]
+        if not offered or one.caller is not in_browser(offered[0].caller):
+            named[str(one)] = one.caller
+    assert named == {page: in_browser(rule) for page, rule in STATED.items()}
+
+
+def door_keeper() -> Any:
+    async def show(call: Call, postern: Postern) -> Answer[bytes]:  # noqa: ARG001 - `stated` goes by the names
+        return Answer(b"", 200)
+
+    return show
+
+
+def doors_of_the_console() -> Mapping[CallerRule, Sequence[Endpoint]]:
+    """Pages without the work behind them, one and its form for each rule of the console."""
+    doors: dict[CallerRule, Sequence[Endpoint]] = {}
+    for rule in ROUTES_BY_RULE:
+        if (shown := next((one for one in CONSOLE if one.caller is in_browser(rule)), None)) is None:
+            continue
+        at = f"/ui/{'o/{org_slug}/' if isinstance(rule, MemberRule) else ''}~door{len(doors)}"
+        doors[rule] = [
+            declare(at, caller=shown.caller, limit=UNLIMITED)(stated(door_keeper(), f"door{len(doors)}", at, body=body))
+            for declare, body in ((page.get, None), (page.post, BoundForm))
+        ]
+    return doors
+
+
+async def test_sessions_in_browsers_open_the_console_as_their_tokens_open_its_endpoints_and_nothing_else_does(
+    postern: Postern, people: People
+) -> None:
+    doors, table, wallet = doors_of_the_console(), rows(), Wallet(postern, people)
+    assert {in_browser(rule) for rule in doors} == {one.caller for one in CONSOLE}
+    settings = replace(http.SETTINGS, rate_limits=False)
+    client = Client(PosternApplication(postern, settings, Endpoints([one for two in doors.values() for one in two])))
+    wrong: list[str] = []
+    for kind in (*KINDS, *IN_BROWSERS):
+        headers = await wallet.headers(kind)
+        for rule, pages in doors.items():
+            # What the table says about the endpoints with this rule.
+            (expected,) = {table[str(one)].admits_in_browser(kind) for one in ROUTES_BY_RULE[rule]}
+            came = {one.method: await passes(client, one, headers) for one in pages}
+            if set(came.values()) != {expected}:
+                wrong.append(f"{kind.name} at {rule.name}: {came}")
     assert wrong == []

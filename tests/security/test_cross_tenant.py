@@ -373,6 +373,7 @@ def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     filtered = [
         f"members?role={of.role.slug}",
+        f"members?search={of.member.email}",
         "invitations?status=pending&page=1&limit=100",
         f"users?search={of.slug}",
         f"users?service_id={of.service.id}",
@@ -383,6 +384,7 @@ def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         "services?service_type=web&limit=10&offset=0",
     ]
     single = [
+        f"members/{of.member.user}",
         f"roles/{of.role.id}",
         f"users/{of.end_user.user}",
         f"services/{of.service.slug}",
@@ -409,7 +411,10 @@ async def test_no_answer_contains_anything_of_another(
         # The answer must not be empty either: an empty answer would prove nothing.
         assert len(answer.body) > 2, path
         if not path.endswith(
-            ("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider", "recent-logins")
+            (
+                *("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider"),
+                *("recent-logins", "matters"),
+            )
         ):
             assert "acme" in text, path
 

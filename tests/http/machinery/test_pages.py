@@ -11,6 +11,7 @@ from entrypoints.http.machinery.browsers import IN_FLOW
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.headers import SELF, PagePolicy, UnsafePolicy
+from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.declaring import page
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
@@ -178,7 +179,7 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 152
+    assert len(pages) == 152 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))

@@ -60,7 +60,7 @@ def world(postern: Postern, people: People) -> World:
 async def walker(world: World, postern: Postern, people: People) -> OrganizationWalker:
     digest = await postern.identity.passwords.hash(Password(PASSWORD))
     people.change("update users set password_hash = %s where id = %s", digest, world.bob.user)
-    return OrganizationWalker(world, people, Tenants(postern, people), unlimited(postern), PASSWORD)
+    return OrganizationWalker(world, people, Tenants(postern, people), unlimited(postern))
 
 
 def test_whatever_is_about_one_organization_is_asked() -> None:

@@ -10,6 +10,7 @@ from entrypoints.http.machinery.endpoints import parameters
 from entrypoints.http.routes import ROUTES
 from tests.http.client import Client, Pairs, Received
 from tests.http.people import People, Person
+from tests.http.signing_in import PASSWORD
 from tests.http.tenants import Tenants
 from tests.security.organizations.world import FilledOrganization, World
 
@@ -59,6 +60,8 @@ _NAMED: Final[Mapping[str, str]] = {
     "domain_id": "domain_routes",
     "key_id": "management_keys",
     "token_id": "scim_tokens",
+    "exchange_id": "scim_exchanges",
+    "entry_id": "audit_entries",
     "api_key_id": "api_keys",
     "assignment_id": "relations",
     "claim_id": "service_claims",
@@ -69,7 +72,7 @@ _NAMED: Final[Mapping[str, str]] = {
 READERS: Final = ("ada", "quinn", "bob", "cleo")
 QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     f"{ORGANIZATION}/users": ("search=people", "service_id={shop}", "search=bob&service_id={shop}"),
-    f"{ORGANIZATION}/members": ("role=clerk", "role=member"),
+    f"{ORGANIZATION}/members": ("role=clerk", "role=member", "search=bob", "search=m", "search={bob}", "search={first member}"),
     f"{ORGANIZATION}/services": ("service_type=web",),
     f"{ORGANIZATION}/invitations": ("status=pending",),
     f"{ORGANIZATION}/join-requests": ("status=pending",),
@@ -470,22 +473,17 @@ def with_ids_of_others() -> Iterator[Step]:
 
 
 class OrganizationWalker:
-    def __init__(self, world: World, people: People, tenants: Tenants, client: Client, password: str) -> None:
+    def __init__(self, world: World, people: People, tenants: Tenants, client: Client) -> None:
         self._world = world
         self._people = people
         self._tenants = tenants
         self._client = client
-        self._password = password
 
     async def ask(self, step: Step) -> Received:
         house = self._world.asked
-        known = self._known(house)
+        known = {**known_of(self._world, house), **known_of(self._world, self._world.others[0], "first ")}
         path = step.path
-        named = {
-            **known,
-            **{name: str(house.ids[of]) for name, of in _NAMED.items()},
-            **dict.fromkeys(("org_id", "group_id"), known["org_id"]),
-        }
+        named = {**known, **named_in(self._world, house)}
         for name, value in (step.ids or {}).items():
             named[name] = _filled(value, known)
         for name in parameters(path):
@@ -525,31 +523,36 @@ class OrganizationWalker:
         )
         return await self._tenants.token(Person(person.user, row["id"], person.email), where)
 
-    def _known(self, house: FilledOrganization) -> Mapping[str, str]:
-        of_first = {f"first {name}": text for name, text in self._known_of(self._world.others[0]).items()}
-        return {**self._known_of(house), **of_first}
 
-    def _known_of(self, house: FilledOrganization) -> Mapping[str, str]:
-        world = self._world
-        people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat")}
-        return {
-            **{name: str(one) for name, one in house.ids.items()},
-            **{name: str(one.user) for name, one in people.items()},
-            "admin": str(house.admin.user),
-            "member": str(house.member.user),
-            "customer": str(house.customer.user),
-            "user_id": str(world.bob.user),
-            "org_slug": house.slug,
-            "slug": house.slug,
-            "service_slug": house.shop.slug,
-            "role_slug": "editor",
-            "permission_key": "read",
-            "team_slug": "staff",
-            "shop": str(house.shop.id),
-            "org_id": str(house.tenant.id),
-            "provider": "codehost",
-            "password": self._password,
-        }
+def known_of(world: World, house: FilledOrganization, prefix: str = "") -> Mapping[str, str]:
+    """The ids and names that requests may mention, as this organization has them."""
+    people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat")}
+    known = {
+        **{name: str(one) for name, one in house.ids.items()},
+        **{name: str(one.user) for name, one in people.items()},
+        "admin": str(house.admin.user),
+        "member": str(house.member.user),
+        "customer": str(house.customer.user),
+        "user_id": str(world.bob.user),
+        "org_slug": house.slug,
+        "slug": house.slug,
+        "service_slug": house.shop.slug,
+        "role_slug": "editor",
+        "permission_key": "read",
+        "team_slug": "staff",
+        "shop": str(house.shop.id),
+        "org_id": str(house.tenant.id),
+        "provider": "codehost",
+        "password": PASSWORD,
+    }
+    return {f"{prefix}{name}": text for name, text in known.items()}
+
+
+def named_in(world: World, house: FilledOrganization) -> Mapping[str, str]:
+    """What the parameters of paths name in this organization."""
+    known = known_of(world, house)
+    ids = {name: str(house.ids[of]) for name, of in _NAMED.items()}
+    return {**known, **ids, **dict.fromkeys(("org_id", "group_id"), known["org_id"])}
 
 
 def _filled(value: Any, known: Mapping[str, str], *, quoted: bool = False) -> Any:

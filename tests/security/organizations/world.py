@@ -151,7 +151,7 @@ class World:
         self._settle_nat()
         owners = {str(house.tenant.id) for house in self.others}
         kept = [json.loads(text) for _, whose, text in self.rows() if whose in owners]
-        self._ids_of_others = {str(row["id"]) for row in kept if "id" in row} | {str(one.user) for one in self._only_elsewhere()}
+        self._ids_of_others = {str(row["id"]) for row in kept if row.get("id")} | {str(one.user) for one in self._only_elsewhere()}
 
     def _required_columns(self) -> Mapping[str, Mapping[str, str]]:
         """The required columns of each table, with their types."""
@@ -320,7 +320,9 @@ class World:
         for team in (ids["teams"], ids["pushed_team"]):
             self._put("team_members", team_id=team, org_id=org, user_id=self.bob.user)
         self._put("former_slugs", org_id=org, noun="team", slug="old" if house.slug == ASKED else "new")
-        self._put("scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200)
+        ids["scim_exchanges"] = self._put(
+            "scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200
+        )
         self._put("former_services", id=self._id(), org_id=org, name="Old")
         for service, key, secret in ((house.shop, house.key, house.secret), (house.app, f"sk_app_{house.slug}", f"app {house.slug}")):
             ids[f"client_secrets of {service.slug}"] = self._put(
@@ -517,7 +519,7 @@ class World:
         # The other organizations have more of everything that has a number.
         more = () if house.slug == ASKED else ("user.updated", "role.updated")
         for number, action in enumerate(("user.joined", "role.created", "user.removed", *more)):
-            entry = self._put(
+            entry = ids["audit_entries"] = self._put(
                 "audit_entries",
                 organization_id=org,
                 actor_id=self.ada.user,

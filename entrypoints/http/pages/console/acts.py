@@ -42,7 +42,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             action=visit.here(at),
             back=visit.here(resource.one),
             button=resource.text(visit, f"act_{act.name}"),
-            kind=act.kind if act.kind == "final" else "primary",
+            # What is dangerous beside other buttons is what this page asks for.
+            kind="final" if act.kind in {"danger", "final"} else "primary",
             ends=(),
             wanted="",
             inputs=await drawn(visit, shape.inputs, texts),

@@ -61,7 +61,7 @@ WEBHOOKS: Final = Resource(
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
     sections=(
         Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),
-        Section("replay", shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types)), whole=True),
+        Section("replay", shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types)), whole=True, does=True),
     ),
     acts=(Act("test", test_webhook), Act("rotate-secret", rotate_webhook_secret, asks=True, secret="secret")),  # noqa: S106 - as above
     ending=Ending(delete_webhook),

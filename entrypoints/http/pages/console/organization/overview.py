@@ -26,6 +26,8 @@ from entrypoints.http.pages.console.organization.places import (
 from entrypoints.http.pages.console.visit import Done, Head, Page, Visit
 from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
 from entrypoints.http.routes.platform.matters import open_matters
+from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, organization_detail
 
 _DAYS: Final = 30
@@ -47,8 +49,9 @@ async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPa
     """See what waits for a decision in an organization, and its figures"""
     visit = Visit(call, postern)
     found = await visit.ask(organization_detail)
-    matters = await visit.ask(open_matters) if visit.may(open_matters) and call.caller.organization_is_active else ()
     is_active = call.caller.organization_is_active
+    decides = is_active and visit.may(open_matters)
+    matters = await visit.ask(open_matters) if decides else ()
     chart = _chart(visit, await visit.ask(login_trends)) if is_active else None
     page = visit.show(
         "organization/overview.html",
@@ -56,10 +59,11 @@ async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPa
         Head(title=visit.text("console.overview.title"), curl=visit.curl(organization_detail), done=call.query.done),
         found=found,
         is_active=is_active,
+        decides=decides,
         matters=[(one.matter.value, one.count, visit.here(_DECIDED_AT[one.matter])) for one in matters],
         chart=chart,
-        people=visit.here(PEOPLE),
-        applications=visit.here(APPLICATIONS),
+        people=visit.here(PEOPLE) if visit.may(list_members) else "",
+        applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
     )
     return Answer(page, 200)
 

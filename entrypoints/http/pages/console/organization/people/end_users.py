@@ -8,7 +8,6 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Resource
 from entrypoints.http.routes.record.audit import audit_log
 from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users, revoke_end_user_sessions
-from entrypoints.http.routes.tenancy.profile_values import person_values
 
 END_USERS: Final = Resource(
     name="end_users",
@@ -41,7 +40,8 @@ END_USERS: Final = Resource(
     exported=True,
     ending=Ending(revoke_end_user_sessions),
     below=(
-        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),
+        # `person_values` admits every member, and then asks for the capability by which this endpoint is called.
+        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", revoke_end_user_sessions),
         ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", audit_log),
     ),
 )

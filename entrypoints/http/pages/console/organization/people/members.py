@@ -20,7 +20,6 @@ from entrypoints.http.routes.tenancy.members import (
     member_detail,
     remove_member,
 )
-from entrypoints.http.routes.tenancy.profile_values import person_values
 
 _TIES: Final = {True: ("console.state.own", Tone.GOOD), False: ("console.state.listed", Tone.WARN)}
 
@@ -69,7 +68,8 @@ MEMBERS: Final = Resource(
     bulks=(Bulk("remove", remove_member),),
     exported=True,
     below=(
-        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", person_values),
+        # `person_values` admits every member, and then asks for the capability by which this endpoint is called.
+        ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", remove_member),
         ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", audit_log),
         ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", audit_log),
         ("console.second_factor.title", f"{PEOPLE}/{{user_id}}/second-factor", disable_mfa_of_member),

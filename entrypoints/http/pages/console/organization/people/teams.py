@@ -13,15 +13,17 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
-from entrypoints.http.routes.tenancy.members import list_members
+from entrypoints.http.routes.tenancy.members import list_members, member_detail
 from entrypoints.http.routes.tenancy.teams import (
     TeamMemberPath,
     TeamPath,
@@ -97,10 +99,11 @@ async def send_team_member(call: Call[TeamMemberForm, None, TeamPath, Member], p
     return redirect(f"{visit.here(_MEMBERS)}?done=saved")
 
 
-@console.get(_REMOVE, of=remove_team_member)
+@console.get(_REMOVE, of=remove_team_member, also=(member_detail,))
 async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> Page:
     """Ask once before a person leaves a team"""
     visit = Visit(call, postern)
+    member = await visit.ask(member_detail)
     head = Head(
         title=visit.text("console.team_members.end_title"),
         crumbs=(*TEAMS.above(visit), (visit.path["team_slug"], visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
@@ -115,7 +118,7 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
         back=visit.here(_MEMBERS),
         button=visit.text("console.team_members.end"),
         kind="final",
-        ends=(),
+        ends=(isolated(called(member)),),
         wanted="",
     )
     return Answer(page, 200)

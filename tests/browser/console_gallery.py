@@ -1,0 +1,77 @@
+"""The console's pages for pictures: each page as the owner of an organization with everything sees it, and each list of an organization
+that has nothing yet. The pages come from the application and a database of their own, so a new page needs nothing here.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from adapters.postgres.embedded import EmbeddedPostgres
+from adapters.postgres.migrate import migrate
+from core.domain.languages import Language
+from core.frozen import Frozen
+from entrypoints.http.machinery.endpoints import Endpoint, parameters
+from tests.http.browsing import Tabs
+from tests.http.conftest import postern_on, with_keys
+from tests.http.people import People
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenants
+from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, address, pages_of, signed_in
+from tests.security.organizations.world import World
+
+CONSOLE: Final = "console"
+# In place of the names that tests look for.
+_NAMES: Final = (
+    "update all_organizations set name = initcap(slug) || ' Metals'",
+    "update users set name = initcap(split_part(email, '@', 1)) || ' Lovelace'",
+)
+
+
+class ConsolePage(Frozen):
+    """A page that was answered, as a state of the gallery."""
+
+    name: str
+    content: bytes
+
+    def page(self, _language: Language) -> bytes:
+        """The page in the language in which it was asked for."""
+        return self.content
+
+
+async def console_pages(language: Language, directory: Path) -> Sequence[ConsolePage]:
+    # A line for each request would hide the list of the pictures.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    with EmbeddedPostgres(directory / "postgres") as server:
+        url = server.url("postgres")
+        await migrate(url, lambda _: None)
+        async with postern_on(url, directory) as postern:
+            await with_keys(postern)
+            with People(postern, url) as people:
+                world, tenants = World(postern, people), Tenants(postern, people)
+                for statement in _NAMES:
+                    people.change(statement)
+                client = unlimited(postern)
+                owner, newcomer, governor = (Tabs(client, language=language.value) for _ in range(3))
+                owner.cookies[COOKIE] = signed_in(postern, people, world.ada)
+                founder = tenants.member(tenants.add("empty", name="Nothing Yet"), "owner")
+                newcomer.cookies[COOKIE] = signed_in(postern, people, founder)
+                governor.cookies[COOKIE] = signed_in(postern, people, world.governor)
+                answered = [
+                    *[await _asked(owner, one, address(one, world, world.asked)) for one in pages_of("GET")],
+                    *[
+                        await _asked(newcomer, one, one.path.format(org_slug="empty"), " of nothing")
+                        for one in pages_of("GET")
+                        if parameters(one.path) == ("org_slug",) and "~" not in one.path
+                    ],
+                    *[await _asked(governor, one, address(one, world, world.asked)) for one in pages_of("GET", organization=False)],
+                ]
+    # The forms of a record are shown on the record's page, at their own addresses, too.
+    return list({page.content: page for page in reversed(answered)}.values())[::-1]
+
+
+async def _asked(tabs: Tabs, one: Endpoint, at: str, of: str = "") -> ConsolePage:
+    place = one.path.removeprefix(OF_ORGANIZATION) or "/"
+    return ConsolePage(name=f"{CONSOLE}{of}: {place}", content=(await tabs.request("GET", at)).body)

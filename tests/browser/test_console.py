@@ -1,0 +1,223 @@
+"""All pages of the console in Chromium, in the world of three organizations and in an organization that has nothing yet: axe-core finds
+nothing, nothing is wider than the window, nothing comes from elsewhere, and pages stay light.
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import pytest
+
+from core.frozen import Frozen
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.endpoints import parameters
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.server.settings import ServerSettings
+from tests.browser.checks import contrast_findings, findings, require_keyboard
+from tests.browser.chromium import Chromium
+from tests.browser.conftest import ADDRESS
+from tests.browser.page import NARROW, WIDE, Page, new_page
+from tests.http.browsing import Tabs
+from tests.http.people import BASE_URL, People
+from tests.http.running_server import Certificate, running
+from tests.http.signing_in import unlimited
+from tests.http.tenants import Tenants
+from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, signed_in
+from tests.security.organizations.world import World
+
+NARROWEST: Final = 320
+# A page of the console with its stylesheets, scripts and pictures.
+MOST_BYTES: Final = 60 << 10
+_ASSET: Final = re.compile(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"')
+# As long as names may be, in one word and from right to left.
+LONG: Final = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+FROM_THE_RIGHT: Final = "شركة ياسمين للتجارة الدولية"
+
+
+class Town(Frozen):
+    """The world, and a page in the browser of somebody in it."""
+
+    world: World
+    people: People
+    postern: Postern
+    page: Page
+
+    def owner(self) -> Tabs:
+        """The owner in a browser that only loads."""
+        tabs = Tabs(unlimited(self.postern))
+        tabs.cookies[COOKIE] = signed_in(self.postern, self.people, self.world.ada)
+        return tabs
+
+    async def enter(self, cookie: str) -> None:
+        await self.page.keep_cookie(COOKIE, cookie)
+
+    def addresses(self) -> Sequence[str]:
+        return [address(one, self.world, self.world.asked) for one in pages_of("GET")]
+
+
+@pytest.fixture
+async def town(postern: Postern, people: People, chromium: Chromium, certificate: Certificate) -> AsyncIterator[Town]:
+    world = World(postern, people)
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key, drain=0)
+    async with (
+        running(unlimited(postern).application, settings, address=ADDRESS),
+        new_page(chromium, BASE_URL, scripts=True) as page,
+    ):
+        yield Town(world=world, people=people, postern=postern, page=page)
+
+
+async def faults_at(page: Page, at: str, number: int, *, narrow_only: bool = False) -> list[str]:
+    """What is wrong with the page at this address. Pages take turns in being wide and narrow."""
+    found: list[str] = []
+    await page.show(width=NARROWEST if narrow_only else NARROW if number % 2 else WIDE)
+    await page.open(at)
+    if not narrow_only:
+        found += await findings(page)
+        if await page.overflow():
+            found.append("the page is wider than its window")
+        await page.show(width=NARROWEST, scheme="dark")
+        # The colours of all pages are the same, and have a test (`test_look.py`).
+        if number % 4 == 0:
+            found += await contrast_findings(page)
+    if await page.overflow():
+        found.append(f"the page is wider than {NARROWEST} pixels")
+    found += [f"torn: {one}" for one in await page._probe("torn")]
+    return [f"{at}: {one}" for one in found]
+
+
+def weight_of(body: bytes) -> int:
+    """The bytes of a page and of all that it loads."""
+    assets = {shipped_pages().asset(*found) for found in _ASSET.findall(body.decode())}
+    contents = [asset[0] for asset in assets if asset is not None]
+    assert not any(b"@font-face" in content for content in contents)
+    return len(body) + sum(map(len, contents))
+
+
+async def test_every_page_of_an_organization_with_everything_is_sound_and_light(town: Town) -> None:
+    owner = town.owner()
+    await town.enter(owner.cookies[COOKIE])
+    faults: list[str] = []
+    seen: set[bytes] = set()
+    for number, at in enumerate(town.addresses()):
+        body = (await owner.request("GET", at)).body
+        if (weight := weight_of(body)) > MOST_BYTES:
+            faults.append(f"{at}: {weight} bytes")
+        # The forms of a record are shown on the record's page, at their own addresses, too.
+        if body not in seen:
+            faults += await faults_at(town.page, at, number)
+            seen.add(body)
+    assert faults == [], "\n".join(faults)
+    assert town.page.violations == []
+
+
+async def test_every_page_of_an_organization_with_nothing_is_sound(town: Town) -> None:
+    tenants = Tenants(town.postern, town.people)
+    owner = tenants.member(tenants.add("empty", name="Empty"), "owner")
+    await town.enter(signed_in(town.postern, town.people, owner))
+    faults: list[str] = []
+    # Forms of things are the same as where there is something.
+    empty = [one for one in pages_of("GET") if parameters(one.path) == ("org_slug",) and "~" not in one.path]
+    for number, one in enumerate(empty):
+        faults += await faults_at(town.page, one.path.format(org_slug="empty"), number)
+    assert faults == [], "\n".join(faults)
+    assert town.page.violations == []
+
+
+@pytest.mark.parametrize("name", [LONG, FROM_THE_RIGHT], ids=["long", "from the right"])
+async def test_names_fit_into_the_narrowest_window(town: Town, name: str) -> None:
+    rename(town.people, name)
+    await town.enter(signed_in(town.postern, town.people, town.world.ada))
+    faults: list[str] = []
+    for number, at in enumerate(town.addresses()):
+        faults += await faults_at(town.page, at, number, narrow_only=True)
+    assert faults == [], "\n".join(faults)
+    assert town.page.violations == []
+
+
+def rename(people: People, name: str) -> None:
+    """Gives everything that people name this name, with a number where names must differ."""
+    for row in people.rows(
+        """
+        select relname, attname
+          from pg_attribute
+          join pg_class on pg_class.oid = attrelid and relkind = 'r' and relnamespace = 'public'::regnamespace
+         where attnum > 0 and not attisdropped and atttypid = 'text'::regtype
+           and attname in ('name', 'label', 'description', 'display_name')
+           and relname <> all ('{tiers,schema_migrations,events,jobs,server_secrets}')
+        """
+    ):
+        table, column = row["relname"], row["attname"]
+        people.change(
+            f"update {table} as one set {column} = %s || ' ' || number from (select ctid, row_number() over () as number from {table}) as n"
+            f" where n.ctid = one.ctid",
+            name,
+        )
+
+
+async def test_ten_thousand_people_take_a_page_of_fifty(town: Town) -> None:
+    town.people.change(
+        """
+        with made as (
+          insert into users (id, email, email_key, name)
+          select gen_random_uuid(), 'p' || n || '@many.example', 'p' || n || '@many.example', 'Person ' || n
+            from generate_series(1, 10000) as n
+          returning id
+        )
+        insert into memberships (id, org_id, user_id, role, created_at, own_since)
+        select gen_random_uuid(), %s, id, 'member', now(), now() from made
+        """,
+        town.world.asked.tenant.id,
+    )
+    owner = town.owner()
+    await town.enter(owner.cookies[COOKIE])
+    home = OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    faults: list[str] = []
+    for number, at in enumerate((home, f"{home}/people", f"{home}/people?page=2", f"{home}/search?q=p1")):
+        faults += await faults_at(town.page, at, number)
+        if (weight := weight_of((await owner.request("GET", at)).body)) > MOST_BYTES:
+            faults.append(f"{at}: {weight} bytes")
+    assert faults == [], "\n".join(faults)
+    await town.page.open(f"{home}/people")
+    assert await town.page.evaluate("document.querySelectorAll('tbody tr').length") == 50
+    assert town.page.violations == []
+
+
+async def test_pages_of_each_kind_are_reached_and_sent_with_the_keyboard(town: Town) -> None:
+    await town.enter(signed_in(town.postern, town.people, town.world.ada))
+    home, ids = OF_ORGANIZATION.format(org_slug=town.world.asked.slug), town.world.asked.ids
+    webhook = f"{home}/events/{ids['webhooks']}"
+    for at in (home, f"{home}/people", f"{home}/events/~new", webhook, f"{webhook}/end", f"{home}/directories/scim/settings"):
+        await town.page.open(at)
+        await require_keyboard(town.page)
+
+
+async def test_pages_of_refusals_are_sound(town: Town) -> None:
+    """A lesser role, another organization, nothing at the address, a wrong form, a form that came too late, and somebody else's name."""
+    home, ids = OF_ORGANIZATION.format(org_slug=town.world.asked.slug), town.world.asked.ids
+    page = town.page
+    faults: list[str] = []
+    readers = Readers(town.world, town.people, town.postern, unlimited(town.postern))
+    for reader, at in (
+        (readers.member, f"{home}/events"),
+        (readers.stranger, f"{home}/people"),
+        (readers.owner, f"{home}/events/none"),
+        (readers.acting, f"{home}/people"),
+        (readers.member, home),
+    ):
+        await town.enter(reader.tabs.cookies[COOKIE])
+        faults += await faults_at(page, at, len(faults))
+    await town.enter(readers.owner.tabs.cookies[COOKIE])
+    await page.show(width=WIDE)
+    await page.open(f"{home}/events/~new")
+    await page.follow("Add a webhook")
+    faults += await findings(page)
+    await page.open(f"{home}/events/{ids['webhooks']}")
+    town.people.change("update webhooks set name = 'Moved on' where id = %s", ids["webhooks"])
+    await page.fill("Name (optional)", "Mine")
+    await page.follow("Save")
+    assert page.status == 409
+    faults += await findings(page)
+    await page.show(width=NARROWEST)
+    assert await page.overflow() == 0
+    assert faults == [], "\n".join(faults)
+    assert page.violations == []
