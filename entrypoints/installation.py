@@ -19,7 +19,7 @@ from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, Embedded
 from adapters.postgres.grants import rights
 from adapters.postgres.migrate import SchemaMismatch, migrate, require_current
 from entrypoints.assembly.configured import ensure_key_file
-from entrypoints.cli.progress import lines
+from entrypoints.cli.output.progress import lines
 from entrypoints.failures import DataDirectoryInUse, StartFailed
 from entrypoints.settings import Settings
 

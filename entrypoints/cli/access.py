@@ -11,7 +11,7 @@ from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import HOLDER, Capability
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import plain, print_json
+from entrypoints.cli.output.printing import plain, print_json
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 

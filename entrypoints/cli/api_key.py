@@ -7,7 +7,7 @@ import trio
 
 from core.usecases.services.api_keys import ApiKeys
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import printable
+from entrypoints.cli.output.printing import printable
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK
 from entrypoints.settings import Settings

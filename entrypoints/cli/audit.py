@@ -9,8 +9,8 @@ import trio
 from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import print_json
-from entrypoints.cli.progress import progress, say
+from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.progress import progress, say
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from ports.encryption import CannotOpen

@@ -8,7 +8,7 @@ import trio
 from core.usecases.services.billing_checkouts import NOT_SET_UP
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from ports.services.billing import PaymentRefused, PaymentUnavailable

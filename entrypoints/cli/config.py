@@ -2,7 +2,7 @@
 
 import argparse
 
-from entrypoints.cli.printing import print_json
+from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK
 from entrypoints.settings import Settings, in_force, in_force_by_group
 

@@ -13,8 +13,8 @@ from core.usecases.encryption import queue_reencryption
 from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema
-from entrypoints.cli.printing import print_json
-from entrypoints.cli.progress import progress
+from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.progress import progress
 from entrypoints.encryption_keys import prepend_key
 from entrypoints.failures import FAILURE, OK
 from entrypoints.first_start import require_encryption_keys

@@ -9,7 +9,7 @@ from typing import Final
 
 from adapters.mail.folder import FolderUnreadable, KeptMail, MailFolder
 from adapters.mail.transports import MailSettingsError, mail_directory
-from entrypoints.cli.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings, SettingsError
 

@@ -6,8 +6,8 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import told
-from entrypoints.cli.printing import print_json
-from entrypoints.cli.progress import progress, say
+from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.progress import progress, say
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings

@@ -18,7 +18,7 @@ from core.usecases.platform.governance import Governance
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
-from entrypoints.cli.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings

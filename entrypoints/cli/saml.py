@@ -7,7 +7,7 @@ from datetime import datetime
 import trio
 
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import print_json, printable
+from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 from ports.federation.saml.configurations import Configured

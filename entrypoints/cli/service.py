@@ -12,7 +12,7 @@ from core.domain.services.services import NewService, RegisteredService, Service
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
-from entrypoints.cli.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 

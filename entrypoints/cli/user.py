@@ -22,7 +22,7 @@ from core.domain.platform.account_overviews import (
 )
 from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 

@@ -27,7 +27,7 @@ import trio
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, Migration, migrate, shipped
-from entrypoints.cli.progress import progress
+from entrypoints.cli.output.progress import progress
 from ops.bench.fill import Person, fill
 from ops.bench.harness import Server, directory, serving
 from ops.bench.inside import hashed

@@ -12,6 +12,8 @@ MOST_COUNTED: Final = 100
 
 
 class Matter(StrEnum):
+    """The kind of a matter."""
+
     JOIN_REQUESTS = "join_requests"
     """People who want to become members wait for an answer."""
     CERTIFICATES = "certificates"

@@ -20,7 +20,7 @@ from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups.common import on_database, places_of, require_tools, run_interruptibly, was_recorded
-from entrypoints.cli.progress import progress
+from entrypoints.cli.output.progress import progress
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import conninfo, reachable_database

@@ -13,7 +13,7 @@ from adapters.crypto.sealed_rings import RecoveryKeyUnusable, open_ring
 from core.domain.backups import BackupManifest
 from core.domain.json import Json, timestamp
 from entrypoints.cli.backups.common import find_backup, places_of
-from entrypoints.cli.printing import moment
+from entrypoints.cli.output.printing import moment
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from ports.encryption import CannotOpen

@@ -18,7 +18,7 @@ from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.audit import told_of
 from entrypoints.cli.backups import canary
 from entrypoints.cli.backups.report import CheckReport
-from entrypoints.cli.progress import progress
+from entrypoints.cli.output.progress import progress
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings

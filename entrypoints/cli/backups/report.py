@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from core.domain.backups import Damage, DamageKind
-from entrypoints.cli.progress import say
+from entrypoints.cli.output.progress import say
 from entrypoints.failures import OK
 
 STATUS: Final[Mapping[DamageKind, int]] = {

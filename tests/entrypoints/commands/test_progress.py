@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.cli.progress import lines, progress, say
+from entrypoints.cli.output.progress import lines, progress, say
 from tests.places import ROOT
 
 
@@ -65,7 +65,7 @@ def test_an_error_ends_it_as_it_is() -> None:
 
 _WORK = """
 import time
-from entrypoints.cli.progress import progress, say
+from entrypoints.cli.output.progress import progress, say
 with progress("Changing users", 8, "rows") as advance:
     for number in range(8):
         time.sleep(0.1)

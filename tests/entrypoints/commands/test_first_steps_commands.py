@@ -16,7 +16,7 @@ from core.domain.tenancy.organizations import OrganizationStatus
 from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main, organization, service
-from entrypoints.cli.printing import plain
+from entrypoints.cli.output.printing import plain
 from entrypoints.settings import Settings, read
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="

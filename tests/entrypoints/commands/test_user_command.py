@@ -24,7 +24,7 @@ from core.domain.platform.account_overviews import (
 from core.domain.secrets import Secret
 from core.frozen import replace
 from core.usecases.platform.account_administration import AccessReset
-from entrypoints.cli.printing import printable
+from entrypoints.cli.output.printing import printable
 from entrypoints.cli.user import _lines, _reset_lines, operator
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
