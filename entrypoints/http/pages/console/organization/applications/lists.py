@@ -49,6 +49,7 @@ APPLICATIONS: Final = Resource(
     parameter="service_slug",
     key=slug_of,
     main=_new,
+    exported=True,
 )
 
 PAGES: Final[Sequence[Endpoint]] = (list_page(APPLICATIONS),)
