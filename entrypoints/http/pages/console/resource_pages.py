@@ -1,8 +1,5 @@
 """All pages of a resource."""
 
-from collections.abc import Sequence
-from typing import Final
-
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.acts import act_pages, ending_pages
 from entrypoints.http.pages.console.lists import list_page
@@ -12,16 +9,8 @@ from entrypoints.http.pages.console.many.exports import export_page
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Resource
 
-_RESOURCES: Final[list[Resource]] = []
-
-
-def resources() -> Sequence[Resource]:
-    """All resources of the console, for the tests that compare them with the texts."""
-    return tuple(_RESOURCES)
-
 
 def pages(resource: Resource) -> list[Endpoint]:
-    _RESOURCES.append(resource)
     made = [] if resource.is_single else [list_page(resource)]
     if resource.exported:
         made.append(export_page(resource))

@@ -1,7 +1,7 @@
 """Questions: a page of its own that asks once, and the form on it that does something. For screens made by hand; resources have acts."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from core.domain.errors import Refusal
 from core.domain.identity.proofs import StepUp
@@ -57,7 +57,16 @@ class Question(Frozen, kw_only=True):
     done: str = "done"
 
 
+_QUESTIONS: Final[list[Question]] = []
+
+
+def questions() -> Sequence[Question]:
+    """All questions of the console, for the tests that compare them with the texts."""
+    return tuple(_QUESTIONS)
+
+
 def question_pages(question: Question) -> Sequence[Endpoint]:
+    _QUESTIONS.append(question)
     asked = question.shape
     form = EndingForm if question.typed is not None else BoundForm if asked is None else asked.form
     stated_more: dict[str, Any] = {} if question.step_up is None else {"step_up": question.step_up}

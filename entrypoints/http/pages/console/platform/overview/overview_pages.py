@@ -13,7 +13,6 @@ from entrypoints.http.pages.console.platform.places import HOME, ORGANIZATIONS, 
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
 from entrypoints.http.routes.platform.analytics import platform_overview
 
-_TEXTS: Final = "console.installation_at_a_glance"
 _QUEUES: Final = (code("kind"), number("waiting"), number("dead"), when("oldest_due"))
 _PROVIDERS: Final = (
     plain("provider", "console.field.provider"),
@@ -40,13 +39,18 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     page = visit.show(
         "platform/overview/overview.html",
         spot(OVERVIEW_ENTRY, OVERVIEW_TAB),
-        Head(title=visit.text(f"{_TEXTS}.title"), curl=visit.curl(platform_overview)),
-        figures=[(visit.text(f"{_TEXTS}.{name}"), value, where) for name, value, where in shown],
+        Head(title=visit.text("console.installation_at_a_glance.title"), curl=visit.curl(platform_overview)),
+        figures=[(visit.text(f"console.installation_at_a_glance.{name}"), value, where) for name, value, where in shown],
         pending=figures.organizations_by_status.get(OrganizationStatus.PENDING, 0),
         dead=sum(queue.dead for queue in queues),
         steps_left=await steps_left(postern),
         tables=[
-            (visit.text(f"{_TEXTS}.{name}"), columns, rows_of(columns, rows, visit.text, visit.path), visit.text(f"{_TEXTS}.no_{name}"))
+            (
+                visit.text(f"console.installation_at_a_glance.{name}"),
+                columns,
+                rows_of(columns, rows, visit.text, visit.path),
+                visit.text(f"console.installation_at_a_glance.no_{name}"),
+            )
             for name, columns, rows in (
                 ("queues", _QUEUES, queues),
                 ("outages", _PROVIDERS, state.providers),
