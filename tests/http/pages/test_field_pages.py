@@ -81,7 +81,7 @@ async def test_a_page_asks_once_and_keeps_the_answers(house: FieldPageScene) -> 
     await tab.send(fields=names, values=["Count", "9", "one\n\n two \n"])
     assert tab.shown.status == 400
     assert "Grade: Enter a number from 1 to 5" in tab.page.text
-    assert "one" in tab.page.text
+    assert "one" in tab.page.forms[0].fields["values"]
     assert house.values(ada) == []
     await tab.send(fields=names, values=["Count", "3", "one\n\n two \n"])
     assert tab.place == "/ui"

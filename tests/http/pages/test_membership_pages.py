@@ -440,7 +440,7 @@ async def test_where_the_first_password_is_chosen_they_say_where_they_belong(hou
     # Only the organization that made the account is ticked.
     assert f'value="{tenant.id}" checked' in body
     assert f'value="{other.id}" checked' not in body
-    sent: dict[str, Any] = {"confirmed": [str(tenant.id)]} if ticked else {}
+    sent: dict[str, Any] = {"confirmed": [str(tenant.id)] if ticked else []}
     # After a refused password the choice is still ticked, and nothing is confirmed.
     await tab.send(new_password="short", repeated="short", **sent)
     assert tab.status == 400
