@@ -94,6 +94,6 @@ def test_exceptions_are_endpoints_that_no_page_offers() -> None:
 def test_a_form_offers_a_change() -> None:
     """A form calls what changes something. It may ask further endpoints for what the page shows beside an error."""
     for one in CONSOLE:
-        first, *_ = offers()[str(one)] or (None,)
+        first, *_ = offers().get(str(one)) or (None,)
         if one.method == "POST" and first is not None:
             assert first.method != "GET", one

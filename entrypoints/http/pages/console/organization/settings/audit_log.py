@@ -223,7 +223,8 @@ async def ask_to_verify_audit_log(call: Call[None, None, AuditLogPath, Member], 
     return Answer(_checked(Visit(call, postern), is_done=False), 200)
 
 
-@console.post(_VERIFY, of=audit_log, limit=(PAGE_STEPS, PRIVACY))
+# The form changes nothing, so it calls no endpoint. People who see the log may check it.
+@console.post(_VERIFY, of=audit_log.caller, limit=(PAGE_STEPS, PRIVACY))
 async def verify_audit_log(call: Call[BoundForm, None, AuditLogPath, Member], postern: Postern) -> Shown:
     """Check whether entries of the organization's audit log were removed, added or altered
 

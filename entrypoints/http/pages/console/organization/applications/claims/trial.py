@@ -48,7 +48,8 @@ async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Poster
     return Answer(page, 200)
 
 
-@console.post(places.TEST_SIGN_IN, of=preview_tokens, also=(service_detail,))
+# The form calls no endpoint that changes something: it begins a sign-in.
+@console.post(places.TEST_SIGN_IN, of=preview_tokens.caller)
 async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Begin the test sign-in: the pages of a sign-in, in the name and the looks of the application."""
     visit = Visit(call, postern)
