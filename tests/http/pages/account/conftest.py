@@ -22,6 +22,7 @@ from tests.http.signing_in import FIREFOX, unlimited
 from tests.http.tenants import Tenant, UsedService
 
 COOKIE = "__Host-postern_session"
+ACTING = "__Host-postern_acting"
 
 
 @dataclass

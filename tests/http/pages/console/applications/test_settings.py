@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.http.pages.account.conftest import ACTING, COOKIE
 from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -40,8 +41,8 @@ async def test_who_may_see_applications_alone_finds_no_form(console: ConsoleScen
         assert f"/ui/o/acme{billing}{page}/~new" not in tab.page.links
     for page in ("/saml", "/sign-in", "/settings", "/public-keys"):
         tab = await member.open(f"/ui/o/acme{billing}{page}")
-        # The form that signs out is the only one.
-        assert [one.action for one in tab.page.forms] == ["/ui/sign-out"], page
+        # The forms that search and sign out are the only ones.
+        assert [one.action for one in tab.page.forms] == ["/ui/o/acme/search", "/ui/sign-out"], page
 
 
 async def test_sign_in_addresses_and_admission_are_changed_by_section(console: ConsoleScene, billing: str) -> None:
@@ -206,9 +207,14 @@ async def test_the_end_of_an_application_counts_what_ends_and_asks_for_its_name(
 
 async def test_while_impersonating_nobody_makes_anything_that_lasts(console: ConsoleScene, billing: str) -> None:
     owner = console.people.add(platform_owner=True)
-    console.people.change("update sessions set impersonator_id = %s, impersonation_id = id", owner.user)
+    console.people.change(
+        "update sessions set impersonator_id = %s, impersonation_id = id, parent_id = %s, depth = 1 where id = %s",
+        *(owner.user, owner.session, console.ada.session),
+    )
+    console.tabs.cookies = {ACTING: console.tabs.cookies[COOKIE], COOKIE: console.browser(owner).cookies[COOKIE]}
     tab = await console.at(f"{billing}/secrets")
     assert tab.status == 200
+    assert "You act as" in tab.page.text
     assert f"/ui/o/acme{billing}/secrets/~new" not in tab.page.links
     for page in ("/secrets/~new", "/api-keys/~new", "/claims/~new"):
         assert (await console.at(f"{billing}{page}")).status == 403

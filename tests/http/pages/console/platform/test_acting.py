@@ -5,10 +5,9 @@ from typing import Final
 import pytest
 
 from tests.http.browsing import Tabs
-from tests.http.pages.account.conftest import COOKIE
+from tests.http.pages.account.conftest import ACTING, COOKIE
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
-ACTING: Final = "__Host-postern_acting"
 REASON: Final = "Ticket 4711"
 
 
