@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import events, overview, search
+from entrypoints.http.pages.console.organization import events, overview, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import domains, keys, providers, scim
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
@@ -24,6 +24,7 @@ CONSOLE: Final = Endpoints(
     [
         *overview.PAGES,
         *search.PAGES,
+        *sign_ins.PAGES,
         *members.PAGES,
         *person.PAGES,
         *end_users.PAGES,

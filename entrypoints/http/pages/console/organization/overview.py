@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.organization.places import (
     OVERVIEW_TAB,
     PEOPLE,
     SETTINGS,
+    SIGN_INS,
     spot,
 )
 from entrypoints.http.pages.console.visit import Done, Head, Page, Visit
@@ -30,6 +31,7 @@ from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, organization_detail
 
+OVERVIEW: Final = spot(OVERVIEW_ENTRY, OVERVIEW_TAB)
 _DAYS: Final = 30
 # Where each matter is decided.
 _DECIDED_AT: Final[Mapping[Matter, str]] = {
@@ -55,13 +57,14 @@ async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPa
     chart = _chart(visit, await visit.ask(login_trends)) if is_active else None
     page = visit.show(
         "organization/overview.html",
-        spot(OVERVIEW_ENTRY, OVERVIEW_TAB),
+        OVERVIEW,
         Head(title=visit.text("console.overview.title"), curl=visit.curl(organization_detail), done=call.query.done),
         found=found,
         is_active=is_active,
         decides=decides,
         matters=[(one.matter.value, one.count, visit.here(_DECIDED_AT[one.matter])) for one in matters],
         chart=chart,
+        sign_ins=visit.here(SIGN_INS),
         people=visit.here(PEOPLE) if visit.may(list_members) else "",
         applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
     )

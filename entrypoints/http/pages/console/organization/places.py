@@ -37,6 +37,7 @@ SIGN_IN: Final = f"{HOME}/sign-in"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 SEARCH: Final = f"{HOME}/search"
+SIGN_INS: Final = f"{HOME}/sign-ins"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, organization_detail.caller)
 MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller)
