@@ -26,6 +26,7 @@ from entrypoints.http.pages.account.factors import proof_pages, second_factor_pa
 from entrypoints.http.pages.account.organizations import founding_pages, membership_pages, organization_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
+from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
@@ -88,7 +89,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     connection_pages,
     proof_pages,
 )
-PAGES: Final = Endpoints([*_ACCOUNT_AND_FLOW_PAGES, *CONSOLE])
+PAGES: Final = Endpoints([*_ACCOUNT_AND_FLOW_PAGES, stop_acting, *CONSOLE])
 """Pages for people. Pages are no part of the API."""
 
 

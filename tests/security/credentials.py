@@ -112,7 +112,7 @@ class Wallet:
 
     async def headers(self, kind: Kind) -> Pairs:
         if kind.in_browser:
-            return self._cookie_of(self._opened(kind))
+            return self._acting_cookies(kind) if kind.impersonated else self._cookie_of(self._opened(kind))
         if kind.person:
             return bearer(await self._session(kind))
         made: Awaitable[Pairs] = getattr(self, kind.name.replace(" ", "_").replace("-", "_").lower())()
@@ -139,6 +139,12 @@ class Wallet:
                 session.session,
             )
         return session
+
+    def _acting_cookies(self, kind: Kind) -> Pairs:
+        """The cookies of a platform owner's own session, and of a session in somebody's name that was opened from it."""
+        own, acting = self._people.session_of(self._governor), self._opened(kind)
+        self._people.change("update sessions set parent_id = %s, depth = 1 where id = %s", own.session, acting.session)
+        return (("cookie", f"__Host-postern_session={self._browser(own)}; __Host-postern_acting={self._browser(acting)}"),)
 
     async def nothing(self) -> Pairs:
         return ()

@@ -18,7 +18,16 @@ from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
 from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms, BoundForm, in_browser
-from entrypoints.http.machinery.callers import CLIENT, OPENID_SESSION, PREAUTHENTICATED, CallerRule, MemberRule, SessionRule
+from entrypoints.http.machinery.callers import (
+    CLIENT,
+    OPENID_SESSION,
+    OWNER_IN_PERSON_OF_INACTIVE,
+    PLATFORM_OWNER,
+    PREAUTHENTICATED,
+    CallerRule,
+    MemberRule,
+    SessionRule,
+)
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -124,6 +133,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
 everybody                         POST   /ui/set-password
@@ -173,6 +183,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/devices/{device_id}/revoke
 .....   ...  -          browser   GET    /ui/first-steps
 .....   ...  -          browser   GET    /ui/organizations
+.....   ...  -          browser   GET    /ui/organizations/~new
+.....   ...  -          browser   POST   /ui/organizations/~new
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/membership
@@ -570,6 +582,8 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
 def form_of(one: Endpoint, headers: Pairs) -> bytes:
     cookies = dict(pair.split("=", 1) for name, value in headers if name == "cookie" for pair in value.split("; "))
     session, browser = cookies.get("__Host-postern_session"), cookies.get("__Host-postern_flow")
+    if (acting := cookies.get("__Host-postern_acting")) is not None:
+        return f"form_token={form_token(Token(acting), 'acting')}".encode()
     if session is not None and one.caller is not IN_FLOW:
         return f"form_token={form_token(Token(session), 'session')}".encode()
     if browser is not None:
@@ -652,7 +666,27 @@ async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_els
 
 
 # Pages of the console that stand for no endpoint, with the rule that each states.
-STATED: Final[Mapping[str, CallerRule]] = {}
+STATED: Final[Mapping[str, CallerRule]] = {
+    # The page leads to two endpoints, and one of them is for an organization that is not active, too.
+    "GET /ui/o/{org_slug}/settings/danger": OWNER_IN_PERSON_OF_INACTIVE,
+    **dict.fromkeys(
+        (
+            *(f"GET /ui/platform/{one}" for one in ("health", "jobs", "audit-log", "audit-log/{entry_id}", "settings", "signing-keys")),
+            *(
+                f"{method} /ui/platform/{one}"
+                for method in ("GET", "POST")
+                for one in (
+                    *("people/{user_id}/deactivate", "people/{user_id}/reactivate", "people/{user_id}/reset-access"),
+                    *("people/{user_id}/sessions/end", "signing-keys/rotate", "signing-keys/rotate-encryption"),
+                )
+            ),
+            "GET /ui/platform/people/{user_id}/sessions",
+            "POST /ui/platform/people/{user_id}/sessions/{session_id}/end",
+            "POST /ui/platform/jobs/{job_id}/revive",
+        ),
+        PLATFORM_OWNER,
+    ),
+}
 
 
 def test_a_page_of_the_console_has_the_rule_of_its_endpoint() -> None:

@@ -60,4 +60,5 @@ _QUESTION: Final = Question(
     shape=shape(impersonate, Asked("reason", kind=Kind.LONG)),
 )
 
-PAGES: Final = (*question_pages(_QUESTION), stop_acting)
+# `stop_acting` belongs to the browser, not to the console: it has no place there, and anybody may send it.
+PAGES: Final = (*question_pages(_QUESTION),)
