@@ -17,9 +17,15 @@ from tests.security.organizations.walk import named_in
 from tests.security.organizations.world import FilledOrganization, World
 
 COOKIE: Final = "__Host-postern_session"
+ACTING: Final = "__Host-postern_acting"
 OF_ORGANIZATION: Final = "/ui/o/{org_slug}"
+OF_PLATFORM: Final = "/ui/platform"
 # Parameters that only addresses of the console have, or that name something else there than in the API.
-_NAMED: Final[Mapping[str, str]] = {"key": "department"}
+_NAMED: Final[Mapping[str, str]] = {
+    "key": "department",
+    **dict.fromkeys(("job_id", "session_id"), "0199d3a0-0000-7000-8000-000000000001"),
+}
+_OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries"}
 # Queries without which a page has little to show.
 QUERIES: Final[Mapping[str, str]] = {f"{OF_ORGANIZATION}/search": "?q=b"}
 # Pages whose use case asks for more than the rule of their endpoint.
@@ -33,6 +39,8 @@ def pages_of(method: str, *, organization: bool = True) -> Sequence[Endpoint]:
 
 def address(one: Endpoint, world: World, house: FilledOrganization, **instead: str) -> str:
     named = {**named_in(world, house), **_NAMED, **instead}
+    if one.path.startswith(OF_PLATFORM):
+        named |= {"key": "badge"} | {name: str(world.of_platform[of]) for name, of in _OF_PLATFORM.items()}
     path = one.path
     for name in parameters(path):
         assert name in named, f"{one}: `_NAMED` of this module does not say what {name} names"
@@ -73,10 +81,10 @@ class Readers:
         role = tenants.role(house.tenant, "auditor", [Capability.AUDIT_LOGS_VIEW])
         auditor = tenants.join(people.add("auditor@people.example"), house.tenant, role)
         owner, admin, member = (one.capabilities for one in BuiltInRole)
-        impersonated = people.session_of(house.admin)
+        opener, impersonated = people.session_of(world.governor), people.session_of(house.admin)
         people.change(
-            "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s",
-            *(world.governor.user, postern.foundation.ids.new(), impersonated.session),
+            "update sessions set impersonator_id = %s, impersonation_id = %s, parent_id = %s, depth = 1 where id = %s",
+            *(world.governor.user, postern.foundation.ids.new(), opener.session, impersonated.session),
         )
         self.owner = Reader(name="owner", tabs=self.browser(world.ada), capabilities=owner, is_owner=True)
         self.admin = Reader(name="admin", tabs=self.browser(house.admin), capabilities=admin)
@@ -85,7 +93,9 @@ class Readers:
         self.user = Reader(name="user of the shop", tabs=self.browser(world.cleo))
         self.stranger = Reader(name="administrator elsewhere", tabs=self.browser(world.others[0].admin))
         self.governor = Reader(name="platform owner", tabs=self.browser(world.governor), is_platform_owner=True)
-        self.acting = Reader(name="platform owner as admin", tabs=self.browser(impersonated), capabilities=admin, is_impersonated=True)
+        acting = self.browser(opener)
+        acting.cookies[ACTING] = signed_in(postern, people, impersonated)
+        self.acting = Reader(name="platform owner as admin", tabs=acting, capabilities=admin, is_impersonated=True)
         self.all = (self.owner, self.admin, self.member, self.auditor, self.user, self.stranger, self.governor, self.acting)
 
     def browser(self, person: Person) -> Tabs:

@@ -7,6 +7,7 @@ The tests ask the organization in the middle, so that neither the first row of a
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
@@ -616,6 +617,21 @@ class World:
         tables = [(table, whose) for table, whose in WHOSE.items()] + [(table, "null") for table in NOBODYS - {"rate_limit_buckets"}]
         statement = " union all ".join("select " + columns.format(table, whose) for table, whose in tables)
         return frozenset((row["place"], row["whose"] or "", row["text"]) for row in self._people.rows(statement))
+
+    @cached_property
+    def of_platform(self) -> Mapping[str, UUID]:
+        """Things of the installation itself, which are added when somebody asks for them: the ids of one row of each table."""
+        return {
+            "all_profile_fields": self._put(
+                "all_profile_fields", key="badge", label="Badge", kind="text", rule={}, written_by=["person"], created_at="now"
+            ),
+            "management_keys": self._put(
+                "management_keys", name="Robot", prefix="pk_platform", capabilities=[], created_by=self.governor.user
+            ),
+            "audit_entries": self._put(
+                "audit_entries", action="platform.x", target_type="user", target_id=str(self.governor.user), success=True
+            ),
+        }
 
     def let_others_fill_up(self) -> None:
         """Fills the other organizations up to every limit."""
