@@ -27,7 +27,7 @@ def shipped(language: Language) -> dict[str, str]:
 
 def sources(language: Language) -> Sequence[Traversable]:
     folder = files(__package__)
-    parts = [one for one in folder.joinpath("console").iterdir() if one.name.endswith(f".{language}.toml")]
+    parts = [one for one in folder.joinpath("console", language).iterdir() if one.name.endswith(".toml")]
     return [folder.joinpath(f"{language}.toml"), *sorted(parts, key=lambda one: one.name)]
 
 

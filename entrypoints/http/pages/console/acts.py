@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.makings import shown_once
 from entrypoints.http.pages.console.records import shown
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 
 class EndingForm(BoundForm, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
 
     shape = act.shape or Shape(endpoint, (), BoundForm)
 
-    async def question(visit: Visit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example_of(shape) or None))
         return visit.show(
@@ -50,10 +50,10 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         )
 
     async def confirm(call: AnyCall, postern: Postern) -> Page:
-        return Answer(await question(Visit(call, postern), texts_of(shape.inputs, None)), 200)
+        return Answer(await question(PageVisit(call, postern), texts_of(shape.inputs, None)), 200)
 
     async def do(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         onward = visit.here(resource.one)
         try:
             done = await visit.ask(endpoint, body=None if endpoint.body_type is None else body_of(shape, call.body))
@@ -79,7 +79,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
 def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/end", ending.endpoint
 
-    async def question(visit: Visit, record: Any, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    async def question(visit: PageVisit, record: Any, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         counts = () if ending.counts is None else await ending.counts(visit, record)
         return visit.show(
             "question.html",
@@ -95,11 +95,11 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
         )
 
     async def confirm(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         return Answer(await question(visit, await resource.find(visit)), 200)
 
     async def end(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         try:
             if ending.typed is not None:
                 record = await resource.find(visit)
@@ -119,7 +119,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
     )
 
 
-def _head(resource: Resource, visit: Visit, record: Any, title: str, curl: str) -> Head:
+def _head(resource: Resource, visit: PageVisit, record: Any, title: str, curl: str) -> Head:
     called = resource.call(visit, record)
     return Head(
         title=resource.text(visit, title, called=isolated(called)),

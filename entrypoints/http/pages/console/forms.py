@@ -13,7 +13,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 
 _LONG: Final = 300
 # The separator of the steps of a place in the name of an HTML field.
@@ -22,7 +22,7 @@ WAS: Final = "was"
 """The hidden field with the values that the form showed."""
 
 
-class Kind(StrEnum):
+class InputKind(StrEnum):
     TEXT = "text"
     LONG = "long"
     SECRET = "secret"  # noqa: S105 - a kind of input
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
     hint: str = ""
 
 
-Choices = Callable[[Visit], Awaitable[Sequence[Choice]]]
+Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]
 
 
 class InvalidForm(Exception):
@@ -55,7 +55,7 @@ class Asked(Frozen):
 
     name: str
     """The place in the body, with dots: `rule.max_length`."""
-    kind: Kind | None = None
+    kind: InputKind | None = None
     choices: Choices | None = None
     label: str = ""
     """A text key. By default `console.field.` and the last step of the name."""
@@ -67,7 +67,7 @@ class Asked(Frozen):
 
 class Input(Frozen):
     name: str
-    kind: Kind
+    kind: InputKind
     required: bool
     nullable: bool
     allowed: tuple[str, ...]
@@ -87,7 +87,7 @@ class Input(Frozen):
 
     @property
     def takes_several(self) -> bool:
-        return self.kind is Kind.TICKS
+        return self.kind is InputKind.TICKS
 
 
 class Shape(NamedTuple):
@@ -112,7 +112,7 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
 def _form_field(one: Input) -> tuple[str, Any, Any]:
     if one.takes_several:
         return one.field, Sequence[str], ()
-    return (one.field, Secret, Secret("")) if one.kind is Kind.SECRET else (one.field, str, "")
+    return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, str, "")
 
 
 def _input(endpoint: Endpoint, asked: Asked) -> Input:
@@ -129,7 +129,7 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
     kind = asked.kind or _kind(kinds, asked, _most(described))
     needed = stated.required or _is_never_empty(stated, kinds, kind)
-    required = needed and not _may_be_null(described) and kind not in {Kind.TICK, Kind.TICKS}
+    required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS}
     return Input(
         name=asked.name,
         kind=kind,
@@ -146,10 +146,10 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     )
 
 
-def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: Kind) -> bool:
+def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:
     """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
     has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
-    return stated.default is msgspec.UNSET and (kind in {Kind.NUMBER, Kind.CHOICE} or has_least)
+    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
@@ -208,35 +208,35 @@ def _most(kind: inspect.Type) -> int | None:
 
 
 # The first type that fits decides.
-_KINDS: Final[tuple[tuple[Any, Kind], ...]] = (
-    (inspect.BoolType, Kind.TICK),
-    ((inspect.IntType, inspect.FloatType), Kind.NUMBER),
-    (inspect.DateTimeType, Kind.MOMENT),
-    ((inspect.EnumType, inspect.LiteralType), Kind.CHOICE),
-    ((inspect.CollectionType, inspect.VarTupleType), Kind.LINES),
-    ((inspect.DictType, inspect.AnyType), Kind.JSON),
-    (inspect.CustomType, Kind.SECRET),
+_KINDS: Final[tuple[tuple[Any, InputKind], ...]] = (
+    (inspect.BoolType, InputKind.TICK),
+    ((inspect.IntType, inspect.FloatType), InputKind.NUMBER),
+    (inspect.DateTimeType, InputKind.MOMENT),
+    ((inspect.EnumType, inspect.LiteralType), InputKind.CHOICE),
+    ((inspect.CollectionType, inspect.VarTupleType), InputKind.LINES),
+    ((inspect.DictType, inspect.AnyType), InputKind.JSON),
+    (inspect.CustomType, InputKind.SECRET),
 )
 
 
-def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Kind:
+def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> InputKind:
     takes_several = any(isinstance(one, inspect.CollectionType | inspect.VarTupleType) for one in kinds)
     if takes_several and (asked.choices is not None or any(map(_values, kinds))):
-        return Kind.TICKS
+        return InputKind.TICKS
     if asked.choices is not None:
-        return Kind.CHOICE
+        return InputKind.CHOICE
     for fits, kind in _KINDS:
         if any(isinstance(one, fits) for one in kinds):
             return kind
     is_address = asked.name.endswith(("uri", "url"))
-    return Kind.LONG if most is not None and most > _LONG and not is_address else Kind.TEXT
+    return InputKind.LONG if most is not None and most > _LONG and not is_address else InputKind.TEXT
 
 
-def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: Kind) -> Mapping[str, Any]:
+def _attributes(described: inspect.Type, kinds: Sequence[inspect.Type], kind: InputKind) -> Mapping[str, Any]:
     schema, found = _schema(described), dict[str, Any]()
-    if kind in {Kind.TEXT, Kind.LONG, Kind.SECRET} and (most := _most(described)) is not None:
+    if kind in {InputKind.TEXT, InputKind.LONG, InputKind.SECRET} and (most := _most(described)) is not None:
         found["maxlength"] = most
-    if kind is Kind.NUMBER:
+    if kind is InputKind.NUMBER:
         numbers = [one for one in kinds if isinstance(one, inspect.IntType | inspect.FloatType)]
         least = schema.get("minimum", next((one.ge for one in numbers), None))
         largest = schema.get("maximum", next((one.le for one in numbers), None))

@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.places import address
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Link, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit
 
 ON_A_PAGE: Final = 50
 _LONGEST_NUMBER: Final = 5
@@ -33,7 +33,7 @@ def list_page(resource: Resource) -> Endpoint:
     columns = _columns(resource)
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         given = given_in(resource, call.query)
         paging = _paging(resource.listed, call.query.page, call.query.after)
         errors, status = NO_ERRORS, 200
@@ -109,12 +109,12 @@ def query_names(listed: Endpoint) -> set[str]:
     return _names(listed)
 
 
-def _new(resource: Resource, visit: Visit) -> Link | None:
+def _new(resource: Resource, visit: PageVisit) -> ButtonLink | None:
     if resource.main is not None:
         return resource.main(visit)
     if resource.making is None or not visit.may(resource.making.shape.endpoint):
         return None
-    return Link(resource.text(visit, "new"), visit.here(f"{resource.at}/~new"))
+    return ButtonLink(resource.text(visit, "new"), visit.here(f"{resource.at}/~new"))
 
 
 def _columns(resource: Resource) -> tuple[Column, ...]:

@@ -12,13 +12,13 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 
 def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
     at, endpoint, inputs = f"{resource.at}/~new", making.shape.endpoint, making.shape.inputs
 
-    async def form(visit: Visit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    async def form(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         head = Head(
             title=resource.text(visit, "new"),
             crumbs=resource.above(visit),
@@ -36,10 +36,10 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         )
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
-        return Answer(await form(Visit(call, postern), texts_of(inputs, None)), 200)
+        return Answer(await form(PageVisit(call, postern), texts_of(inputs, None)), 200)
 
     async def make(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         try:
             made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
         except (WrongInput, Refusal) as problem:
@@ -57,6 +57,6 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
     )
 
 
-def shown_once(resource: Resource, visit: Visit, secret: str, onward: str) -> bytes:
+def shown_once(resource: Resource, visit: PageVisit, secret: str, onward: str) -> bytes:
     head = Head(title=resource.text(visit, "secret_title"), crumbs=resource.above(visit))
     return visit.show("secret.html", resource.spot, head, secret=secret, onward=onward)

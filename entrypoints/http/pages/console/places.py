@@ -21,14 +21,14 @@ class Tab(Frozen):
     """The rule of the endpoint that the page offers."""
 
 
-class Entry(Frozen):
+class SideEntry(Frozen):
     label: str
     """A text key."""
     tabs: tuple[Tab, ...]
 
 
-class Place(Frozen):
-    groups: tuple[tuple[str, tuple[Entry, ...]], ...]
+class ConsolePlace(Frozen):
+    groups: tuple[tuple[str, tuple[SideEntry, ...]], ...]
     """Each group with the text key of its heading. The first group needs none."""
     change: str
     """The address of the list of places."""
@@ -39,8 +39,8 @@ class Place(Frozen):
 class Spot(Frozen):
     """The spot of a page: its place, entry and tab. A record below the entry, such as an application, may have tabs of its own."""
 
-    place: Place
-    entry: Entry
+    place: ConsolePlace
+    entry: SideEntry
     tab: Tab
     tabs: tuple[Tab, ...] = ()
     parts: tuple[Tab, ...] = ()

@@ -14,21 +14,21 @@ from entrypoints.http.pages.console.forms import WAS
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 
 
 def record_page(resource: Resource) -> Endpoint:
     async def handler(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
 
     of = resource.record or resource.listed
-    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=Done))
+    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink))
 
 
 async def shown(
     resource: Resource,
-    visit: Visit,
+    visit: PageVisit,
     record: Any,
     *,
     done: str = "",
@@ -70,12 +70,12 @@ async def shown(
     )
 
 
-def _facts(resource: Resource, visit: Visit, record: Any) -> Sequence[tuple[str, Cell]]:
+def _facts(resource: Resource, visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
     columns = resource.facts or resource.columns
     return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in columns]
 
 
-def _state(resource: Resource, visit: Visit, record: Any) -> Any:
+def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
     if resource.state is None or record is None:
         return None
     value, words = resource.state
@@ -84,7 +84,7 @@ def _state(resource: Resource, visit: Visit, record: Any) -> Any:
 
 
 async def _section(
-    resource: Resource, visit: Visit, record: Any, section: Section, given: tuple[Section, Mapping[str, Any]] | None
+    resource: Resource, visit: PageVisit, record: Any, section: Section, given: tuple[Section, Mapping[str, Any]] | None
 ) -> tuple[Any, ...]:
     present = texts_of(section.shape.inputs, record)
     texts = given[1] if given is not None and given[0] is section else present
@@ -101,11 +101,11 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     at, endpoint, inputs = f"{resource.one}/{section.name}", section.shape.endpoint, section.shape.inputs
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         return Answer(await shown(resource, visit, await resource.find(visit)), 200)
 
     async def change(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         onward = visit.here(resource.one)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:

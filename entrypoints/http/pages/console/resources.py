@@ -20,12 +20,12 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
 from entrypoints.http.pages.console.forms import Choices, Shape
 from entrypoints.http.pages.console.places import Spot
-from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 
 # How far the page of a record looks for it in a paged list.
 _MOST_PAGES: Final = 20
 _LARGEST_PAGE: Final = 100
-Counts = Callable[[Visit, Any], Awaitable[Sequence[tuple[str, int]]]]
+Counts = Callable[[PageVisit, Any], Awaitable[Sequence[tuple[str, int]]]]
 
 
 class Filter(Frozen):
@@ -150,9 +150,9 @@ class Resource(Frozen, kw_only=True):
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
     beneath: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages that the list leads to, with its filters in their query: the text key, the template of the address, and the endpoint."""
-    main: Callable[[Visit], Link | None] | None = None
+    main: Callable[[PageVisit], ButtonLink | None] | None = None
     """The main action of the list, where it is another than a form of `making`."""
-    crumbs: Callable[[Visit], Sequence[tuple[str, str]]] = lambda _visit: ()
+    crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
 
     @property
@@ -160,24 +160,24 @@ class Resource(Frozen, kw_only=True):
         """The template of the record's address."""
         return self.page or (self.at if self.is_single else f"{self.at}/{{{self.parameter}}}")
 
-    def call(self, visit: Visit, record: Any) -> str:
+    def call(self, visit: PageVisit, record: Any) -> str:
         """The title of the record's page."""
         return self.text(visit, "title") if self.is_single else self.called(record)
 
-    def text(self, visit: Visit, name: str, **values: object) -> str:
+    def text(self, visit: PageVisit, name: str, **values: object) -> str:
         return visit.text(f"console.{self.name}.{name.replace('-', '_')}", **values)
 
     def rows_in(self, answer: Any) -> Sequence[Any]:
         rows: Sequence[Any] = attrgetter(self.rows)(answer) if self.rows else answer
         return rows
 
-    def above(self, visit: Visit) -> Sequence[tuple[str, str]]:
+    def above(self, visit: PageVisit) -> Sequence[tuple[str, str]]:
         """The pages above a record."""
         if self.is_single or self.page:
             return self.crumbs(visit)
         return (*self.crumbs(visit), (self.text(visit, "title"), visit.here(self.at)))
 
-    async def find(self, visit: Visit) -> Any:
+    async def find(self, visit: PageVisit) -> Any:
         """The thing that the address names. Raises `NotFound`."""
         if self.is_single:
             try:

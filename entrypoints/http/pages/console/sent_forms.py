@@ -18,8 +18,8 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import value_key
-from entrypoints.http.pages.console.forms import STEP, WAS, Choice, Input, Kind, Shape
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.forms import STEP, WAS, Choice, Input, InputKind, Shape
+from entrypoints.http.pages.console.visit import PageVisit
 
 
 class WrongInput(Exception):
@@ -51,13 +51,13 @@ def _is_json(text: str) -> bool:
     return True
 
 
-_TEXTS: Final[Mapping[Kind, Callable[[Any], str]]] = MappingProxyType(
+_TEXTS: Final[Mapping[InputKind, Callable[[Any], str]]] = MappingProxyType(
     {
-        Kind.TICK: lambda value: "yes" if value else "",
-        Kind.LINES: lambda value: "\n".join(str(_plain(item)) for item in value),
-        Kind.JSON: lambda value: json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) if value else "",
-        Kind.VALUE: lambda value: value if isinstance(value, str) and not _is_json(value) else json.dumps(value, ensure_ascii=False),
-        Kind.MOMENT: lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M"),
+        InputKind.TICK: lambda value: "yes" if value else "",
+        InputKind.LINES: lambda value: "\n".join(str(_plain(item)) for item in value),
+        InputKind.JSON: lambda value: json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) if value else "",
+        InputKind.VALUE: lambda value: value if isinstance(value, str) and not _is_json(value) else json.dumps(value, ensure_ascii=False),
+        InputKind.MOMENT: lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M"),
     }
 )
 
@@ -66,7 +66,7 @@ def text_of(one: Input, value: Any) -> Any:
     """A value as the form shows it: text, or a list of texts for an input that takes several. A secret is never shown."""
     if one.takes_several:
         return [str(_plain(item)) for item in value or ()]
-    if value is None or one.kind is Kind.SECRET:
+    if value is None or one.kind is InputKind.SECRET:
         return ""
     return _TEXTS[one.kind](value) if one.kind in _TEXTS else str(_plain(value))
 
@@ -79,7 +79,7 @@ def texts_of(inputs: Sequence[Input], record: Any) -> dict[str, Any]:
 def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
     """The texts of a form that was sent, without secrets: a page never shows a secret again."""
     return {
-        one.field: "" if one.kind is Kind.SECRET else list(given) if one.takes_several else given.replace("\r\n", "\n")
+        one.field: "" if one.kind is InputKind.SECRET else list(given) if one.takes_several else given.replace("\r\n", "\n")
         for one in inputs
         for given in (getattr(form, one.field),)
     }
@@ -103,14 +103,16 @@ def changed(inputs: Sequence[Input], form: BoundForm) -> tuple[Input, ...]:
     """The inputs whose value differs from the value that the form showed. A secret counts if it was given."""
     was, sent = unsealed(getattr(form, WAS)), sent_texts(inputs, form)
     return tuple(
-        one for one in inputs if (getattr(form, one.field).reveal() if one.kind is Kind.SECRET else sent[one.field] != was.get(one.field))
+        one
+        for one in inputs
+        if (getattr(form, one.field).reveal() if one.kind is InputKind.SECRET else sent[one.field] != was.get(one.field))
     )
 
 
 def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input, ...]:
     """The changed inputs whose value somebody else has changed since the form was shown."""
     was, now = unsealed(getattr(form, WAS)), texts_of(inputs, record)
-    return tuple(one for one in changed(inputs, form) if one.kind is not Kind.SECRET and now[one.field] != was.get(one.field))
+    return tuple(one for one in changed(inputs, form) if one.kind is not InputKind.SECRET and now[one.field] != was.get(one.field))
 
 
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
@@ -141,9 +143,9 @@ def _sent(one: Input, given: Any) -> Any:
         return list(given)
     if isinstance(given, Secret):
         return given.reveal() or msgspec.UNSET
-    if one.kind is Kind.TICK:
+    if one.kind is InputKind.TICK:
         return given == "yes"
-    if one.kind is Kind.LINES:
+    if one.kind is InputKind.LINES:
         lines = [line.strip() for line in given.splitlines() if line.strip()]
         return lines if lines or not one.nullable else None
     stripped = given.strip()
@@ -153,28 +155,28 @@ def _sent(one: Input, given: Any) -> Any:
 
 
 def _parsed(one: Input, given: str) -> Any:
-    if one.kind is Kind.VALUE:
+    if one.kind is InputKind.VALUE:
         return json.loads(given) if _is_json(given) else given
     try:
-        if one.kind is Kind.JSON:
+        if one.kind is InputKind.JSON:
             return json.loads(given or "{}")
-        if one.kind is Kind.MOMENT:
+        if one.kind is InputKind.MOMENT:
             return datetime.fromisoformat(given).replace(tzinfo=UTC).isoformat()
     except (ValueError, RecursionError):
-        raise WrongInput(one.field, "is not valid JSON" if one.kind is Kind.JSON else "is not a date and a time") from None
+        raise WrongInput(one.field, "is not valid JSON" if one.kind is InputKind.JSON else "is not a date and a time") from None
     return given
 
 
 def _empty(one: Input) -> Any:
     """The value of an input that was left empty: null where the body takes null, an empty text, or nothing at all."""
-    if one.nullable or one.kind is Kind.VALUE:
+    if one.nullable or one.kind is InputKind.VALUE:
         return None
-    if one.kind is Kind.JSON:
+    if one.kind is InputKind.JSON:
         return {}
-    return "" if one.kind in {Kind.TEXT, Kind.LONG} else msgspec.UNSET
+    return "" if one.kind in {InputKind.TEXT, InputKind.LONG} else msgspec.UNSET
 
 
-async def drawn(visit: Visit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[tuple[Input, Any, Sequence[Choice]]]:
+async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[tuple[Input, Any, Sequence[Choice]]]:
     """Each input with its present text and its choices."""
     made = []
     for one in inputs:
@@ -191,7 +193,7 @@ def example_of(shaped: Shape) -> Mapping[str, Any]:
     return {one.name: [] if one.takes_several else "…" for one in shaped.inputs if one.required}
 
 
-def explained(visit: Visit, problem: Problem) -> tuple[Mapping[str, str], int]:
+def explained(visit: PageVisit, problem: Problem) -> tuple[Mapping[str, str], int]:
     """The errors of a form after a problem, and the status of the answer. Raises what is no fault of the form."""
     if isinstance(problem, WrongInput):
         return {problem.field: visit.text("console.wrong_input", problem=problem.problem)}, 400

@@ -33,13 +33,13 @@ NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
 _NOTICES: Final = frozenset({"made", "saved", "unchanged", "ended", "done"})
 
 
-class Done(msgspec.Struct, frozen=True):
+class DoneLink(msgspec.Struct, frozen=True):
     """The query of a page that a form redirects to."""
 
     done: str = ""
 
 
-class Link(Frozen):
+class ButtonLink(Frozen):
     """A button at the head of a page."""
 
     label: str
@@ -56,7 +56,7 @@ class Head(Frozen, kw_only=True):
     """The word beside the title."""
     crumbs: Sequence[tuple[str, str]] = ()
     """The pages above this one, from the second level on: label and address."""
-    main: Link | None = None
+    main: ButtonLink | None = None
     curl: str = ""
     done: str = ""
     """The word in the query of the page, after a form."""
@@ -64,7 +64,7 @@ class Head(Frozen, kw_only=True):
     """By the name of the field; errors about no field have the name ""."""
 
 
-class Visit:
+class PageVisit:
     __slots__ = ("call", "path", "postern", "text")
 
     def __init__(self, call: AnyCall, postern: Postern) -> None:

@@ -47,9 +47,6 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": "an application opens it for its own user, who buys",
     "GET /api/organizations/{org_slug}/services/{service_slug}/saml/login": "the application's tile on the start page opens it",
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml/login": "the application's tile on the start page opens it",
-    "GET /api/privacy/export/{user_id}": "people ask with a token of their own; operators use `postern privacy`",
-    "DELETE /api/privacy/forget/{user_id}": "people ask with a token of their own; operators use `postern privacy`",
-    "GET /api/privacy/requests/{request_id}": "people ask with a token of their own; operators use `postern privacy`",
 }
 
 

@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import ON_A_PAGE, page_of_list
 from entrypoints.http.pages.console.resources import Bulk, Resource
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 _SURE: Final = "yes"
 _MOST_ASKED: Final = 20
@@ -37,7 +37,7 @@ def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
     at, endpoint = f"{resource.at}/~{bulk.name}", bulk.endpoint
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
-        visit, form = Visit(call, postern), call.body
+        visit, form = PageVisit(call, postern), call.body
         wanted = set(form.chosen[:ON_A_PAGE])
         rows = [row for row in await _rows(resource, visit, form.asked) if str(resource.key(row)) in wanted] if wanted else []
         if not rows:
@@ -53,7 +53,7 @@ def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
     )
 
 
-async def _rows(resource: Resource, visit: Visit, asked: str) -> Sequence[Any]:
+async def _rows(resource: Resource, visit: PageVisit, asked: str) -> Sequence[Any]:
     """The rows of the page of the list where the choice was made."""
     try:
         query = page_of_list(resource.listed, dict(parse_qsl(asked, max_num_fields=_MOST_ASKED)))
@@ -62,7 +62,7 @@ async def _rows(resource: Resource, visit: Visit, asked: str) -> Sequence[Any]:
     return resource.rows_in(await visit.ask(resource.listed, query={**query, **(resource.query or {})}))
 
 
-async def _done(resource: Resource, bulk: Bulk, visit: Visit, rows: Sequence[Any]) -> Sequence[Outcome]:
+async def _done(resource: Resource, bulk: Bulk, visit: PageVisit, rows: Sequence[Any]) -> Sequence[Outcome]:
     outcomes = list[Outcome]()
     for number, row in enumerate(rows):
         called = resource.called(row)
@@ -86,7 +86,7 @@ async def _done(resource: Resource, bulk: Bulk, visit: Visit, rows: Sequence[Any
 def _shown(
     resource: Resource,
     bulk: Bulk,
-    visit: Visit,
+    visit: PageVisit,
     form: BulkForm,
     rows: Sequence[Any],
     *,

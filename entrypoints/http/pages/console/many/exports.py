@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import asked_with, given_in, query_names
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.http.pages.console.visit import AnyCall, Visit
+from entrypoints.http.pages.console.visit import AnyCall, PageVisit
 
 MOST_ROWS: Final = 10_000
 """Lists without a counter of their own end there, too."""
@@ -34,7 +34,7 @@ def export_page(resource: Resource) -> Endpoint:
     query = msgspec.defstruct(f"{resource.name}_export", [(one.name, str, "") for one in resource.filters], frozen=True)
 
     async def handler(call: AnyCall, postern: Postern) -> Any:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         pages = _pages(resource, visit, {**asked_with(resource, given_in(resource, call.query)), **(resource.query or {})})
         # The first page is asked for before the answer begins, so that a refusal is a page.
         first = await anext(pages)
@@ -44,7 +44,7 @@ def export_page(resource: Resource) -> Endpoint:
     return declared(stated(handler, f"export_{resource.name}", at, query=query))
 
 
-def attachment(visit: Visit, name: str, media_type: str = "text/csv; charset=utf-8") -> Headers:
+def attachment(visit: PageVisit, name: str, media_type: str = "text/csv; charset=utf-8") -> Headers:
     """The headers of a file that a browser stores."""
     place = visit.path.get("org_slug", "postern")
     return (
@@ -65,7 +65,7 @@ def marked(text: str) -> bytes:
     return (_MARK + text).encode()
 
 
-async def _pages(resource: Resource, visit: Visit, query: Mapping[str, Any]) -> AsyncGenerator[Sequence[Any], None]:
+async def _pages(resource: Resource, visit: PageVisit, query: Mapping[str, Any]) -> AsyncGenerator[Sequence[Any], None]:
     """The rows of the list, page by page, as the endpoint answers them."""
     names = query_names(resource.listed)
     is_paged, shown, after = bool(names & {"page", "offset", "after"}), 0, ""
@@ -82,7 +82,7 @@ async def _pages(resource: Resource, visit: Visit, query: Mapping[str, Any]) -> 
 
 
 async def _parts(
-    columns: Sequence[Column], visit: Visit, first: Sequence[Any], pages: AsyncGenerator[Sequence[Any], None]
+    columns: Sequence[Column], visit: PageVisit, first: Sequence[Any], pages: AsyncGenerator[Sequence[Any], None]
 ) -> AsyncGenerator[bytes, None]:
     labels = [str(visit.text(column.label)) for column in columns]
     heads = list[str]()

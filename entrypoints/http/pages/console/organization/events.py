@@ -6,11 +6,11 @@ from typing import Final
 
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.places import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.siem import configure_siem, remove_siem, siem_configuration, test_siem
 from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, redeliver, replay_webhook, test_webhook
 from entrypoints.http.routes.tenancy.webhooks import (
@@ -27,7 +27,7 @@ _DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("cons
 _ACTIVE: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
 
 
-async def _delivered(visit: Visit) -> Sequence[Choice]:
+async def _delivered(visit: PageVisit) -> Sequence[Choice]:
     return [
         Choice(value, visit.text(key)) for value, key in (("true", "console.state.delivered"), ("false", "console.state.not_delivered"))
     ]
@@ -37,11 +37,11 @@ def _delivery(error: str) -> tuple[str, Tone]:
     return ("console.state.delivered", Tone.GOOD) if error == "ok" else ("console.state.not_delivered", Tone.BAD)
 
 
-async def _siem_kinds(visit: Visit) -> Sequence[Choice]:
+async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in SiemProvider]
 
 
-async def _event_types(visit: Visit) -> Sequence[Choice]:
+async def _event_types(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.value, one.label) for one in await visit.ask(webhook_event_types)]
 
 
@@ -128,10 +128,10 @@ SIEM: Final = Resource(
                 "name",
                 Asked("provider_type", choices=_siem_kinds),
                 "endpoint_url",
-                Asked("api_key", kind=Kind.SECRET, hint="console.siem.secret_hint"),
-                Asked("auth_header", kind=Kind.SECRET, hint="console.siem.secret_hint"),
+                Asked("api_key", kind=InputKind.SECRET, hint="console.siem.secret_hint"),
+                Asked("auth_header", kind=InputKind.SECRET, hint="console.siem.secret_hint"),
                 "batch_size",
-                Asked("is_active", kind=Kind.TICK),
+                Asked("is_active", kind=InputKind.TICK),
             ),
             whole=True,
         ),

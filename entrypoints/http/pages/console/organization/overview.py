@@ -24,7 +24,7 @@ from entrypoints.http.pages.console.organization.places import (
     SIGN_INS,
     spot,
 )
-from entrypoints.http.pages.console.visit import Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
 from entrypoints.http.routes.platform.matters import open_matters
 from entrypoints.http.routes.services.services import list_services
@@ -47,9 +47,9 @@ _DECIDED_AT: Final[Mapping[Matter, str]] = {
 
 
 @console.get(HOME, of=organization_detail, also=(open_matters, login_trends))
-async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """See what waits for a decision in an organization, and its figures"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     found = await visit.ask(organization_detail)
     is_active = call.caller.organization_is_active
     decides = is_active and visit.may(open_matters)
@@ -71,7 +71,7 @@ async def show_overview_of_organization(call: Call[None, Done, OwnOrganizationPa
     return Answer(page, 200)
 
 
-def _chart(visit: Visit, trends: Sequence[LoginTrend]) -> LineChart:
+def _chart(visit: PageVisit, trends: Sequence[LoginTrend]) -> LineChart:
     """Days without sign-ins are left out of the answer, and stand in the chart with zero."""
     today = visit.postern.foundation.clock.now().date()
     counts = {one.date: one.count for one in trends}

@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.console.places import Entry, Place, Spot, Tab
+from entrypoints.http.pages.console.places import ConsolePlace, SideEntry, Spot, Tab
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import audit_log
 from entrypoints.http.routes.services.billing import open_billing_portal
@@ -64,19 +64,19 @@ MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server
 BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
 
-OVERVIEW_ENTRY: Final = Entry("console.entry.overview", (OVERVIEW_TAB,))
-PEOPLE_ENTRY: Final = Entry(
+OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))
+PEOPLE_ENTRY: Final = SideEntry(
     "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
 )
-APPLICATIONS_ENTRY: Final = Entry("console.entry.applications", (APPLICATIONS_TAB,))
-DIRECTORIES_ENTRY: Final = Entry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB))
-EVENTS_ENTRY: Final = Entry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
-KEYS_ENTRY: Final = Entry("console.entry.keys", (KEYS_TAB,))
-SIGN_IN_ENTRY: Final = Entry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
-AUDIT_LOG_ENTRY: Final = Entry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = Entry("console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DANGER_TAB))
+APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB,))
+DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB))
+EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
+KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
+SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
+AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DANGER_TAB))
 
-ORGANIZATION: Final = Place(
+ORGANIZATION: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, PEOPLE_ENTRY, APPLICATIONS_ENTRY)),
         ("console.group.connections", (DIRECTORIES_ENTRY, EVENTS_ENTRY, KEYS_ENTRY)),
@@ -87,5 +87,5 @@ ORGANIZATION: Final = Place(
 )
 
 
-def spot(entry: Entry, tab: Tab) -> Spot:
+def spot(entry: SideEntry, tab: Tab) -> Spot:
     return Spot(ORGANIZATION, entry, tab)

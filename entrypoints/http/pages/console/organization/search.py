@@ -15,7 +15,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.organization.places import APPLICATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, SEARCH, spot
-from entrypoints.http.pages.console.visit import Head, Page, Visit
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members, member_detail
@@ -34,7 +34,7 @@ class SearchLink(msgspec.Struct, frozen=True):
 @console.get(SEARCH, of=organization_detail, also=(list_members, list_end_users, list_services, list_teams))
 async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Find people, applications and teams of an organization"""
-    visit, sought = Visit(call, postern), call.query.q.strip()
+    visit, sought = PageVisit(call, postern), call.query.q.strip()
     person = await _by_id(visit, sought)
     if person:
         return redirect(person)
@@ -60,7 +60,7 @@ async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, 
     return Answer(page, 200)
 
 
-async def _by_id(visit: Visit, sought: str) -> str:
+async def _by_id(visit: PageVisit, sought: str) -> str:
     """The page of the person with this id. Empty if the text is no id of a person here."""
     try:
         user = UUID(sought)
@@ -76,24 +76,26 @@ async def _by_id(visit: Visit, sought: str) -> str:
     return ""
 
 
-async def _people(visit: Visit, sought: str) -> _Found:
+async def _people(visit: PageVisit, sought: str) -> _Found:
     if not visit.may(list_members):
         return ()
     found = await visit.ask(list_members, query={"search": sought, "limit": _SHOWN})
     return [(called(one), str(one.user.email), visit.here(f"{PEOPLE}/{{user_id}}", user_id=one.user.id)) for one in found.members]
 
 
-async def _applications(visit: Visit, sought: str) -> _Found:
+async def _applications(visit: PageVisit, sought: str) -> _Found:
     at = f"{APPLICATIONS}/{{service_slug}}"
     return await _named(visit, list_services, sought, lambda found: found.services, lambda one: visit.here(at, service_slug=one.slug))
 
 
-async def _teams(visit: Visit, sought: str) -> _Found:
+async def _teams(visit: PageVisit, sought: str) -> _Found:
     at = f"{PEOPLE}/teams/{{team_slug}}"
     return await _named(visit, list_teams, sought, lambda found: found, lambda one: visit.here(at, team_slug=one.slug))
 
 
-async def _named(visit: Visit, listed: Endpoint, sought: str, rows: Callable[[Any], Sequence[Any]], place: Callable[[Any], str]) -> _Found:
+async def _named(
+    visit: PageVisit, listed: Endpoint, sought: str, rows: Callable[[Any], Sequence[Any]], place: Callable[[Any], str]
+) -> _Found:
     """The things whose name, short name or id has the text. The number of these things is bounded for every organization."""
     if not visit.may(listed):
         return ()

@@ -12,7 +12,7 @@ from entrypoints.http.pages.console.cells import code, linked, number, plain, ro
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.organization.places import SIGN_INS
-from entrypoints.http.pages.console.visit import Head, Page, Visit
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import (
     AnalyticsPath,
     RecentLoginRecord,
@@ -34,7 +34,7 @@ _SHOWN: Final = 20
 @console.get(SIGN_INS, of=logins_by_service, also=(logins_by_provider, recent_logins))
 async def show_sign_ins_of_organization(call: Call[None, None, AnalyticsPath, Member], postern: Postern) -> Page:
     """See where and how people signed in to an organization"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     groups = [
         (visit.text(f"console.sign_ins.{name}"), columns, rows_of(columns, rows, visit.text, visit.path))
         for name, columns, rows in (
@@ -51,7 +51,7 @@ async def show_sign_ins_of_organization(call: Call[None, None, AnalyticsPath, Me
     return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=groups), 200)
 
 
-async def _recent(visit: Visit) -> list[RecentLoginRecord]:
+async def _recent(visit: PageVisit) -> list[RecentLoginRecord]:
     """The endpoint sends the sign-ins in parts, since a program may ask for all of them. These few are one part."""
     streamed: Streamed[object] = await visit.ask(recent_logins, query={"limit": _SHOWN})
     return msgspec.json.decode(b"".join([part async for part in streamed.parts]), type=list[RecentLoginRecord])

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, state, when
-from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.platform.places import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.platform.governance import (
     activate_organization,
     approve_organization,
@@ -32,15 +32,15 @@ said: Final[Words] = _STATES.__getitem__
 UNKNOWN_OWNER: Final = "unknown"
 
 
-async def _tiers(visit: Visit) -> Sequence[Choice]:
+async def _tiers(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(str(one.id), one.display_name) for one in await visit.ask(list_tiers)]
 
 
-async def _statuses(visit: Visit) -> Sequence[Choice]:
+async def _statuses(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(status.value, visit.text(said(status)[0])) for status in OrganizationStatus]
 
 
-async def _ends(_visit: Visit, found: Any) -> Sequence[tuple[str, int]]:
+async def _ends(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
     names = ("members", "services", "end_users", "teams", "webhooks")
     return [(f"console.governed.ends_{name}", getattr(found, name)) for name in names]
 
@@ -58,7 +58,7 @@ def _decided_at(found: Any) -> Any:
     return organization.suspended_at or organization.rejected_at or organization.approved_at
 
 
-_TIER: Final = Asked("tier_id", choices=_tiers, kind=Kind.CHOICE, label="console.field.tier", shown=_of("tier_id"))
+_TIER: Final = Asked("tier_id", choices=_tiers, kind=InputKind.CHOICE, label="console.field.tier", shown=_of("tier_id"))
 _OWNER: Final = linked(
     plain(lambda found: "" if found.owner.id == UNKNOWN_OWNER else found.owner.email, "console.field.owner"),
     lambda found, _path: "" if found.owner.id == UNKNOWN_OWNER else f"{PEOPLE}/{found.owner.id}",
@@ -115,14 +115,14 @@ GOVERNED: Final = Resource(
         Act(
             "reject",
             reject_organization,
-            shape=shape(reject_organization, Asked("reason", kind=Kind.LONG)),
+            shape=shape(reject_organization, Asked("reason", kind=InputKind.LONG)),
             kind="final",
             shows=_is(OrganizationStatus.PENDING),
         ),
         Act(
             "suspend",
             suspend_organization,
-            shape=shape(suspend_organization, Asked("reason", kind=Kind.LONG)),
+            shape=shape(suspend_organization, Asked("reason", kind=InputKind.LONG)),
             shows=_is(OrganizationStatus.ACTIVE),
         ),
         Act("activate", activate_organization, kind="", shows=_is(OrganizationStatus.SUSPENDED)),

@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
-from entrypoints.http.pages.console.places import Entry, Place, Spot, Tab
+from entrypoints.http.pages.console.places import ConsolePlace, SideEntry, Spot, Tab
 
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
@@ -34,17 +34,17 @@ SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
 
-OVERVIEW_ENTRY: Final = Entry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, JOBS_TAB))
-ORGANIZATIONS_ENTRY: Final = Entry("console.entry.organizations", (ORGANIZATIONS_TAB,))
-PEOPLE_ENTRY: Final = Entry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
-TIERS_ENTRY: Final = Entry("console.entry.tiers", (TIERS_TAB,))
-FIELDS_ENTRY: Final = Entry("console.entry.fields", (FIELDS_TAB,))
-KEYS_ENTRY: Final = Entry("console.entry.keys", (KEYS_TAB,))
-SIGNING_KEYS_ENTRY: Final = Entry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
-AUDIT_LOG_ENTRY: Final = Entry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = Entry("console.entry.settings", (SETTINGS_TAB,))
+OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, JOBS_TAB))
+ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB,))
+PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
+TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
+FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
+KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
+SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
+AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB,))
 
-PLATFORM: Final = Place(
+PLATFORM: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
         ("console.group.terms", (TIERS_ENTRY, FIELDS_ENTRY, KEYS_ENTRY)),
@@ -54,5 +54,5 @@ PLATFORM: Final = Place(
 )
 
 
-def spot(entry: Entry, tab: Tab) -> Spot:
+def spot(entry: SideEntry, tab: Tab) -> Spot:
     return Spot(PLATFORM, entry, tab)

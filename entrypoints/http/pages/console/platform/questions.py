@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.places import Spot
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, explained, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 
 class QuestionSubject(Frozen):
@@ -33,8 +33,8 @@ class QuestionSubject(Frozen):
     record: Any = None
 
 
-Load = Callable[[Visit], Awaitable[QuestionSubject]]
-Do = Callable[[Visit, QuestionSubject, Any], Awaitable[Page | str | None]]
+Load = Callable[[PageVisit], Awaitable[QuestionSubject]]
+Do = Callable[[PageVisit, QuestionSubject, Any], Awaitable[Page | str | None]]
 """Gets the body of the form, if the question has a shape. Returns an answer, an address to go to, or None for the subject's page."""
 
 
@@ -50,7 +50,7 @@ class Question(Frozen, kw_only=True):
     shape: Shape | None = None
     typed: Callable[[QuestionSubject], str] | None = None
     """The text that the person has to type, for what cannot be brought back."""
-    ends: Callable[[Visit, QuestionSubject], Sequence[str]] = lambda _visit, _subject: ()
+    ends: Callable[[PageVisit, QuestionSubject], Sequence[str]] = lambda _visit, _subject: ()
     """The things that end, in the reader's language."""
     step_up: StepUp | None = None
     kind: str = "primary"
@@ -72,7 +72,7 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
     stated_more: dict[str, Any] = {} if question.step_up is None else {"step_up": question.step_up}
     name = f"{question.name}_by_{question.texts}".replace(".", "_")
 
-    async def page(visit: Visit, subject: QuestionSubject, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    async def page(visit: PageVisit, subject: QuestionSubject, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         key = f"{question.texts}.{question.name}"
         head = Head(
             title=visit.text(f"{key}_title", called=isolated(subject.called)),
@@ -95,11 +95,11 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
         )
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         return Answer(await page(visit, await question.load(visit), {} if asked is None else texts_of(asked.inputs, None)), 200)
 
     async def answer(call: AnyCall, postern: Postern) -> Page:
-        visit = Visit(call, postern)
+        visit = PageVisit(call, postern)
         subject = await question.load(visit)
         texts = {} if asked is None else sent_texts(asked.inputs, call.body)
         if question.typed is not None and call.body.typed.strip() != question.typed(subject):

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from entrypoints.http.pages.console.cells import code, number, plain, words, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.platform.places import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -35,7 +35,7 @@ _ASKED_AT: Final = Asked("asked_at", hint="console.platform_fields.asked_at_hint
 # A change replaces all bounds, so it is one input.
 _BOUNDS: Final = Asked(
     "rule",
-    kind=Kind.JSON,
+    kind=InputKind.JSON,
     label="console.field.bounds",
     hint="console.platform_fields.bounds_hint",
     shown=lambda field: {name: value for name, value in msgspec.to_builtins(field.rule).items() if value not in (None, [], ())},

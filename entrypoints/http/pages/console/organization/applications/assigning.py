@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.claims.preview import named
 from entrypoints.http.pages.console.organization.applications.rights import roles
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.assignments import NewAssignment, create_assignment
 from entrypoints.http.routes.services.service_roles import list_service_roles
@@ -41,13 +41,13 @@ class AssignmentForm(BoundForm, frozen=True, kw_only=True):
 @console.get(_AT, of=create_assignment, also=(list_service_roles, list_roles, list_teams))
 async def ask_for_assignment(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Ask which role to give, and to whom."""
-    return Answer(await _form(Visit(call, postern), AssignmentForm()), 200)
+    return Answer(await _form(PageVisit(call, postern), AssignmentForm()), 200)
 
 
 @console.post(_AT, of=create_assignment, also=(preview_tokens,))
 async def assign(call: Call[AssignmentForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Give a role."""
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     given = [one for one in (form.person.strip(), form.organization_role, form.team) if one]
     errors = {}
     if not form.role:
@@ -72,7 +72,7 @@ async def assign(call: Call[AssignmentForm, None, ServicePath, Any], postern: Po
     return redirect(f"{visit.here(places.ASSIGNMENTS)}?done=made")
 
 
-async def _user(visit: Visit, person: str) -> Any:
+async def _user(visit: PageVisit, person: str) -> Any:
     """The id of the person. Raises `NotFound`, also for people without a tie to the application or its organization."""
     if not person:
         return None
@@ -80,7 +80,7 @@ async def _user(visit: Visit, person: str) -> Any:
     return UUID(query["user_id"]) if "user_id" in query else (await visit.ask(preview_tokens, query=query)).user_id
 
 
-async def _form(visit: Visit, form: AssignmentForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _form(visit: PageVisit, form: AssignmentForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     built_in = [Choice(one.value, visit.text(f"roles.{one.value}")) for one in BuiltInRole]
     own = [Choice(one.slug, one.name) for one in await visit.ask(list_roles)]
     teams = [Choice(one.slug, one.name) for one in await visit.ask(list_teams)] if visit.may(list_teams) else []

@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.services.api_keys import api_key, create_api_key, delete_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 
@@ -29,7 +29,7 @@ CLIENT_SECRETS: Final = Resource(
 )
 
 
-async def _permissions(visit: Visit) -> Sequence[Choice]:
+async def _permissions(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.value, visit.text(f"console.api_keys.{one.value.replace(':', '_')}")) for one in Permission]
 
 

@@ -10,13 +10,13 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.resources import Filter, Resource
-from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.services.services import create_service, list_services
 
 POLICY: Final[Mapping[SignInPolicy, tuple[str, Tone]]] = {one: (f"console.value.{one.value}", Tone.PLAIN) for one in SignInPolicy}
 
 
-async def _kinds(visit: Visit) -> Sequence[Choice]:
+async def _kinds(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType]
 
 
@@ -24,11 +24,11 @@ def slug_of(application: Any) -> str:
     return str(application.slug)
 
 
-def _new(visit: Visit) -> Link | None:
+def _new(visit: PageVisit) -> ButtonLink | None:
     """Making an application is a screen of its own."""
     if not visit.may(create_service):
         return None
-    return Link(visit.text("console.applications.new"), visit.here(f"{places.LIST}/~new"))
+    return ButtonLink(visit.text("console.applications.new"), visit.here(f"{places.LIST}/~new"))
 
 
 APPLICATIONS: Final = Resource(

@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.resources import Filter, Resource
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 
 
@@ -17,7 +17,7 @@ def _outcome(notice: Any) -> str:
     return "waiting" if notice.next_retry_at is not None else "failed"
 
 
-async def _outcomes(visit: Visit) -> list[Choice]:
+async def _outcomes(visit: PageVisit) -> list[Choice]:
     return [Choice("true", visit.text("console.state.delivered")), Choice("false", visit.text("console.state.not_delivered"))]
 
 

@@ -12,7 +12,7 @@ from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values
-from entrypoints.http.pages.console.visit import Done, Head, Link, Page, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
@@ -29,9 +29,9 @@ _FACTS: Final = (
 
 
 @console.get(places.ONE, of=service_detail, also=(list_client_secrets, saml_configuration))
-async def show_application(call: Call[None, Done, ServicePath, Any], postern: Postern) -> Page:
+async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     service = await visit.ask(service_detail)
     kind = await _kind(visit, service)
     values = ApplicationValues(
@@ -46,7 +46,7 @@ async def show_application(call: Call[None, Done, ServicePath, Any], postern: Po
     head = Head(
         title=service.name,
         crumbs=places.above_list(visit),
-        main=Link(visit.text("console.test_sign_in.title"), visit.here(places.TEST_SIGN_IN), "quiet") if tested else None,
+        main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(places.TEST_SIGN_IN), "quiet") if tested else None,
         curl=visit.curl(service_detail),
         done=call.query.done,
     )
@@ -64,7 +64,7 @@ async def show_application(call: Call[None, Done, ServicePath, Any], postern: Po
     return Answer(page, 200)
 
 
-async def _kind(visit: Visit, service: Any) -> ApplicationKind:
+async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
     """What the application is. A `web` service without a credential runs in the browser alone."""
     if service.service_type is ServiceType.MOBILE:
         return ApplicationKind.MOBILE

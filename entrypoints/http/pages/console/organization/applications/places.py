@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.organization.places import APPLICATIONS, APPLICATIONS_ENTRY, APPLICATIONS_TAB, ORGANIZATION, spot
 from entrypoints.http.pages.console.places import Spot, Tab
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 from entrypoints.http.routes.federation.saml import saml_configuration, saml_exchanges
@@ -100,11 +100,11 @@ EXCHANGES_SPOT: Final = _below(_SAML, _OF_SAML, _EXCHANGES)
 REFUSALS_SPOT: Final = _below(_REFUSALS)
 
 
-def above_list(visit: Visit) -> tuple[tuple[str, str]]:
+def above_list(visit: PageVisit) -> tuple[tuple[str, str]]:
     """The crumbs of an application's own page."""
     return ((visit.text("console.applications.title"), visit.here(LIST)),)
 
 
-def above(visit: Visit) -> tuple[tuple[str, str], tuple[str, str]]:
+def above(visit: PageVisit) -> tuple[tuple[str, str], tuple[str, str]]:
     """The crumbs of a page below an application."""
     return (*above_list(visit), (visit.path["service_slug"], visit.here(ONE)))

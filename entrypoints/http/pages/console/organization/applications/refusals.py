@@ -8,7 +8,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import places
-from entrypoints.http.pages.console.visit import Head, Page, Visit
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.services.services import ServicePath
 
@@ -31,7 +31,7 @@ _MEND: Final = {
 @console.get(places.REFUSALS, of=list_authorization_refusals)
 async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Show the last refused requests of an application."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     listed = await visit.ask(list_authorization_refusals)
     head = Head(title=visit.text("console.refusals.title"), crumbs=places.above(visit), curl=visit.curl(list_authorization_refusals))
     page = visit.show(
@@ -43,7 +43,7 @@ async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Poste
     return Answer(page, 200)
 
 
-def _words(visit: Visit, one: Any) -> tuple[str, str]:
+def _words(visit: PageVisit, one: Any) -> tuple[str, str]:
     """The reason and the mend in the reader's language. The recorder of SAML writes both in English."""
     if one.reason is RefusalReason.SAML:
         return one.because, one.advice

@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.services.assignments import create_assignment, delete_assignment, list_assignments
 from entrypoints.http.routes.services.permissions import (
     change_service_permission,
@@ -26,11 +26,11 @@ from entrypoints.http.routes.services.service_roles import (
 )
 
 
-async def _permissions(visit: Visit) -> Sequence[Choice]:
+async def _permissions(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.key, one.key, one.description) for one in await visit.ask(list_service_permissions)]
 
 
-async def roles(visit: Visit) -> Sequence[Choice]:
+async def roles(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.slug, f"{one.name} ({one.slug})") for one in await visit.ask(list_service_roles)]
 
 
@@ -96,11 +96,11 @@ def _kind_of(assignment: Any) -> str:
     return "team" if assignment.team is not None else "role"
 
 
-def _new_assignment(visit: Visit) -> Link | None:
+def _new_assignment(visit: PageVisit) -> ButtonLink | None:
     """Assigning is a screen of its own, which finds people by their addresses."""
     if not visit.may(create_assignment):
         return None
-    return Link(visit.text("console.assignments.new"), visit.here(f"{places.ASSIGNMENTS}/~new"))
+    return ButtonLink(visit.text("console.assignments.new"), visit.here(f"{places.ASSIGNMENTS}/~new"))
 
 
 _KIND: Final = state(_kind_of, lambda kind: (f"console.assignments.to_{kind}", Tone.PLAIN), "console.assignments.kind")

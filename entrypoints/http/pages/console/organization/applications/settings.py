@@ -12,13 +12,13 @@ from entrypoints.http.pages.console.organization.applications.lists import APPLI
 from entrypoints.http.pages.console.places import Spot
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import change_service, delete_service, list_services, service_detail
 
 
-async def _ends_with_it(visit: Visit, application: Any) -> Sequence[tuple[str, int]]:
+async def _ends_with_it(visit: PageVisit, application: Any) -> Sequence[tuple[str, int]]:
     listed = await visit.ask(list_services)
     one = next((row for row in listed.services if row.id == application.id), None)
     secrets = await visit.ask(list_client_secrets)

@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.domain_routes import (
     change_domain_route,
     create_domain_route,
@@ -22,7 +22,7 @@ from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_pro
 _STATES: Final = {True: ("console.state.proved", Tone.GOOD), False: ("console.state.not_proved", Tone.WARN)}
 
 
-async def _providers(visit: Visit) -> Sequence[Choice]:
+async def _providers(visit: PageVisit) -> Sequence[Choice]:
     """The organization's own providers, then those of the installation."""
     own = [Choice(str(one.id), one.name) for one in await visit.ask(list_upstream_providers)]
     return [*own, *(Choice(provider.value, name) for provider, name in NAMES.items())]

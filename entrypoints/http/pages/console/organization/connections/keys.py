@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.organization.people.choices import capabilit
 from entrypoints.http.pages.console.organization.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.management_keys import (
     adopt_management_key,
     create_management_key,
@@ -27,7 +27,7 @@ def _key(found: Any) -> Any:
     return getattr(found, "management_key", found)
 
 
-async def _made(_visit: Visit, found: Any) -> Sequence[tuple[str, int]]:
+async def _made(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
     return (("console.keys.api_keys", len(found.made.api_keys)), ("console.keys.client_secrets", len(found.made.client_secrets)))
 
 

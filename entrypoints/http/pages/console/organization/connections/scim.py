@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.federation.scim_settings import change_scim_settings, scim_settings
 from entrypoints.http.routes.federation.scim_tokens import create_scim_token, delete_scim_token, list_scim_exchanges, list_scim_tokens
 
@@ -25,7 +25,7 @@ def _grouping(grouping: ScimGrouping) -> tuple[str, Tone]:
     return f"console.scim_groups.{grouping.value}", Tone.PLAIN
 
 
-async def _groupings(visit: Visit) -> Sequence[Choice]:
+async def _groupings(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.scim_groups.{one.value}")) for one in ScimGrouping]
 
 
@@ -70,7 +70,7 @@ EXCHANGES: Final = Resource(
         when("occurred_at", "console.field.happened_at"),
     ),
     crumbs=lambda visit: ((TOKENS.text(visit, "title"), visit.here(_AT)),),
-    main=lambda visit: Link(visit.text("console.scim_exchanges.again"), visit.here(_EXCHANGES), "quiet"),
+    main=lambda visit: ButtonLink(visit.text("console.scim_exchanges.again"), visit.here(_EXCHANGES), "quiet"),
 )
 
 GROUPS: Final = Resource(

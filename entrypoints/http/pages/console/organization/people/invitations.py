@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.places import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Link, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.invitations import (
     InvitationsPath,
     NewInvitation,
@@ -42,7 +42,7 @@ _STATES: Final = {
 }
 
 
-async def _statuses(visit: Visit) -> Sequence[Choice]:
+async def _statuses(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in InvitationStatus]
 
 
@@ -70,7 +70,7 @@ INVITATIONS: Final = Resource(
     ),
     bulks=(Bulk("cancel", cancel_invitation, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),),
     exported=True,
-    main=lambda visit: Link(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
+    main=lambda visit: ButtonLink(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
 )
 
 
@@ -83,7 +83,7 @@ class InvitingForm(BoundForm, frozen=True, kw_only=True):
 @console.get(_NEW, of=create_invitation)
 async def ask_whom_to_invite(call: Call[None, None, InvitationsPath, Member], postern: Postern) -> Page:
     """Ask for the addresses of people to invite"""
-    return Answer(await _form(Visit(call, postern), "", "member"), 200)
+    return Answer(await _form(PageVisit(call, postern), "", "member"), 200)
 
 
 @console.post(_NEW, of=create_invitation)
@@ -92,7 +92,7 @@ async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Membe
 
     Each address is invited or refused by itself. The page says which, and keeps the refused addresses in the form.
     """
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     emails = list(dict.fromkeys(line.strip().strip(",;") for line in call.body.emails.splitlines() if line.strip(" ,;\t")))
     if not emails or len(emails) > MOST_INVITED:
         error = visit.text("console.invitations.how_many", most=MOST_INVITED)
@@ -115,7 +115,7 @@ async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Membe
 
 
 async def _form(
-    visit: Visit,
+    visit: PageVisit,
     emails: str,
     role: str,
     *,

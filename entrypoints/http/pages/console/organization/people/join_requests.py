@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Filter, Resource
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.join_requests import approve_join_request, decline_join_request, list_join_requests
 
 _STATES: Final = {
@@ -19,7 +19,7 @@ _STATES: Final = {
 }
 
 
-async def _statuses(visit: Visit) -> Sequence[Choice]:
+async def _statuses(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in JoinRequestStatus]
 
 

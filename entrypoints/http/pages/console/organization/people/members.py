@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.places import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
-from entrypoints.http.pages.console.visit import Link, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.record.audit import audit_log
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import (
@@ -28,7 +28,7 @@ def called(one: Any) -> str:
     return one.user.name or str(one.user.email)
 
 
-async def _all_roles(visit: Visit) -> Sequence[Choice]:
+async def _all_roles(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(BuiltInRole.OWNER.value, visit.text("roles.owner")), *await roles(visit)]
 
 
@@ -75,7 +75,9 @@ MEMBERS: Final = Resource(
         ("console.second_factor.title", f"{PEOPLE}/{{user_id}}/second-factor", disable_mfa_of_member),
     ),
     main=lambda visit: (
-        Link(visit.text("console.invitations.new"), visit.here(f"{PEOPLE}/invitations/~new")) if visit.may(create_invitation) else None
+        ButtonLink(visit.text("console.invitations.new"), visit.here(f"{PEOPLE}/invitations/~new"))
+        if visit.may(create_invitation)
+        else None
     ),
 )
 

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.people.members import MEMBERS
 from entrypoints.http.pages.console.organization.places import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
-from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.identity.mfa import StatedReason
 from entrypoints.http.routes.tenancy.members import MemberPath, disable_mfa_of_member, member_detail
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
@@ -39,15 +39,15 @@ class ValueForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(_VALUES, of=person_values, also=(list_fields,))
-async def show_values(call: Call[None, Done, KeptOfPath, Member], postern: Postern) -> Page:
+async def show_values(call: Call[None, DoneLink, KeptOfPath, Member], postern: Postern) -> Page:
     """See what the organization keeps of a person"""
-    return Answer(await _values(Visit(call, postern), done=call.query.done), 200)
+    return Answer(await _values(PageVisit(call, postern), done=call.query.done), 200)
 
 
 @console.post(_VALUES, of=change_person_values)
 async def send_value(call: Call[ValueForm, None, KeptOfPath, Member], postern: Postern) -> Page:
     """Write what the organization keeps of a person"""
-    visit, key = Visit(call, postern), call.body.key
+    visit, key = PageVisit(call, postern), call.body.key
     field = next((one for one in await visit.ask(list_fields) if one.key == key), None)
     if field is None:
         raise NotFound
@@ -76,7 +76,9 @@ def _value(kind: FieldKind, given: str) -> Any:
     return given
 
 
-async def _values(visit: Visit, *, done: str = "", given: Mapping[str, str] = NO_ERRORS, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _values(
+    visit: PageVisit, *, done: str = "", given: Mapping[str, str] = NO_ERRORS, errors: Mapping[str, str] = NO_ERRORS
+) -> bytes:
     kept = await visit.ask(person_values)
     fields = await visit.ask(list_fields)
     head = Head(
@@ -110,13 +112,13 @@ def _shown(value: Any) -> str:
 @console.get(_FACTOR, of=disable_mfa_of_member, also=(member_detail,))
 async def ask_to_remove_second_factor(call: Call[None, None, MemberPath, Member], postern: Postern) -> Page:
     """Ask why a member's second factor is to be removed"""
-    return Answer(await _factor(Visit(call, postern)), 200)
+    return Answer(await _factor(PageVisit(call, postern)), 200)
 
 
 @console.post(_FACTOR, of=disable_mfa_of_member)
 async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Member], postern: Postern) -> Page:
     """Remove the second factor of a member who lost it"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         await visit.ask(disable_mfa_of_member, body=StatedReason(call.body.reason))
     except NotFound:
@@ -126,7 +128,7 @@ async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Me
     return redirect(f"{visit.here(MEMBERS.one)}?done=done")
 
 
-async def _factor(visit: Visit, reason: str = "", wrong: str = "") -> bytes:
+async def _factor(visit: PageVisit, reason: str = "", wrong: str = "") -> bytes:
     member = await visit.ask(member_detail)
     head = Head(
         title=visit.text("console.second_factor.title"),

@@ -22,7 +22,7 @@ from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.members import list_members, member_detail
 from entrypoints.http.routes.tenancy.teams import (
     TeamMemberPath,
@@ -67,7 +67,7 @@ TEAMS: Final = Resource(
 )
 
 
-class TeamMembersLink(Done, frozen=True):
+class TeamMembersLink(DoneLink, frozen=True):
     after: UUID | None = None
 
 
@@ -84,14 +84,14 @@ _COLUMNS: Final = (
 @console.get(_MEMBERS, of=list_team_members, also=(add_team_member, remove_team_member, list_members))
 async def show_team_members(call: Call[None, TeamMembersLink, TeamPath, Member], postern: Postern) -> Page:
     """See the members of a team"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     return Answer(await _members(visit, after=call.query.after, done=call.query.done), 200)
 
 
 @console.post(_MEMBERS, of=add_team_member)
 async def send_team_member(call: Call[TeamMemberForm, None, TeamPath, Member], postern: Postern) -> Page:
     """Add a member of the organization to a team"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         await visit.ask(add_team_member, user_id=call.body.user_id.strip())
     except Refusal as refusal:
@@ -102,7 +102,7 @@ async def send_team_member(call: Call[TeamMemberForm, None, TeamPath, Member], p
 @console.get(_REMOVE, of=remove_team_member, also=(member_detail,))
 async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> Page:
     """Ask once before a person leaves a team"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     member = await visit.ask(member_detail)
     head = Head(
         title=visit.text("console.team_members.end_title"),
@@ -127,16 +127,16 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
 @console.post(_REMOVE, of=remove_team_member)
 async def send_team_member_removal(call: Call[BoundForm, None, TeamMemberPath, Member], postern: Postern) -> Page:
     """Take a person out of a team"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     await visit.ask(remove_team_member)
     return redirect(f"{visit.here(_MEMBERS)}?done=ended")
 
 
-def _title(visit: Visit) -> str:
+def _title(visit: PageVisit) -> str:
     return visit.text("console.team_members.title")
 
 
-async def _members(visit: Visit, *, after: UUID | None = None, done: str = "", wrong: str = "") -> bytes:
+async def _members(visit: PageVisit, *, after: UUID | None = None, done: str = "", wrong: str = "") -> bytes:
     team = await visit.ask(team_detail)
     found = await visit.ask(list_team_members, query={} if after is None else {"after": str(after)})
     may_add = team.source is TeamSource.OWN and visit.may(add_team_member)
@@ -168,7 +168,7 @@ async def _members(visit: Visit, *, after: UUID | None = None, done: str = "", w
     )
 
 
-async def _candidates(visit: Visit) -> list[tuple[str, str]]:
+async def _candidates(visit: PageVisit) -> list[tuple[str, str]]:
     """The first members of the organization, to choose from. Others are named by their id."""
     found = await visit.ask(list_members, query={"limit": 100})
     return [(str(one.user.id), f"{one.user.name} · {one.user.email}" if one.user.name else str(one.user.email)) for one in found.members]

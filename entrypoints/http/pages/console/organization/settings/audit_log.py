@@ -28,7 +28,7 @@ from entrypoints.http.pages.console.many.exports import attachment, line, marked
 from entrypoints.http.pages.console.organization.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Filter, Resource
-from entrypoints.http.pages.console.visit import AnyCall, Head, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
 from entrypoints.http.pages.console.visit import Page as Shown
 from entrypoints.http.routes.record.audit import (
     AuditLogPath,
@@ -51,15 +51,15 @@ _VERIFY: Final = f"{AUDIT_LOG}/~verify"
 _OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.not_succeeded", Tone.BAD)}
 
 
-async def _actions(visit: Visit) -> Sequence[Choice]:
+async def _actions(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(audit_event_types)]
 
 
-async def _targets(_visit: Visit) -> Sequence[Choice]:
+async def _targets(_visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.value) for one in TargetType]
 
 
-async def _outcomes(visit: Visit) -> Sequence[Choice]:
+async def _outcomes(visit: PageVisit) -> Sequence[Choice]:
     return [Choice("true", visit.text("console.state.succeeded")), Choice("false", visit.text("console.state.not_succeeded"))]
 
 
@@ -167,7 +167,7 @@ async def audit_log_as_lines(call: Call[None, _ExportQuery, AuditLogPath, Member
 
 
 async def _exported(call: AnyCall, postern: Postern, file: _File) -> Shown:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     wanted = filter_of(convert(asked_with(AUDIT, given_in(AUDIT, call.query)), AuditLogQuery))
     batches = batches_of(postern, call.caller.organization, wanted)
     # The first entries are read before the answer begins, so that a refusal is a page.
@@ -220,7 +220,7 @@ def _cells(one: LoggedAction) -> Sequence[str]:
 @console.get(_VERIFY, of=audit_log)
 async def ask_to_verify_audit_log(call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Shown:
     """See how the chain of the audit log is checked"""
-    return Answer(_checked(Visit(call, postern), is_done=False), 200)
+    return Answer(_checked(PageVisit(call, postern), is_done=False), 200)
 
 
 # The form changes nothing, so it calls no endpoint. People who see the log may check it.
@@ -231,10 +231,10 @@ async def verify_audit_log(call: Call[BoundForm, None, AuditLogPath, Member], po
     One request checks 10 000 entries at most.
     """
     check = await postern.record.audit.verify_own(call.caller.organization, MOST_VERIFIED)
-    return Answer(_checked(Visit(call, postern), check), 200)
+    return Answer(_checked(PageVisit(call, postern), check), 200)
 
 
-def _checked(visit: Visit, check: OwnCheck | None = None, *, is_done: bool = True) -> bytes:
+def _checked(visit: PageVisit, check: OwnCheck | None = None, *, is_done: bool = True) -> bytes:
     findings = [] if check is None else check.findings
     return visit.show(
         "organization/settings/verify.html",
@@ -256,7 +256,7 @@ def _place(finding: ChainFinding) -> str:
     return str(finding.sequence) if finding.last is None else f"{finding.sequence} – {finding.last}"  # noqa: RUF001 - a span
 
 
-def _entry(visit: Visit, finding: ChainFinding) -> Mapping[str, str]:
+def _entry(visit: PageVisit, finding: ChainFinding) -> Mapping[str, str]:
     return {} if finding.entry is None else {"id": str(finding.entry), "at": visit.here(AUDIT.one, entry_id=finding.entry)}
 
 

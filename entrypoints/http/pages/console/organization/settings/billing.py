@@ -12,7 +12,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.places import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, spot
-from entrypoints.http.pages.console.visit import Head, Page, Visit
+from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.billing import NewPortal, PortalPath, open_billing_portal
 from entrypoints.http.routes.tenancy.organizations import organization_detail
 
@@ -22,7 +22,7 @@ _AT: Final = f"{SETTINGS}/billing"
 @console.get(_AT, of=open_billing_portal, also=(organization_detail,))
 async def show_billing(call: Call[None, None, PortalPath, Member], postern: Postern) -> Page:
     """See how an organization pays"""
-    return Answer(await _page(Visit(call, postern)), 200)
+    return Answer(await _page(PageVisit(call, postern)), 200)
 
 
 @console.post(_AT, of=open_billing_portal)
@@ -32,7 +32,7 @@ async def leave_for_billing_portal(call: Call[BoundForm, None, PortalPath, Membe
     The answer is a page that leads on by itself. A redirect would be stopped: browsers apply the policy for forms to all redirects after a
     form, and the provider's address is known only now.
     """
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         back = f"{postern.foundation.public_url}{visit.here(_AT)}"
         portal = await visit.ask(open_billing_portal, body=NewPortal(return_url=back))
@@ -46,7 +46,7 @@ async def leave_for_billing_portal(call: Call[BoundForm, None, PortalPath, Membe
     return Answer(shipped_pages().page("leave.html", call.language, title=title, label=label, address=portal.url), 200)
 
 
-async def _page(visit: Visit, problem: str = "") -> bytes:
+async def _page(visit: PageVisit, problem: str = "") -> bytes:
     found = await visit.ask(organization_detail)
     return visit.show(
         "organization/settings/billing.html",

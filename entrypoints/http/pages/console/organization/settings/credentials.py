@@ -16,7 +16,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.places import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
-from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,
     OAuthCredentialsPath,
@@ -38,9 +38,9 @@ class CredentialsForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(_AT, of=show_oauth_credentials)
-async def list_own_clients(call: Call[None, Done, SignInRulesPath, Member], postern: Postern) -> Page:
+async def list_own_clients(call: Call[None, DoneLink, SignInRulesPath, Member], postern: Postern) -> Page:
     """See at which providers people sign in with a client of the organization's own"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     found = [await visit.ask(show_oauth_credentials, provider=provider.value) for provider in Provider]
     page = visit.show(
         "organization/settings/credentials.html",
@@ -59,7 +59,7 @@ async def list_own_clients(call: Call[None, Done, SignInRulesPath, Member], post
 @console.get(_ONE, of=set_oauth_credentials, also=(show_oauth_credentials,))
 async def ask_for_own_client(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> Page:
     """Ask for the organization's own client at a provider"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     found = await visit.ask(show_oauth_credentials)
     return Answer(_form(visit, call.path.provider, found.client_id or "", is_set=found.has_secret), 200)
 
@@ -67,7 +67,7 @@ async def ask_for_own_client(call: Call[None, None, OAuthCredentialsPath, Member
 @console.post(_ONE, of=set_oauth_credentials)
 async def send_own_client(call: Call[CredentialsForm, None, OAuthCredentialsPath, Member], postern: Postern) -> Page:
     """Set the organization's own client at a provider"""
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     errors = {
         name: visit.text("console.credentials.missing")
         for name, given in (("client_id", form.client_id.strip()), ("client_secret", form.client_secret.reveal()))
@@ -88,7 +88,7 @@ async def send_own_client(call: Call[CredentialsForm, None, OAuthCredentialsPath
 @console.get(_END, of=remove_oauth_credentials)
 async def ask_to_remove_own_client(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> Page:
     """Ask before the organization's own client at a provider is removed"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     name = _name(call.path.provider)
     page = visit.show(
         "question.html",
@@ -112,12 +112,12 @@ async def ask_to_remove_own_client(call: Call[None, None, OAuthCredentialsPath, 
 @console.post(_END, of=remove_oauth_credentials)
 async def remove_own_client(call: Call[BoundForm, None, OAuthCredentialsPath, Member], postern: Postern) -> Page:
     """Remove the organization's own client at a provider"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     await visit.ask(remove_oauth_credentials)
     return redirect(f"{visit.here(_AT)}?done=ended")
 
 
-def _form(visit: Visit, provider: str, client_id: str, *, is_set: bool = False, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def _form(visit: PageVisit, provider: str, client_id: str, *, is_set: bool = False, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     name = _name(provider)
     return visit.show(
         "organization/settings/credentials_form.html",
@@ -143,7 +143,7 @@ def _name(provider: str) -> str:
         raise NotFound("There is no such provider") from None
 
 
-def _above(visit: Visit) -> tuple[tuple[str, str], ...]:
+def _above(visit: PageVisit) -> tuple[tuple[str, str], ...]:
     return ((visit.text("console.credentials.title"), visit.here(_AT)),)
 
 

@@ -17,7 +17,7 @@ from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.acts import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.places import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, spot
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.tenancy.members import MembersPath, Transfer, list_members, transfer_ownership
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, organization_detail
@@ -40,7 +40,7 @@ class HeirQuery(msgspec.Struct, frozen=True):
 @console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization))
 async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """See how an organization is handed over, and how it is deleted"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     page = visit.show(
         "organization/settings/danger.html",
         _SPOT,
@@ -54,13 +54,13 @@ async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], poste
 @console.get(_TRANSFER, of=transfer_ownership, also=(list_members,))
 async def ask_for_heir(call: Call[None, HeirQuery, MembersPath, Member], postern: Postern) -> Page:
     """Ask which member becomes the owner"""
-    return Answer(await _heirs(Visit(call, postern), call.query.search.strip()), 200)
+    return Answer(await _heirs(PageVisit(call, postern), call.query.search.strip()), 200)
 
 
 @console.post(_TRANSFER, of=transfer_ownership, also=(list_members,))
 async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Postern) -> Page:
     """Make another member the owner"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         heir = msgspec.convert({"new_owner_user_id": call.body.user_id}, Transfer)
     except msgspec.ValidationError:
@@ -76,7 +76,7 @@ async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Po
     return redirect(f"{visit.here(HOME)}?done=done")
 
 
-async def _heirs(visit: Visit, search: str, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     found = await visit.ask(list_members, query={"limit": _OFFERED, **({"search": search} if search else {})})
     members = [
         (str(one.user.id), one.user.name or one.user.email, one.user.email) for one in found.members if one.user.id != visit.person.user
@@ -101,20 +101,20 @@ async def _heirs(visit: Visit, search: str, errors: Mapping[str, str] = NO_ERROR
 @console.get(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
 async def ask_to_delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Ask before an organization is deleted, and say what ends with it"""
-    return Answer(await _question(Visit(call, postern)), 200)
+    return Answer(await _question(PageVisit(call, postern)), 200)
 
 
 @console.post(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
 async def send_deletion_of_organization(call: Call[EndingForm, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Delete an organization and all its data for good"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     if call.body.typed.strip() != call.path.org_slug:
         return Answer(await _question(visit, {"typed": visit.text("console.not_the_name")}), 400)
     await visit.ask(delete_organization)
     return redirect(ORGANIZATIONS)
 
 
-async def _question(visit: Visit, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     called, slug = visit.call.caller.organization_name, visit.path["org_slug"]
     return visit.show(
         "question.html",
@@ -135,7 +135,7 @@ async def _question(visit: Visit, errors: Mapping[str, str] = NO_ERRORS) -> byte
     )
 
 
-async def _ends(visit: Visit) -> Sequence[str]:
+async def _ends(visit: PageVisit) -> Sequence[str]:
     found = await visit.ask(organization_detail)
     counts = [("members", found.member_count), ("applications", found.service_count)]
     if visit.call.caller.organization_is_active and visit.may(list_end_users):

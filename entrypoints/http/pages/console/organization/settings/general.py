@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when
-from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.organization.places import GENERAL_TAB, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource, Section
@@ -53,7 +53,7 @@ GENERAL: Final = Resource(
             shape(
                 change_organization,
                 Asked("name", shown=lambda found: found.organization.name),
-                Asked("metadata", kind=Kind.JSON, hint="console.general.metadata_hint"),
+                Asked("metadata", kind=InputKind.JSON, hint="console.general.metadata_hint"),
             ),
         ),
     ),

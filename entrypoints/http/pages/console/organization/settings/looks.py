@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, shape
 from entrypoints.http.pages.console.organization.places import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, show_branding
 
 _AT: Final = f"{SETTINGS}/looks"
@@ -35,9 +35,9 @@ _LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, "")], bases=(_SH
 
 
 @console.get(_AT, of=change_branding, also=(show_branding,))
-async def show_looks(call: Call[None, Done, BrandingPath, Member], postern: Postern) -> Page:
+async def show_looks(call: Call[None, DoneLink, BrandingPath, Member], postern: Postern) -> Page:
     """See the looks of an organization, with a preview"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     texts = texts_of(_SHAPE.inputs, await visit.ask(show_branding))
     return Answer(await _page(visit, texts, texts, done=call.query.done), 200)
 
@@ -45,7 +45,7 @@ async def show_looks(call: Call[None, Done, BrandingPath, Member], postern: Post
 @console.post(_AT, of=change_branding, also=(show_branding,))
 async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern: Postern) -> Page:
     """Preview the looks of an organization, or change them"""
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     record = await visit.ask(show_branding)
     present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
     if form.step == _PREVIEW:
@@ -67,7 +67,7 @@ async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern
 
 
 async def _page(
-    visit: Visit,
+    visit: PageVisit,
     texts: Mapping[str, Any],
     present: Mapping[str, Any],
     *,
@@ -102,7 +102,7 @@ async def _page(
     )
 
 
-async def _brand(visit: Visit, texts: Mapping[str, str]) -> Branding:
+async def _brand(visit: PageVisit, texts: Mapping[str, str]) -> Branding:
     """The looks that the form has. The logo is the one that we keep: a new one is fetched when it is saved."""
     kept = await visit.postern.foundation.brandings.find(visit.path["org_slug"])
     links = BrandLinks(*(texts[name].strip() or None for name in ("help_url", "privacy_url", "terms_url")))

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, when
-from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.organization.places import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
@@ -45,8 +45,8 @@ MAIL_SERVER: Final = Resource(
                 set_mail_server,
                 Asked("host", hint="console.mail_server.host_hint"),
                 Asked("port", hint="console.mail_server.port_hint"),
-                Asked("username", kind=Kind.TEXT),
-                Asked("password", kind=Kind.SECRET, hint="console.mail_server.password_hint"),
+                Asked("username", kind=InputKind.TEXT),
+                Asked("password", kind=InputKind.SECRET, hint="console.mail_server.password_hint"),
                 Asked("from_email", hint="console.mail_server.from_hint"),
                 "from_name",
             ),

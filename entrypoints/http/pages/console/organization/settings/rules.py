@@ -15,12 +15,12 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import in_words, listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import WAS, Asked, Input, Kind, shape
+from entrypoints.http.pages.console.forms import WAS, Asked, Input, InputKind, shape
 from entrypoints.http.pages.console.organization.places import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, show_sign_in_rules
 
 _CHANGE: Final = f"{SIGN_IN}/change"
@@ -58,7 +58,7 @@ _RulesForm: Any = msgspec.defstruct("SignInRulesForm", [("sure", str, "")], base
 @console.get(_CHANGE, of=change_sign_in_rules, also=(show_sign_in_rules,))
 async def ask_for_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> Page:
     """Ask for the sign-in rules of an organization"""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     texts = texts_of(_SHAPE.inputs, await visit.ask(show_sign_in_rules))
     return Answer(await _form(visit, texts, texts), 200)
 
@@ -69,7 +69,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
 
     The first answer says whom the change would reach, and asks. The second form changes the rules.
     """
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     own, onward = changed(_SHAPE.inputs, form), visit.here(SIGN_IN)
     if not own:
         return redirect(f"{onward}?done=unchanged")
@@ -91,7 +91,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
 
 
 async def _form(
-    visit: Visit,
+    visit: PageVisit,
     texts: Mapping[str, Any],
     present: Mapping[str, Any],
     *,
@@ -116,7 +116,7 @@ async def _form(
     )
 
 
-def _question(visit: Visit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
+def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
     counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable)
     return visit.show(
         "organization/settings/rules_effects.html",
@@ -135,13 +135,13 @@ def _question(visit: Visit, own: Sequence[Input], present: Mapping[str, Any], te
     )
 
 
-def _said(one: Input, given: str, visit: Visit) -> str:
+def _said(one: Input, given: str, visit: PageVisit) -> str:
     """A text of the form, as people say it."""
-    if one.kind is Kind.TICK:
+    if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
         return visit.text("console.none")
-    return in_words(given, visit.text) if one.kind is Kind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
+    return in_words(given, visit.text) if one.kind is InputKind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
 
 
 PAGES: Final = (*pages(RULES), ask_for_sign_in_rules, send_sign_in_rules)

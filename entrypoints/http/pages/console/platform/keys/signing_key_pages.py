@@ -20,7 +20,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Link, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, ButtonLink, DoneLink, Head, Page, PageVisit
 
 _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
@@ -46,7 +46,7 @@ _ENCRYPTION: Final = (
 
 
 async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     now = postern.foundation.clock.now()
     keys = sorted(
         (key for key in await postern.foundation.signing_keys.list() if key.verifies(now)), key=lambda key: (key.purpose, key.state)
@@ -57,7 +57,7 @@ async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
         _SPOT,
         Head(
             title=visit.text("console.installation_keys.title"),
-            main=Link(visit.text("console.installation_keys.rotate"), _ROTATE, "quiet"),
+            main=ButtonLink(visit.text("console.installation_keys.rotate"), _ROTATE, "quiet"),
             done=call.query.done,
         ),
         columns=_COLUMNS,
@@ -70,16 +70,16 @@ async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 200)
 
 
-async def _load(visit: Visit) -> QuestionSubject:
+async def _load(visit: PageVisit) -> QuestionSubject:
     title = visit.text("console.installation_keys.title")
     return QuestionSubject(title, SIGNING_KEYS, ((title, SIGNING_KEYS),))
 
 
-async def _rotate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _rotate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.postern.foundation.signing_keys.rotate(visit.call.actor)
 
 
-async def _rotate_encryption(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _rotate_encryption(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await _put_in_force(visit.postern, visit.call.actor)
 
 
@@ -98,7 +98,7 @@ def _question(name: str, at: str, do: Any) -> Question:
 
 
 PAGES: Final = (
-    console.get(SIGNING_KEYS, of=PLATFORM_OWNER)(stated(_show_signing_keys, "show_signing_keys", SIGNING_KEYS, query=Done)),
+    console.get(SIGNING_KEYS, of=PLATFORM_OWNER)(stated(_show_signing_keys, "show_signing_keys", SIGNING_KEYS, query=DoneLink)),
     *question_pages(_question("rotate", _ROTATE, _rotate)),
     *question_pages(_question("rotate_encryption", _ROTATE_ENCRYPTION, _rotate_encryption)),
 )

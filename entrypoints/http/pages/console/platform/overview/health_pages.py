@@ -13,7 +13,7 @@ from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, spot
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 _VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
     Verdict.OK: ("console.state.in_order", Tone.GOOD),
@@ -23,7 +23,7 @@ _VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
 
 
 async def _show_health(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     findings = []
     for subject, finding in await checks.of_running(postern):
         key, tone = _VERDICTS[finding.verdict]

@@ -14,14 +14,14 @@ from entrypoints.http.pages.console.cells import code, number, plain, rows_of, w
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import JOBS, JOBS_TAB, OVERVIEW_ENTRY, spot
-from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 
 _REVIVE: Final = f"{JOBS}/{{job_id}}/revive"
 _COLUMNS: Final = (code("kind"), plain("last_error"), number("attempts"), when("created_at"), when("died_at"))
 
 
 async def _show_jobs(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     jobs = await postern.foundation.dead_jobs.list()
     rows = rows_of(_COLUMNS, jobs, visit.text, visit.path)
     page = visit.show(
@@ -35,7 +35,7 @@ async def _show_jobs(call: AnyCall, postern: Postern) -> Page:
 
 
 async def _revive_job(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     # A job that somebody else has taken up meanwhile, or the same form sent twice, needs nothing more.
     with suppress(NotFound, ValueError):
         await postern.foundation.dead_jobs.revive(JobId(UUID(visit.path["job_id"])), call.actor)
@@ -43,6 +43,6 @@ async def _revive_job(call: AnyCall, postern: Postern) -> Page:
 
 
 PAGES: Final = (
-    console.get(JOBS, of=PLATFORM_OWNER)(stated(_show_jobs, "show_dead_jobs", JOBS, query=Done)),
+    console.get(JOBS, of=PLATFORM_OWNER)(stated(_show_jobs, "show_dead_jobs", JOBS, query=DoneLink)),
     console.post(_REVIVE, of=PLATFORM_OWNER)(stated(_revive_job, "revive_job", _REVIVE, body=BoundForm)),
 )

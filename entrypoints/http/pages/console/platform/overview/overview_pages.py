@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.cells import code, number, plain, rows_of, w
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, spot
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import platform_overview
 
 _QUEUES: Final = (code("kind"), number("waiting"), number("dead"), when("oldest_due"))
@@ -24,7 +24,7 @@ _VERSIONS: Final = (code("version", "console.field.this_version"), code("schema"
 
 
 async def _show_overview(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     figures = await visit.ask(platform_overview)
     queues = await postern.foundation.jobs.state()
     state = await postern.platform.installation.state()

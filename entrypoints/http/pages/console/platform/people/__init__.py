@@ -11,7 +11,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.places import Spot, Tab
 from entrypoints.http.pages.console.platform.places import PEOPLE, PEOPLE_ENTRY, PLATFORM
 from entrypoints.http.pages.console.platform.questions import QuestionSubject
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 
 ONE: Final = f"{PEOPLE}/{{user_id}}"
 PERSON_TAB: Final = Tab("console.tab.person", ONE, PLATFORM_OWNER)
@@ -24,7 +24,7 @@ def spot_of(tab: Tab) -> Spot:
     return Spot(PLATFORM, PEOPLE_ENTRY, tab, _TABS)
 
 
-def user_of(visit: Visit) -> UserId:
+def user_of(visit: PageVisit) -> UserId:
     """Raises `NotFound` for what is no id."""
     try:
         return UserId(UUID(visit.path["user_id"]))
@@ -32,16 +32,16 @@ def user_of(visit: Visit) -> UserId:
         raise NotFound from None
 
 
-def authority(visit: Visit) -> Authority:
+def authority(visit: PageVisit) -> Authority:
     return Authority(visit.call.actor)
 
 
-async def overview(visit: Visit) -> AccountOverview:
+async def overview(visit: PageVisit) -> AccountOverview:
     """The person's account. That somebody looked is recorded. Raises `NotFound`."""
     return await visit.postern.platform.account_administration.show(user_of(visit), authority(visit))
 
 
-async def load(visit: Visit) -> QuestionSubject:
+async def load(visit: PageVisit) -> QuestionSubject:
     """The person, for questions about them."""
     (found,) = await visit.postern.platform.platform_users.search("", user_of(visit), 1) or (None,)
     if found is None:
@@ -50,5 +50,5 @@ async def load(visit: Visit) -> QuestionSubject:
     return QuestionSubject(called, at, (*above(visit), (called, at)), found.account)
 
 
-def above(visit: Visit) -> tuple[tuple[str, str], ...]:
+def above(visit: PageVisit) -> tuple[tuple[str, str], ...]:
     return ((visit.text("console.people.title"), visit.here(PEOPLE)),)

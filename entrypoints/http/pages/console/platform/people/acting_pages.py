@@ -14,19 +14,19 @@ from entrypoints.http.machinery.browsers import HOME as START
 from entrypoints.http.machinery.browsers import STOPS_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.places import address
 from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, load, spot_of, user_of
 from entrypoints.http.pages.console.platform.places import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.routes.identity.impersonation import impersonate
 
 STOP: Final = "/ui/stop-acting"
 
 
-async def _act_as(visit: Visit, _subject: QuestionSubject, body: Any) -> Answer[NoBody]:
+async def _act_as(visit: PageVisit, _subject: QuestionSubject, body: Any) -> Answer[NoBody]:
     begun = await visit.postern.identity.impersonations.begin_in_browser(visit.person, user_of(visit), body.reason, visit.call.actor)
     answer = redirect(START)
     lasts = begun.ends_at - visit.postern.foundation.clock.now()
@@ -57,7 +57,7 @@ _QUESTION: Final = Question(
     spot=spot_of(PERSON_TAB),
     load=load,
     do=_act_as,
-    shape=shape(impersonate, Asked("reason", kind=Kind.LONG)),
+    shape=shape(impersonate, Asked("reason", kind=InputKind.LONG)),
 )
 
 # `stop_acting` belongs to the browser, not to the console: it has no place there, and anybody may send it.

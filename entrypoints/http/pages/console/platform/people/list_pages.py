@@ -25,13 +25,13 @@ from entrypoints.http.pages.console.platform.places import (
     spot,
 )
 from entrypoints.http.pages.console.resources import Filter
-from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.platform_users import mfa_metrics, search_users, suspicious_activity
 
 _SHOWN: Final = min(50, MOST_FOUND)
 
 
-class SoughtPeople(Done, frozen=True):
+class SoughtPeople(DoneLink, frozen=True):
     search: str = ""
 
 
@@ -58,7 +58,7 @@ _ALERTS: Final = (
 
 
 async def _show_people(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     search = call.query.search.strip()[:LONGEST_SOUGHT]
     query = {"limit": _SHOWN, **_sought(search)}
     found = await visit.ask(search_users, query=query)
@@ -86,7 +86,7 @@ def _sought(search: str) -> dict[str, str]:
 
 
 async def _show_owners(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     owners = await postern.platform.platform_users.owners()
     rows: Sequence[Any] = [_Owner.of(one) for one in owners]
     page = visit.show(
@@ -128,7 +128,7 @@ _OWNERS: Final = (
 
 
 async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     figures = await visit.ask(mfa_metrics)
     alerts = (await visit.ask(suspicious_activity)).alerts
     page = visit.show(
@@ -144,7 +144,7 @@ async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
 
 PAGES: Final = (
     console.get(PEOPLE, of=search_users)(stated(_show_people, "show_people_of_platform", PEOPLE, query=SoughtPeople)),
-    console.get(OWNERS, of=search_users)(stated(_show_owners, "show_platform_owners", OWNERS, query=Done)),
+    console.get(OWNERS, of=search_users)(stated(_show_owners, "show_platform_owners", OWNERS, query=DoneLink)),
     console.get(SECOND_FACTORS, of=mfa_metrics, also=(suspicious_activity,))(
         stated(_show_second_factors, "show_second_factors_of_platform", SECOND_FACTORS)
     ),

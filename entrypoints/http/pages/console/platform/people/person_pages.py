@@ -24,12 +24,12 @@ from entrypoints.http.pages.console.cells import (
     yes_or_no,
 )
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Asked, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, spot_of, user_of
 from entrypoints.http.pages.console.platform.places import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,
     demote_platform_owner,
@@ -91,7 +91,7 @@ _ACTS: Final[tuple[tuple[str, Any, str], ...]] = (
 
 
 async def _show_person(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     seen = await overview(visit)
     own = visit.person.user == seen.account.id
     tables = (
@@ -123,11 +123,11 @@ async def _show_person(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 200)
 
 
-def _facts(visit: Visit, seen: AccountOverview) -> list[tuple[str, Cell]]:
+def _facts(visit: PageVisit, seen: AccountOverview) -> list[tuple[str, Cell]]:
     return [(visit.text(one.label), one.cell(seen, visit.text, visit.path)) for one in _FACTS]
 
 
-def _state(visit: Visit, seen: AccountOverview) -> tuple[str, Tone]:
+def _state(visit: PageVisit, seen: AccountOverview) -> tuple[str, Tone]:
     if seen.account.deactivated_at is not None:
         return visit.text("console.state.deactivated"), Tone.BAD
     if seen.account.is_platform_owner:
@@ -141,31 +141,31 @@ def _path(name: str) -> str:
     return f"{ONE}/{name.replace('_', '-')}"
 
 
-def _at(visit: Visit, name: str) -> str:
+def _at(visit: PageVisit, name: str) -> str:
     return visit.here(_path(name))
 
 
-async def _deactivate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _deactivate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.postern.platform.account_administration.deactivate(user_of(visit), authority(visit))
 
 
-async def _reactivate(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _reactivate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.postern.platform.account_administration.activate(user_of(visit), authority(visit))
 
 
-async def _reset_access(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _reset_access(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.postern.platform.account_administration.reset_password(user_of(visit), authority(visit), by_mail=True)
 
 
-async def _remove_factor(visit: Visit, _subject: QuestionSubject, body: Any) -> None:
+async def _remove_factor(visit: PageVisit, _subject: QuestionSubject, body: Any) -> None:
     await visit.ask(force_disable_mfa, body=body)
 
 
-async def _promote(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _promote(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.ask(promote_platform_owner, body=NewPlatformOwner(user_of(visit)))
 
 
-async def _demote(visit: Visit, _subject: QuestionSubject, _body: Any) -> None:
+async def _demote(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.ask(demote_platform_owner)
 
 
@@ -179,13 +179,17 @@ _QUESTIONS: Final = (
     _question("reactivate", _reactivate, **_BY_USE_CASE),
     _question("reset_access", _reset_access, kind="final", **_BY_USE_CASE),
     _question(
-        "remove_factor", _remove_factor, kind="final", of=force_disable_mfa, shape=shape(force_disable_mfa, Asked("reason", kind=Kind.LONG))
+        "remove_factor",
+        _remove_factor,
+        kind="final",
+        of=force_disable_mfa,
+        shape=shape(force_disable_mfa, Asked("reason", kind=InputKind.LONG)),
     ),
     _question("promote", _promote, of=promote_platform_owner),
     _question("demote", _demote, kind="final", of=demote_platform_owner),
 )
 
 PAGES: Final = (
-    console.get(ONE, of=PLATFORM_OWNER, also=(mfa_status_of_user,))(stated(_show_person, "show_person_of_platform", ONE, query=Done)),
+    console.get(ONE, of=PLATFORM_OWNER, also=(mfa_status_of_user,))(stated(_show_person, "show_person_of_platform", ONE, query=DoneLink)),
     *(one for question in _QUESTIONS for one in question_pages(question)),
 )

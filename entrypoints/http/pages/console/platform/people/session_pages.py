@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, SESSIONS_TAB, above, authority, load, spot_of, user_of
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 _AT: Final = f"{ONE}/sessions"
 _END: Final = f"{_AT}/{{session_id}}/end"
@@ -32,7 +32,7 @@ _COLUMNS: Final = (
 
 
 async def _show_sessions(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     subject = await load(visit)
     part = Part(call.query.page, _ON_A_PAGE)
     found = await postern.platform.account_administration.sessions(user_of(visit), part)
@@ -53,7 +53,7 @@ async def _show_sessions(call: AnyCall, postern: Postern) -> Page:
 
 
 async def _end_session(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         session = SessionId(UUID(visit.path["session_id"]))
     except ValueError:
@@ -62,7 +62,7 @@ async def _end_session(call: AnyCall, postern: Postern) -> Page:
     return redirect(f"{visit.here(_AT)}?done=ended")
 
 
-async def _end_all(visit: Visit, _subject: QuestionSubject, _body: Any) -> str:
+async def _end_all(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> str:
     await visit.postern.platform.account_administration.revoke_sessions(user_of(visit), authority(visit))
     return f"{visit.here(_AT)}?done=ended"
 

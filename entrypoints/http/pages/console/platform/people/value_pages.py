@@ -13,7 +13,7 @@ from entrypoints.http.pages.account.details import MANY_VALUES, ValuesForm, cont
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, VALUES_TAB, above, load, spot_of, user_of
-from entrypoints.http.pages.console.visit import AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, platform_person_values
 
@@ -21,11 +21,11 @@ _AT: Final = f"{ONE}/fields"
 
 
 async def _show_values(call: AnyCall, postern: Postern) -> Page:
-    return Answer(await _page(Visit(call, postern), {}, done=call.query.done), 200)
+    return Answer(await _page(PageVisit(call, postern), {}, done=call.query.done), 200)
 
 
 async def _save_values(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     typed = call.body.typed
     kept = await postern.tenancy.profile_values.of_installation(user_of(visit))
     asked = [("", field) for field in kept.written_by(FieldWriter.ADMINISTRATOR) if named("", field) in typed]
@@ -41,7 +41,7 @@ async def _save_values(call: AnyCall, postern: Postern) -> Page:
     return redirect(f"{visit.here(_AT)}?done=saved")
 
 
-async def _page(visit: Visit, typed: Mapping[str, str], wrong: Mapping[str, Refusal] = NO_ERRORS, *, done: str = "") -> bytes:
+async def _page(visit: PageVisit, typed: Mapping[str, str], wrong: Mapping[str, Refusal] = NO_ERRORS, *, done: str = "") -> bytes:
     subject = await load(visit)
     kept = await visit.postern.tenancy.profile_values.of_installation(user_of(visit))
     own = [("", field) for field in kept.written_by(FieldWriter.ADMINISTRATOR)]
@@ -65,7 +65,7 @@ async def _page(visit: Visit, typed: Mapping[str, str], wrong: Mapping[str, Refu
 
 
 PAGES: Final[tuple[Endpoint, ...]] = (
-    console.get(_AT, of=platform_person_values)(stated(_show_values, "show_values_of_person", _AT, query=Done)),
+    console.get(_AT, of=platform_person_values)(stated(_show_values, "show_values_of_person", _AT, query=DoneLink)),
     console.post(_AT, of=change_platform_person_values, accepts=MANY_VALUES)(
         stated(_save_values, "save_values_of_person", _AT, body=ValuesForm)
     ),

@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.places import address
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
 from entrypoints.http.pages.console.resources import Filter
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
 _ON_A_PAGE: Final = 50
@@ -85,7 +85,7 @@ _FACTS: Final = (
 
 
 async def _show_log(call: AnyCall, postern: Postern) -> Page:
-    visit, query = Visit(call, postern), call.query
+    visit, query = PageVisit(call, postern), call.query
     given = {
         name: text for name in ("action", "target_type", "target_id", "actor", "since", "until") if (text := getattr(query, name).strip())
     }
@@ -114,7 +114,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 400 if errors else 200)
 
 
-def _wanted(visit: Visit, given: dict[str, str]) -> tuple[AuditFilter, dict[str, str]]:
+def _wanted(visit: PageVisit, given: dict[str, str]) -> tuple[AuditFilter, dict[str, str]]:
     """The filter, and the errors by field: a value that cannot be one is named, and left out."""
     read: dict[str, Any] = {}
     errors = {}
@@ -144,7 +144,7 @@ _READ: Final[dict[str, Any]] = {
 
 
 async def _show_entry(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         wanted = AuditFilter(entry=AuditEntryId(UUID(visit.path["entry_id"])))
     except ValueError:

@@ -8,12 +8,12 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, spot
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.settings import in_force_by_group
 
 
 async def _show_settings(call: AnyCall, postern: Postern) -> Page:
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     groups = [(group, [(one.name, value) for one, value in settings]) for group, settings in in_force_by_group(postern.settings)]
     title = visit.text("console.settings_in_force.title")
     return Answer(visit.show("platform/record/settings.html", spot(SETTINGS_ENTRY, SETTINGS_TAB), Head(title=title), settings=groups), 200)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from entrypoints.http.pages.console.cells import Tone
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 
 _SOURCES: Final = frozenset(
     {
@@ -29,13 +29,13 @@ class ShownPlace(NamedTuple):
     """In place of the value, the reason."""
 
 
-def places_of(visit: Visit, preview: Any) -> Sequence[ShownPlace]:
+def places_of(visit: PageVisit, preview: Any) -> Sequence[ShownPlace]:
     """The tokens and answers of a preview."""
     named = (("id_token", preview.id_token), ("userinfo", preview.userinfo), ("access_token", preview.access_token), ("saml", preview.saml))
     return [_place(visit, name, place) for name, place in named if place is not None]
 
 
-def _place(visit: Visit, name: str, place: Any) -> ShownPlace:
+def _place(visit: PageVisit, name: str, place: Any) -> ShownPlace:
     return ShownPlace(
         visit.text(f"console.value.{name}"),
         [ShownClaim(one.name, _value(one.value), _source(visit, one.source, one.about)) for one in place.claims],
@@ -47,12 +47,12 @@ def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _source(visit: Visit, source: str, about: str | None) -> str:
+def _source(visit: PageVisit, source: str, about: str | None) -> str:
     said = visit.text(f"console.source.{source}") if source in _SOURCES else source
     return f"{said}: {about}" if about else said
 
 
-def verdict_of(visit: Visit, preview: Any) -> tuple[str, str, Tone]:
+def verdict_of(visit: PageVisit, preview: Any) -> tuple[str, str, Tone]:
     """Whether the person may sign in, the rule that decides, and the tone of both."""
     may, outcome = (preview.sign_in.may_sign_in, "yes" if preview.sign_in.may_sign_in else "no")
     rule = visit.text(f"console.preview.{preview.sign_in.rule}_{outcome}")

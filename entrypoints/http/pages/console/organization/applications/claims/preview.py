@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import places_of, verdict_of
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.services import service_detail
 
@@ -38,7 +38,7 @@ def named(person: str) -> Mapping[str, str]:
 
 async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     """Show what an application would learn of a person, and why."""
-    visit, person = Visit(call, postern), call.query.person.strip()
+    visit, person = PageVisit(call, postern), call.query.person.strip()
     scopes = [one for one in SCOPES if getattr(call.query, f"{_TICK}{one}")]
     preview, errors, status = None, NO_ERRORS, 200
     query = {**named(person), **({"scope": " ".join(scopes)} if scopes else {})}

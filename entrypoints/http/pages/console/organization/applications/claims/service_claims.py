@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from core.domain.claims import ClaimPlace
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.services.service_claims import (
     change_service_claim,
     create_service_claim,
@@ -19,7 +19,7 @@ from entrypoints.http.routes.services.service_claims import (
 )
 
 
-async def _places(visit: Visit) -> Sequence[Choice]:
+async def _places(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ClaimPlace]
 
 
@@ -42,8 +42,8 @@ _WRITER: Final = state(
 )
 _FIELDS: Final = (
     Asked("name", hint="console.claims.name_hint"),
-    Asked("source", kind=Kind.CHOICE, hint="console.claims.source_hint"),
-    Asked("argument", kind=Kind.VALUE, hint="console.claims.argument_hint"),
+    Asked("source", kind=InputKind.CHOICE, hint="console.claims.source_hint"),
+    Asked("argument", kind=InputKind.VALUE, hint="console.claims.argument_hint"),
     Asked("into", choices=_places),
 )
 

@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import places_of, verdict_of
-from entrypoints.http.pages.console.visit import Head, Link, Page, Visit
+from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.flows import begin
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.services import ServicePath, service_detail
@@ -31,7 +31,7 @@ _GOOD: Final = frozenset({AuthorizationStep.DONE, AuthorizationStep.CONSENT, Aut
 @console.get(places.TEST_SIGN_IN, of=preview_tokens, also=(service_detail,))
 async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Say what the test sign-in does, with the button that begins it."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     service = await visit.ask(service_detail)
     page = visit.show(
         "question.html",
@@ -52,7 +52,7 @@ async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Poster
 @console.post(places.TEST_SIGN_IN, of=preview_tokens.caller)
 async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Begin the test sign-in: the pages of a sign-in, in the name and the looks of the application."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     service = await visit.ask(service_detail)
     wanted = Wanted(prompt=Prompt.LOGIN, organization=visit.path["org_slug"], service_name=service.name)
     # A flow to one of our own pages: whatever the application is, the sign-in ends there. The service itself is left out, so that the
@@ -63,14 +63,14 @@ async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Pos
 @console.get(RESULT, of=preview_tokens, also=(service_detail,))
 async def show_result(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Show what the application would have learned, and what would have come next."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     service = await visit.ask(service_detail)
     preview = await visit.ask(preview_tokens, query={"user_id": str(visit.person.user)})
     step, tone = await _next(visit, postern, service)
     head = Head(
         title=visit.text("console.test_sign_in.result_title"),
         crumbs=places.above(visit),
-        main=Link(visit.text("console.test_sign_in.again"), visit.here(places.TEST_SIGN_IN), "quiet"),
+        main=ButtonLink(visit.text("console.test_sign_in.again"), visit.here(places.TEST_SIGN_IN), "quiet"),
         curl=visit.curl(preview_tokens, query={"user_id": str(visit.person.user)}),
     )
     page = visit.show(
@@ -85,7 +85,7 @@ async def show_result(call: Call[None, None, ServicePath, Any], postern: Postern
     return Answer(page, 200)
 
 
-async def _next(visit: Visit, postern: Postern, service: Any) -> tuple[str, Tone]:
+async def _next(visit: PageVisit, postern: Postern, service: Any) -> tuple[str, Tone]:
     """What would have come next, by the rules of real requests."""
     person, now = visit.person, postern.foundation.clock.now()
     began = person.proved.at or now

@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.sent_forms import explained
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.services import ServicesPath, ServiceWish, create_service
 
@@ -57,13 +57,13 @@ def slug_from(name: str) -> str:
 @console.get(_AT, of=create_service)
 async def ask_for_application(call: Call[None, None, ServicesPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
-    return Answer(_form(Visit(call, postern), NewApplicationForm(policy=SignInPolicy.MEMBERS)), 200)
+    return Answer(_form(PageVisit(call, postern), NewApplicationForm(policy=SignInPolicy.MEMBERS)), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
 async def make_application(call: Call[NewApplicationForm, None, ServicesPath, Any], postern: Postern) -> Page:
     """Make an application, with a client secret if it can keep one."""
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     errors = _problems(visit, form)
     if errors:
         return Answer(_form(visit, form, errors), 400)
@@ -92,7 +92,7 @@ def _addresses(form: NewApplicationForm) -> Sequence[str]:
     return [line.strip() for line in form.addresses.splitlines() if line.strip()]
 
 
-def _problems(visit: Visit, form: NewApplicationForm) -> Mapping[str, str]:
+def _problems(visit: PageVisit, form: NewApplicationForm) -> Mapping[str, str]:
     missing = {}
     if not form.name.strip():
         missing["name"] = visit.text("console.new_application.name_missing")
@@ -105,14 +105,14 @@ def _problems(visit: Visit, form: NewApplicationForm) -> Mapping[str, str]:
     return missing
 
 
-def _refused(visit: Visit, form: NewApplicationForm, problem: Refusal) -> Page:
+def _refused(visit: PageVisit, form: NewApplicationForm, problem: Refusal) -> Page:
     errors, status = explained(visit, problem)
     field = re.match(r"[a-z_]+", problem.message)
     named = _FIELDS.get(field[0] if field else "", "slug" if status == 409 else "")
     return Answer(_form(visit, form, {named: next(iter(errors.values()))}), status)
 
 
-def _form(visit: Visit, form: NewApplicationForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     text = visit.text
     body = {"slug": "billing", "name": "Billing", "service_type": "web", "redirect_uris": ["https://billing.example.com/callback"]}
     head = Head(
@@ -139,7 +139,7 @@ def _form(visit: Visit, form: NewApplicationForm, errors: Mapping[str, str] = NO
     )
 
 
-def _made(visit: Visit, kind: ApplicationKind, service: Any, secret: str | None) -> bytes:
+def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | None) -> bytes:
     values = ApplicationValues(
         issuer=visit.postern.foundation.public_url,
         organization=visit.path["org_slug"],

@@ -11,10 +11,10 @@ from core.domain.federation.oauth.metadata import (
 )
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
-from entrypoints.http.pages.console.visit import Visit
+from entrypoints.http.pages.console.visit import PageVisit
 
 
-def client_values(visit: Visit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
+def client_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
     """For OpenID Connect."""
     issuer = values.issuer
     named = (
@@ -25,7 +25,7 @@ def client_values(visit: Visit, values: ApplicationValues) -> Sequence[tuple[str
     return [(visit.text(f"console.application.{name}"), Cell("copy", value)) for name, value in named]
 
 
-def endpoint_values(visit: Visit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
+def endpoint_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
     """The addresses that a library finds in the discovery document by itself."""
     issuer = values.issuer
     named = (

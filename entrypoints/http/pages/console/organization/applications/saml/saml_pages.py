@@ -16,14 +16,14 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import Cell, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import WAS, Asked, Choice, Kind, shape
+from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import places
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Done, Head, Page, Visit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
     configure_saml,
@@ -43,7 +43,7 @@ _OFF: Final = f"{places.SAML}/off"
 _ACTIVATE: Final = f"{places.SAML_CERTIFICATE}/activate"
 
 
-async def _formats(_visit: Visit) -> Sequence[Choice]:
+async def _formats(_visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.short) for one in NameIdFormat]
 
 
@@ -54,7 +54,7 @@ _SHAPE: Final = shape(
     Asked("acs_url", hint="console.saml.acs_url_hint"),
     Asked("slo_url", hint="console.saml.slo_url_hint"),
     Asked("name_id_format", choices=_formats, hint="console.saml.name_id_format_hint"),
-    Asked("attribute_mapping", kind=Kind.JSON, hint="console.saml.attribute_mapping_hint"),
+    Asked("attribute_mapping", kind=InputKind.JSON, hint="console.saml.attribute_mapping_hint"),
     "sign_assertions",
     "sign_response",
     "require_signed_requests",
@@ -73,7 +73,7 @@ class CertificateForm(BoundForm, frozen=True, kw_only=True):
     """Not empty: the certificate follows the active one, and does not sign yet."""
 
 
-def _values(visit: Visit) -> Sequence[tuple[str, Cell]]:
+def _values(visit: PageVisit) -> Sequence[tuple[str, Cell]]:
     values = ApplicationValues(
         issuer=visit.postern.foundation.public_url,
         organization=visit.path["org_slug"],
@@ -91,7 +91,7 @@ def _values(visit: Visit) -> Sequence[tuple[str, Cell]]:
     return [(visit.text(f"console.saml.{name}"), Cell("copy", value)) for name, value in named]
 
 
-def _state(visit: Visit, configuration: Any) -> tuple[str, Tone]:
+def _state(visit: PageVisit, configuration: Any) -> tuple[str, Tone]:
     if not configuration.enabled:
         return visit.text("console.state.off"), Tone.WARN
     if not configuration.has_certificate:
@@ -100,7 +100,7 @@ def _state(visit: Visit, configuration: Any) -> tuple[str, Tone]:
 
 
 async def _shown(
-    visit: Visit,
+    visit: PageVisit,
     configuration: Any,
     *,
     done: str = "",
@@ -135,16 +135,16 @@ async def _shown(
 
 
 @console.get(places.SAML, of=saml_configuration)
-async def show_saml(call: Call[None, Done, ServicePath, Any], postern: Postern) -> Page:
+async def show_saml(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the SAML configuration of an application."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     return Answer(await _shown(visit, await visit.ask(saml_configuration), done=call.query.done), 200)
 
 
 @console.post(_UPLOAD, of=upload_saml_metadata, accepts=FormWithFile(2 * LONGEST_METADATA + (16 << 10)))
 async def upload_metadata(call: Call[MetadataForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Configure SAML by the application's metadata."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     document = call.body.file or call.body.text.strip().encode()
     if not document:
         errors: Mapping[str, str] = {"text": visit.text("console.saml.metadata_missing")}
@@ -159,7 +159,7 @@ async def upload_metadata(call: Call[MetadataForm, None, ServicePath, Any], post
 
 async def _configure(call: AnyCall, postern: Postern) -> Page:
     """Change the SAML configuration by hand."""
-    visit, form = Visit(call, postern), call.body
+    visit, form = PageVisit(call, postern), call.body
     own = changed(_SHAPE.inputs, form)
     if not own:
         return redirect(f"{visit.here(places.SAML)}?done=unchanged")
@@ -187,19 +187,19 @@ configure_by_form: Final = console.post(_CONFIGURE, of=configure_saml)(
 @console.get(_OFF, of=disable_saml)
 async def ask_to_turn_saml_off(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Ask before SAML is turned off."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     return Answer(_question(visit, "off", disable_saml, (_OFF, places.SAML)), 200)
 
 
 @console.post(_OFF, of=disable_saml)
 async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Turn SAML off, and delete its certificates."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     await visit.ask(disable_saml)
     return redirect(f"{visit.here(places.SAML)}?done=done")
 
 
-def _question(visit: Visit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
+def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
     """`at` has the addresses of the form, and of the page that one goes back to."""
     action, back = at
     ends = endpoint is disable_saml
@@ -217,7 +217,7 @@ def _question(visit: Visit, name: str, endpoint: Endpoint, at: tuple[str, str]) 
     )
 
 
-async def _certificate_page(visit: Visit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     configuration = await visit.ask(saml_configuration)
     standing = await visit.ask(saml_certificate) if configuration.has_certificate else None
     following = None if standing is None else standing.next
@@ -262,7 +262,7 @@ def _moment(at: Any) -> Cell:
     return Cell("none", "") if at is None else Cell("time", at)
 
 
-def _ends(visit: Visit, standing: Any) -> tuple[str, Tone]:
+def _ends(visit: PageVisit, standing: Any) -> tuple[str, Tone]:
     days = (standing.valid_until - visit.postern.foundation.clock.now()).days
     if days > _SOON:
         return visit.text("console.state.active"), Tone.GOOD
@@ -274,15 +274,15 @@ _SOON: Final = 60
 
 
 @console.get(places.SAML_CERTIFICATE, of=saml_configuration, also=(saml_certificate,))
-async def show_certificate(call: Call[None, Done, ServicePath, Any], postern: Postern) -> Page:
+async def show_certificate(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the certificate of an application, and the state of a change to the next one."""
-    return Answer(await _certificate_page(Visit(call, postern), done=call.query.done), 200)
+    return Answer(await _certificate_page(PageVisit(call, postern), done=call.query.done), 200)
 
 
 @console.post(places.SAML_CERTIFICATE, of=create_saml_certificate)
 async def make_certificate(call: Call[CertificateForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Make the first certificate, or the next one. A certificate that signs is never replaced by this form."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     configuration = await visit.ask(saml_configuration)
     follows = bool(call.body.following)
     if configuration.has_certificate is not follows:
@@ -299,7 +299,7 @@ async def make_certificate(call: Call[CertificateForm, None, ServicePath, Any], 
 @console.get(_ACTIVATE, of=activate_saml_certificate)
 async def ask_to_activate(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Ask before the next certificate signs."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     page = _question(visit, "activate", activate_saml_certificate, (_ACTIVATE, places.SAML_CERTIFICATE))
     return Answer(page, 200)
 
@@ -307,7 +307,7 @@ async def ask_to_activate(call: Call[None, None, ServicePath, Any], postern: Pos
 @console.post(_ACTIVATE, of=activate_saml_certificate)
 async def activate_next(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Let the next certificate sign. The old one ends."""
-    visit = Visit(call, postern)
+    visit = PageVisit(call, postern)
     try:
         await visit.ask(activate_saml_certificate)
     except NotFound:
