@@ -19,7 +19,7 @@ from tests.http.conftest import postern_on, with_keys
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
-from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, address, pages_of, signed_in
+from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, address, pages_of, shown_in_windows, signed_in
 from tests.security.organizations.world import World
 
 CONSOLE: Final = "console"
@@ -60,7 +60,7 @@ async def console_pages(language: Language, directory: Path) -> Sequence[Console
                 newcomer.cookies[COOKIE] = signed_in(postern, people, founder)
                 governor.cookies[COOKIE] = signed_in(postern, people, world.governor)
                 answered = [
-                    *[await _asked(owner, one, address(one, world, world.asked)) for one in pages_of("GET")],
+                    *[await _asked(owner, one, address(one, world, world.asked)) for one in shown_in_windows()],
                     *[
                         await _asked(newcomer, one, one.path.format(org_slug="empty"), " of nothing")
                         for one in pages_of("GET")

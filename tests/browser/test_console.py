@@ -22,7 +22,7 @@ from tests.http.people import BASE_URL, People
 from tests.http.running_server import Certificate, running
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
-from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, signed_in
+from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Readers, address, pages_of, shown_in_windows, signed_in
 from tests.security.organizations.world import World
 
 NARROWEST: Final = 320
@@ -52,7 +52,7 @@ class Town(Frozen):
         await self.page.keep_cookie(COOKIE, cookie)
 
     def addresses(self) -> Sequence[str]:
-        return [address(one, self.world, self.world.asked) for one in pages_of("GET")]
+        return [address(one, self.world, self.world.asked) for one in shown_in_windows()]
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ async def test_pages_of_refusals_are_sound(town: Town) -> None:
     faults += await findings(page)
     await page.open(f"{home}/events/{ids['webhooks']}")
     town.people.change("update webhooks set name = 'Moved on' where id = %s", ids["webhooks"])
-    await page.fill("Name (optional)", "Mine")
+    await page.fill("Name", "Mine")
     await page.follow("Save")
     assert page.status == 409
     faults += await findings(page)

@@ -26,6 +26,8 @@ _NAMED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("job_id", "session_id"), "0199d3a0-0000-7000-8000-000000000001"),
 }
 _OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries"}
+# How the addresses of files end.
+FILES: Final = ("/~export", "/~csv", "/~lines")
 # Queries without which a page has little to show.
 QUERIES: Final[Mapping[str, str]] = {f"{OF_ORGANIZATION}/search": "?q=b"}
 # Pages whose use case asks for more than the rule of their endpoint.
@@ -35,6 +37,11 @@ STRICTER: Final[Mapping[str, Capability]] = {f"{OF_ORGANIZATION}/people/{{user_i
 def pages_of(method: str, *, organization: bool = True) -> Sequence[Endpoint]:
     """The pages about an organization, or those about the installation."""
     return [one for one in CONSOLE if one.method == method and ("org_slug" in parameters(one.path)) is organization]
+
+
+def shown_in_windows() -> Sequence[Endpoint]:
+    """The pages about an organization, without those that a browser saves as a file."""
+    return [one for one in pages_of("GET") if not one.path.endswith(FILES)]
 
 
 def address(one: Endpoint, world: World, house: FilledOrganization, **instead: str) -> str:
