@@ -110,6 +110,28 @@ async def test_every_page_of_an_organization_with_everything_is_sound_and_light(
     assert town.page.violations == []
 
 
+async def test_every_page_of_the_installation_is_sound_and_light(town: Town) -> None:
+    """A page may look at things that the world lacks, such as a job that was given up: it then says so, as any page does."""
+    governor = Tabs(unlimited(town.postern))
+    governor.cookies[COOKIE] = signed_in(town.postern, town.people, town.world.governor)
+    await town.enter(governor.cookies[COOKIE])
+    faults: list[str] = []
+    seen: set[bytes] = set()
+    of_platform = [one for one in pages_of("GET", organization=False) if one.path.startswith("/ui/platform")]
+    assert of_platform
+    for number, one in enumerate(of_platform):
+        at = address(one, town.world, town.world.asked)
+        body = (await governor.request("GET", at)).body
+        if (weight := weight_of(body)) > MOST_BYTES:
+            faults.append(f"{at}: {weight} bytes")
+        if body and body not in seen:
+            # The address of a database has an @, too, and may break anywhere.
+            faults += [fault for fault in await faults_at(town.page, at, number) if "torn: postgresql://" not in fault]
+            seen.add(body)
+    assert faults == [], "\n".join(faults)
+    assert town.page.violations == []
+
+
 async def test_every_page_of_an_organization_with_nothing_is_sound(town: Town) -> None:
     tenants = Tenants(town.postern, town.people)
     owner = tenants.member(tenants.add("empty", name="Empty"), "owner")
