@@ -72,7 +72,7 @@ def test_the_printed_link_leads_to_ones_account_and_so_does_the_printed_password
         (form,) = page.forms
         signed_in = opened.client.post(f"{address}{form.action}", data=form.fields)
         assert (signed_in.status_code, signed_in.headers["Location"]) == (303, "/ui/first-steps")
-        assert "owner@postern.local" in opened.client.get(f"{address}/ui").text
+        assert "owner@postern.local" in opened.client.get(f"{address}/ui/profile").text
     with browser("owner@postern.local", installation.owner_password) as opened:
         front = opened.client.get(f"{address}/", follow_redirects=True)
         assert "/ui" in PageReader(front.content).links

@@ -12,6 +12,7 @@ import pytest
 from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
+from core.domain.tenancy.roles import Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
@@ -27,6 +28,7 @@ from entrypoints.http.machinery.callers import (
     CallerRule,
     MemberRule,
     SessionRule,
+    able,
 )
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
@@ -669,6 +671,9 @@ async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_els
 STATED: Final[Mapping[str, CallerRule]] = {
     # The page leads to two endpoints, and one of them is for an organization that is not active, too.
     "GET /ui/o/{org_slug}/settings/danger": OWNER_IN_PERSON_OF_INACTIVE,
+    # Forms that change nothing: a check of the log, and the beginning of a sign-in that ends on a page.
+    "POST /ui/o/{org_slug}/audit-log/~verify": able(Capability.AUDIT_LOGS_VIEW, impersonated=True),
+    "POST /ui/o/{org_slug}/applications/{service_slug}/test-sign-in": able(Capability.SERVICES_MANAGE, impersonated=True),
     **dict.fromkeys(
         (
             *(f"GET /ui/platform/{one}" for one in ("health", "jobs", "audit-log", "audit-log/{entry_id}", "settings", "signing-keys")),
