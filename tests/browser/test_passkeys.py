@@ -124,7 +124,7 @@ async def test_the_browser_offers_it_in_the_field_of_the_address(signed_in: Page
     await page.arrived(f"{BASE_URL}/ui")
     await page.arrived(f"{BASE_URL}/ui")
     with trio.fail_after(PATIENCE):
-        while await page.title() != "Your account · Postern":
+        while await page.title() != "Start · Postern":
             await trio.sleep(0.05)
 
 

@@ -15,8 +15,17 @@ from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.system import SystemIds
 from core.domain.jobs import NewJob
+from core.domain.record.events import SYSTEM
 from core.domain.signing_keys import KeyPurpose
-from core.usecases.encryption import BATCH, REENCRYPTION_JOB, Reencrypted, Reencryption, RingIsBehind, reencryption_job
+from core.usecases.encryption import (
+    BATCH,
+    REENCRYPTION_JOB,
+    Reencrypted,
+    Reencryption,
+    RingIsBehind,
+    queue_reencryption,
+    reencryption_job,
+)
 from core.usecases.signing_keys import SigningKeys, stored
 from ports.encryption import SealedValue
 from ports.unit_of_work import UnitOfWorkFactory
@@ -155,3 +164,14 @@ async def test_a_value_that_changes_meanwhile_is_left_as_changed() -> None:
     column = ContestedColumn()
     assert await Reencryption(BETWEEN, column).run("new") == [Reencrypted("contested", replaced=0, unreadable=0)]
     assert column.asked == 2
+
+
+async def test_a_rotation_leaves_one_job_for_the_newest_key_and_an_entry_in_the_log(pool: Pool, database_url: str) -> None:
+    for key in ("between", "new"):
+        await queue_reencryption(work(pool, BETWEEN), key, SYSTEM)
+    async with await Connection.connect(database_url) as connection:
+        cursor = connection.cursor(row_factory=dict_row)
+        await cursor.execute(b"select payload->>'key' as key from jobs where kind = 'encryption.reencrypt'")
+        assert [row["key"] for row in await cursor.fetchall()] == ["new"]
+        await cursor.execute(b"select target_id from audit_log where action = 'platform.encryption_keys.rotated' order by id")
+        assert [row["target_id"] for row in await cursor.fetchall()] == ["between", "new"]

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import force_setattr
 
-from core.domain.errors import Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Unauthorized, Unavailable
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.passkeys import PasskeyRefused
 from core.domain.identity.upstream.identities import Connecting
@@ -19,13 +19,17 @@ from core.domain.secrets import Token
 from core.frozen import names_of
 from core.usecases.federation.logout_notices import LogoutReceivers
 from core.usecases.federation.saml.configurations import Saml
+from core.usecases.identity.account_summaries import AccountSummaries
+from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.sign_in.landings.browser import BrowserSessions
 from core.usecases.identity.upstream import identities
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
+from core.usecases.record.audit import Audit
 from core.usecases.record.deliveries import Deliveries
 from core.usecases.services.billing_reconciliation import BillingReconciliation
+from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.webhook_deliveries import WebhookReceivers
 from tests.conftest import CapturedLog
 
@@ -163,3 +167,29 @@ async def test_who_comes_back_second_does_not_wait_for_ever() -> None:
     lookup = SimpleNamespace(used=answering(UsedState(flow=None, led_to="")))
     with pytest.raises(FlowOver):
         await RepeatedReturns(lookup, answering(None)).wait("websuite", Token("state"), Token("browser"))
+
+
+async def test_a_start_page_of_an_account_that_is_gone() -> None:
+    summaries = of(AccountSummaries, lookup=SimpleNamespace(start=answering(None)), clock=SimpleNamespace(now=lambda: NOW))
+    with pytest.raises(Unauthorized):
+        await summaries.start(ID)
+
+
+async def test_nobody_stops_acting_who_does_not_act() -> None:
+    with pytest.raises(BadRequest):
+        await of(Impersonations).end_in_browser(SimpleNamespace(impersonator=None), Told())
+
+
+async def test_a_long_chain_is_not_walked_within_a_request() -> None:
+    audit = of(Audit, log=SimpleNamespace(newest=answering(SimpleNamespace(total=11))))
+    assert await audit.verify_own(ID, 10) is None
+
+
+async def test_another_process_was_quicker_to_fall_back() -> None:
+    @asynccontextmanager
+    async def unit_of_work() -> AsyncIterator[Any]:
+        yield SimpleNamespace(mail_servers=SimpleNamespace(fall_back=answering(None)))
+
+    servers: Any = object.__new__(MailServers)
+    servers._unit_of_work = unit_of_work
+    await servers._fall_back(SimpleNamespace(id=ID), NOW)

@@ -8,7 +8,7 @@ from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import code, linked, number, plain, rows_of, when
+from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.organization.places import SIGN_INS
@@ -24,7 +24,7 @@ from entrypoints.http.routes.platform.analytics import (
 _BY_SERVICE: Final = (plain("service_name", "console.field.application"), number("count", "console.entry.sign_ins"))
 _BY_PROVIDER: Final = (code("provider", "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
 _RECENT: Final = (
-    linked(code("user_id", "console.field.person"), lambda one, path: f"/ui/o/{path['org_slug']}/search?q={one.user_id}"),
+    code("user_id", "console.field.person"),
     code("provider", "console.field.signed_in_with"),
     when("created_at", "console.field.happened_at"),
 )

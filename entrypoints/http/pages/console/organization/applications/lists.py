@@ -49,7 +49,6 @@ APPLICATIONS: Final = Resource(
     parameter="service_slug",
     key=slug_of,
     main=_new,
-    exported=True,
 )
 
 PAGES: Final[Sequence[Endpoint]] = (list_page(APPLICATIONS),)
