@@ -81,7 +81,7 @@ def test_the_printed_link_leads_to_ones_account_and_so_does_the_printed_password
         for known in ({"email": opened.email}, {"password": opened.password}):
             form = PageReader(shown.content).forms[0]
             shown = opened.client.post(f"{address}{form.action}", data={**form.fields, **known}, follow_redirects=True)
-        assert shown.url.path == "/ui"
+        assert shown.url.path == "/ui/first-steps"
 
 
 def test_it_is_made_once_and_its_people_sign_in(server: Postern) -> None:
