@@ -31,7 +31,7 @@ _RENEW_AFTER: Final = 30.0
 # In seconds. An unknown key id causes a query only after this pause, and a failed reading is tried again after this pause. So a flood of
 # made-up ids costs one query in this time.
 _ASK_AGAIN_AFTER: Final = 5.0
-_READING_TAKES_AT_MOST: Final = 3.0
+READING_TAKES_AT_MOST: Final = 3.0
 # The members of a public JWK that the thumbprint covers, by type (RFC 7638 section 3.2).
 _THUMBPRINT_MEMBERS: Final = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n")}
 
@@ -182,7 +182,7 @@ class KeyCache:
         # Set before the answer comes, so that a call of `expire` during the reading is not lost.
         self._renew_at = started + _RENEW_AFTER
         try:
-            with trio.fail_after(_READING_TAKES_AT_MOST):
+            with trio.fail_after(READING_TAKES_AT_MOST):
                 self._known = _understand(await self._load())
         except (Unavailable, Overloaded, trio.TooSlowError) as error:
             self._renew_at = self._monotonic() + _ASK_AGAIN_AFTER

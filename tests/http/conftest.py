@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.crypto import signing_keys
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.driver import pool
 from core.domain.signing_keys import KeyPurpose
@@ -48,6 +49,12 @@ async def postern_on(database_url: str, directory: Path, more: Mapping[str, str]
     async with open_postern(settings) as opened:
         yield opened
     keep_metrics(opened.foundation.metrics)
+
+
+@pytest.fixture(autouse=True)
+def patient_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer to read the signing keys than Postern lets a request wait for them."""
+    monkeypatch.setattr(signing_keys, "READING_TAKES_AT_MOST", 60.0)
 
 
 @pytest.fixture
