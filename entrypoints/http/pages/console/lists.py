@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.cells import Column, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.places import address
-from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.resources import Resource, query_names
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit
 
@@ -100,13 +100,8 @@ def asked_with(resource: Resource, given: Query) -> Query:
 
 def page_of_list(listed: Endpoint, query: Query) -> Mapping[str, Any]:
     """The endpoint's query for the part of the list that a query of the page shows. It may hold anything."""
-    filters = {name: text for name, text in query.items() if name in _names(listed) - {"page", "after", "offset", "limit"}}
+    filters = {name: text for name, text in query.items() if name in query_names(listed) - {"page", "after", "offset", "limit"}}
     return {**filters, **_part(listed, _paging(listed, query.get("page", ""), query.get("after", "")))}
-
-
-def query_names(listed: Endpoint) -> set[str]:
-    """The names in the query of the endpoint."""
-    return _names(listed)
 
 
 def _new(resource: Resource, visit: PageVisit) -> ButtonLink | None:
@@ -126,7 +121,7 @@ def _columns(resource: Resource) -> tuple[Column, ...]:
 
 def _paging(listed: Endpoint, page: str, after: str) -> Query:
     """The part of the page's query that says which part of the list it shows."""
-    known = _names(listed)
+    known = query_names(listed)
     if "after" in known:
         return {"after": after} if after else {}
     if not {"page", "offset"} & known:
@@ -137,15 +132,11 @@ def _paging(listed: Endpoint, page: str, after: str) -> Query:
 
 def _part(listed: Endpoint, paging: Query) -> Mapping[str, Any]:
     """The same for the endpoint's query."""
-    known = _names(listed)
+    known = query_names(listed)
     part: dict[str, Any] = {"limit": ON_A_PAGE} if "limit" in known else {}
     if "offset" in known:
         return {**part, "offset": (int(paging["page"]) - 1) * ON_A_PAGE}
     return {**part, **paging}
-
-
-def _names(listed: Endpoint) -> set[str]:
-    return set() if listed.query_type is None else {one.name for one in msgspec.structs.fields(listed.query_type)}
 
 
 def _around(answer: Any, shown: int, paging: Query) -> tuple[Query | None, Query | None]:

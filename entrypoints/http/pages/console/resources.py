@@ -47,7 +47,7 @@ class Making(Frozen):
     secret: str = ""
     """The field of the answer with the secret, which a page shows once. Empty if the thing has none."""
     key: Callable[[Any], Any] | None = None
-    """The new thing's value of the resource's parameter, from the answer; by default as from a row. """
+    """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
 
 
 class Section(Frozen):
@@ -199,5 +199,9 @@ class Resource(Frozen, kw_only=True):
 
     @property
     def is_paged(self) -> bool:
-        kind = self.listed.query_type
-        return kind is not None and "page" in {one.name for one in msgspec.structs.fields(kind)}
+        return "page" in query_names(self.listed)
+
+
+def query_names(listed: Endpoint) -> set[str]:
+    """The names in the query of the endpoint."""
+    return set() if listed.query_type is None else {one.name for one in msgspec.structs.fields(listed.query_type)}

@@ -15,8 +15,8 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PRIVACY
 from entrypoints.http.pages.console.cells import Cell, Column, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.lists import asked_with, given_in, query_names
-from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.lists import asked_with, given_in
+from entrypoints.http.pages.console.resources import Resource, query_names
 from entrypoints.http.pages.console.visit import AnyCall, PageVisit
 
 MOST_ROWS: Final = 10_000
