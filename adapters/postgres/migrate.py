@@ -12,6 +12,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from psycopg.rows import class_row
 
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrating.beside import beside
 from adapters.postgres.migrating.effects import Effect, LockMode, read
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
@@ -385,7 +387,7 @@ def _by(busy: Sequence[LongTransaction]) -> str:
 
 async def _try(connection: Connection, migration: Migration, wanted: Mapping[str, LockMode], progress: ProgressDisplay) -> None:
     """Raises `LockNotAvailable` when somebody has a table."""
-    async with connection.transaction(), _ticking(migration, progress):
+    async with connection.transaction(), beside(partial(_tick, migration, progress)):
         await connection.execute(_LOCK_TIMEOUT, {"timeout": _milliseconds(FIRST_LOCK_TIMEOUT)})
         for table in wanted:
             # Autovacuum gives way to us after a second (deadlock_timeout). This lock lets us wait for that without stopping anybody else.
@@ -415,27 +417,12 @@ def _milliseconds(seconds: float) -> str:
     return f"{max(round(seconds * 1000), 1)}ms"
 
 
-@asynccontextmanager
-async def _ticking(migration: Migration, progress: ProgressDisplay) -> AsyncIterator[None]:
+async def _tick(migration: Migration, progress: ProgressDisplay) -> None:
     """Nobody knows how far one statement is. But it should not look as if nothing happened."""
-
-    async def tick() -> None:
-        with progress(f"Applying {migration}", None, "") as advance:
-            while True:
-                await trio.sleep(1)
-                advance(0)
-
-    failure: psycopg.Error | None = None
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(tick)
-        try:
-            yield
-        except psycopg.Error as error:
-            # Raised below, since the nursery would wrap it into a group.
-            failure = error
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    with progress(f"Applying {migration}", None, "") as advance:
+        while True:
+            await trio.sleep(1)
+            advance(0)
 
 
 async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: ProgressDisplay) -> None:

@@ -3,8 +3,9 @@ as it is done: whoever migrates after an interruption goes on there.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import psycopg
@@ -13,6 +14,7 @@ from psycopg import errors, sql
 from psycopg.rows import class_row
 
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrating.beside import beside
 from adapters.postgres.migrating.forecast import rows_of
 from adapters.postgres.migrating.obstacles import blocking
 from adapters.postgres.migrating.steps import Batches, BuildIndex, DropIndex, Step, Validate
@@ -147,22 +149,8 @@ class Steps(Frozen):
         """Runs a statement that nobody waits for, but that may wait for others, and tells how far it is."""
         # Others do not queue behind these statements, so they may wait for as long as it takes.
         await self.connection.execute("select set_config('lock_timeout', '0', false)")
-        async with self._onlooker(index):
+        async with beside(partial(self._look_on, index)):
             await self.connection.execute(statement.encode())
-
-    @asynccontextmanager
-    async def _onlooker(self, index: str | None) -> AsyncIterator[None]:
-        failure: psycopg.Error | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._look_on, index)
-            try:
-                yield
-            except psycopg.Error as error:
-                # Raised below, since the nursery would wrap it into a group.
-                failure = error
-            nursery.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
 
     async def _look_on(self, index: str | None) -> None:
         # Whoever only looks must not end the work: the server may have no connection left.

@@ -105,16 +105,7 @@ def _sought(text: str) -> Mapping[str, Any]:
     return {"id": wanted, "start": lower, "end": f"{lower}{end}"}
 
 
-def _list(condition: LiteralString) -> LiteralString:
-    """A list with one condition. PostgreSQL finds the page in an index alone, so a page far down costs little more than the first one. The
-    lateral join then reads only the rows of the page, one by one, whatever the planner assumes about an unknown limit. The total comes even
-    when the page is empty.
-    """
-    found: LiteralString = f"select id from organizations {condition} order by created_at desc, id desc"
-    return f"""
-    select counted.total, governed.*
-      from (select count(*) as total from ({found} limit %(most)s) as capped) as counted
-      left join ({found} limit %(limit)s offset %(offset)s) as page on true
+_GOVERNED: Final[LiteralString] = f"""
       left join lateral (
                select {_COLUMNS}
                  from organizations
@@ -125,6 +116,19 @@ def _list(condition: LiteralString) -> LiteralString:
            ) as governed on true
      order by governed.created_at desc, governed.id desc
 """
+
+
+def _list(condition: LiteralString) -> LiteralString:
+    """A list with one condition. PostgreSQL finds the page in an index alone, so a page far down costs little more than the first one. The
+    lateral join then reads only the rows of the page, one by one, whatever the planner assumes about an unknown limit. The total comes even
+    when the page is empty.
+    """
+    found: LiteralString = f"select id from organizations {condition} order by created_at desc, id desc"
+    return f"""
+    select counted.total, governed.*
+      from (select count(*) as total from ({found} limit %(most)s) as capped) as counted
+      left join ({found} limit %(limit)s offset %(offset)s) as page on true
+{_GOVERNED}"""
 
 
 # Each combination of filters has its own statement, so that PostgreSQL plans each one for its own condition.
@@ -162,13 +166,4 @@ _SEARCH: Final[LiteralString] = f"""
     select counted.total, governed.*
       from (select count(*) as total from fitting) as counted
       left join (select id from fitting limit %(limit)s offset %(offset)s) as page on true
-      left join lateral (
-               select {_COLUMNS}
-                 from organizations
-                 join tiers on tiers.id = organizations.tier_id
-                 left join users as owners on owners.id = organizations.owner_user_id
-                where organizations.id = page.id
-                limit 1
-           ) as governed on true
-     order by governed.created_at desc, governed.id desc
-"""
+{_GOVERNED}"""
