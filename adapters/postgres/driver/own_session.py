@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _ROUNDS: Final = 3
 # Seconds for a second connection to get a session. A pooler in session mode lets it wait for as long as all sessions are taken.
-_PATIENCE: Final = 2.0
+PATIENCE: Final = 2.0
 _NAME: Final = b"select pg_backend_pid(), current_setting('postern.session', true)"
 
 
@@ -40,7 +40,7 @@ async def backend_of(connection: "Connection", connect: Callable[[], Awaitable["
         return backend
     word = secrets.token_hex(8)
     # If there are too few sessions for two connections, the second one waits, so nothing is shared.
-    with trio.move_on_after(_PATIENCE):
+    with trio.move_on_after(PATIENCE):
         async with await connect() as other:
             other.recovery = 0
             await connection.execute("select set_config('postern.session', %s, false)", [word], prepare=False)

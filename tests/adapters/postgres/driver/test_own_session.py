@@ -6,6 +6,7 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict
 
+from adapters.postgres.driver import own_session
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.own_session import SharedSession
 from adapters.postgres.driver.pool import Pool
@@ -13,6 +14,12 @@ from tests.adapters.postgres.driver.pgbouncer import PROGRAM, PgBouncer
 from tests.adapters.postgres.questions import one
 
 pytestmark = pytest.mark.skipif(not Path(PROGRAM).exists(), reason="PgBouncer is not installed")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, the second connection may wait long for its turn."""
+    monkeypatch.setattr(own_session, "PATIENCE", 60.0)
 
 
 async def test_without_a_pooler_one_question_shows_the_session(database_url: str) -> None:
@@ -27,7 +34,8 @@ async def test_sessions_of_its_own_are_taken_from_a_pooler(database_url: str) ->
         assert connection.backend != connection.info.backend_pid
 
 
-async def test_a_pooler_with_one_session_is_not_mistaken_for_one_that_shares(database_url: str) -> None:
+async def test_a_pooler_with_one_session_is_not_mistaken_for_one_that_shares(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_session, "PATIENCE", 0.5)
     async with PgBouncer(database_url, mode="session", size=1) as pooler, await Connection.connect(pooler.url) as connection:
         assert await one(connection, "select 1") == 1
 
