@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.recorders.refusal_recorder import RefusalRecorder
 from core.domain.errors import Unavailable
@@ -46,9 +47,11 @@ class RefusalStore:
         return []
 
 
-@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("away", [0, 2])
-async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
+async def test_what_is_recorded_is_written_also_after_an_outage(
+    away: int,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     store, told = RefusalStore(), [refusal(), refusal(), refusal()]
     store.away = away
     recorder = RefusalRecorder(store, RememberedMetrics(), spread=lambda: 0.5)
@@ -63,8 +66,10 @@ async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> No
     assert store.written == told, "what waits at the end is written"
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_a_refusal_that_cannot_be_written_costs_no_other_application_its_own(log: CapturedLog) -> None:
+async def test_a_refusal_that_cannot_be_written_costs_no_other_application_its_own(
+    log: CapturedLog,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     log.allow("work_broken")
     told = [refusal(), refusal(), refusal()]
     store, metrics = RefusalStore(refused=told[1].client), RememberedMetrics()
@@ -79,8 +84,10 @@ async def test_a_refusal_that_cannot_be_written_costs_no_other_application_its_o
     assert metrics.broken == {"refusal_recorder": 1}
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
+async def test_what_there_is_no_room_for_is_dropped_and_told(
+    log: CapturedLog,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     store, told = RefusalStore(), [refusal(), refusal()]
     recorder = RefusalRecorder(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
     async with trio.open_nursery() as nursery:

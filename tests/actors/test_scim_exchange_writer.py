@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from core.domain.errors import Unavailable
@@ -49,9 +50,11 @@ class ExchangeStore:
         return [one for one in self.written if one.status >= 400 or not refused]
 
 
-@pytest.mark.usefixtures("autojump_clock")
 @pytest.mark.parametrize("away", [0, 2])
-async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> None:
+async def test_what_is_recorded_is_written_also_after_an_outage(
+    away: int,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     store, told = ExchangeStore(), [exchange(), exchange(), exchange()]
     store.away = away
     recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5)
@@ -66,8 +69,10 @@ async def test_what_is_recorded_is_written_also_after_an_outage(away: int) -> No
     assert store.written == told, "what waits at the end is written"
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_its_own(log: CapturedLog) -> None:
+async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_its_own(
+    log: CapturedLog,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     log.allow("work_broken")
     told = [exchange(), exchange(), exchange()]
 
@@ -92,8 +97,10 @@ async def test_an_exchange_that_cannot_be_written_costs_no_other_organization_it
     assert metrics.broken == {"scim_recorder": 1}
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_what_there_is_no_room_for_is_dropped_and_told(log: CapturedLog) -> None:
+async def test_what_there_is_no_room_for_is_dropped_and_told(
+    log: CapturedLog,
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+) -> None:
     store, told = ExchangeStore(), [exchange(), exchange()]
     recorder = ScimExchangeWriter(store, RememberedMetrics(), spread=lambda: 0.5, most=1)
     async with trio.open_nursery() as nursery:
