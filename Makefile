@@ -5,8 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker often waits for PostgreSQL, a browser or time, so four workers keep two processors busy.
-WORKERS ?= 4
+# A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy.
+WORKERS ?= 6
 # For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
