@@ -2,6 +2,6 @@
 
 from typing import Final
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 120.0
 # For events that must come before the server's default settings would bring them by themselves, after ten seconds or more.
 SOONER: Final = 8.0

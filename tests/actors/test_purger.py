@@ -22,6 +22,7 @@ from core.domain.jobs import NewJob
 from core.domain.services import services
 from core.domain.tenancy.organizations import PURGE_JOB, purge_job
 from core.usecases.purge import PATIENCE, Purge
+from tests import patience
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres import served
 from tests.adapters.postgres.conftest import Rows, Store
@@ -106,7 +107,7 @@ async def test_a_job_that_names_none_dies(store: Store, payload: dict[str, str |
         await uow.jobs.add(NewJob(PURGE_JOB, payload))
         await uow.commit()
     async with working(store):
-        with trio.fail_after(30):
+        with trio.fail_after(patience.PATIENCE):
             while (rows := await jobs(store))[0]["state"] != "dead":
                 await trio.sleep(0.02)
     assert rows[0]["last_error"] == "The payload names no organization"
@@ -115,7 +116,7 @@ async def test_a_job_that_names_none_dies(store: Store, payload: dict[str, str |
 async def test_requests_that_found_it_alive_have_time_to_end(filled: Store) -> None:
     await delete(filled)
     async with working(filled, delay=timedelta(hours=1)):
-        with trio.fail_after(10):
+        with trio.fail_after(patience.PATIENCE):
             while [job["attempts"] for job in await jobs(filled)] != [1]:
                 await trio.sleep(0.02)
         assert (await counted(filled, ACME))["sessions"] == 2 * MEMBERS
@@ -173,7 +174,7 @@ async def test_what_no_job_is_left_for_is_taken_up(filled: Store, log: CapturedL
         "update all_organizations set deleted_at = deleted_at - %(patience)s where id = %(acme)s", {"patience": PATIENCE, "acme": ACME}
     )
     async with working(filled):
-        with trio.fail_after(15):
+        with trio.fail_after(patience.PATIENCE):
             while await filled.query("select id from all_organizations where id = %(acme)s", {"acme": ACME}):
                 await trio.sleep(0.05)
         await until_no_job_is_left(filled)
@@ -208,7 +209,7 @@ async def test_a_deleted_service_goes_the_same_way(store: Store, log: CapturedLo
     assert purger.name == "service_purger"
     async with trio.open_nursery() as nursery:
         await nursery.start(purger.run)
-        with trio.fail_after(10):
+        with trio.fail_after(patience.PATIENCE):
             while await store.query("select id from jobs"):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()

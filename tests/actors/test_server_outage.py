@@ -15,6 +15,7 @@ from core.domain.jobs import Job, NewJob, Retry
 from tests.actors.observed import RememberedMetrics
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 from tests.places import open_directory
 
 RETRY = Retry(first=timedelta(milliseconds=50), longest=timedelta(seconds=1))
@@ -53,7 +54,7 @@ async def test_work_goes_on_soon_after_the_server_is_back(own_server: EmbeddedPo
         await nursery.start(store.doorbell.run)
         await nursery.start(worker(store, begun).run)
         await trio.to_thread.run_sync(own_server.stop)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while len(log.events("doorbell_lost")) < 6 or not log.events("actor_waits"):
                 await trio.sleep(0.05)
         assert not begun
@@ -78,6 +79,6 @@ async def add(store: Store, due_in: float | None = None) -> None:
 
 
 async def until(begun: list[float], number: int) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         while len(begun) < number:
             await trio.sleep(0.02)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from tests.http.browsing import PageReader
+from tests.patience import PATIENCE
 
 _MOST_PAGES = 12
 
@@ -59,5 +60,5 @@ class SigningBrowser:
 
 @contextmanager
 def browser(email: str, password: str) -> Iterator[SigningBrowser]:
-    with httpx.Client(timeout=20, trust_env=False) as client:
+    with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
         yield SigningBrowser(client, email, password)

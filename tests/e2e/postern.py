@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from adapters.postgres.embedded import EmbeddedPostgres
+from tests.patience import PATIENCE
 from tests.places import ROOT
 
-PATIENCE = 30.0
 _URL = re.compile(r"http://127\.0\.0\.1:(\d+)")
 COMMAND = (sys.executable, "-m", "entrypoints.cli.main")
 

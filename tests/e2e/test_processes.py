@@ -10,6 +10,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.e2e.postern import Postern, alive, children, until
+from tests.patience import PATIENCE
 
 Serve = Callable[..., Postern]
 
@@ -70,7 +71,7 @@ def _replaced(server: Postern, gone: int) -> bool:
 
 def _scraped(port: int, token: str) -> tuple[int, bool]:
     """The status, and whether there were metrics."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
         connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
         return answer.status, b"sso_" in answer.read()

@@ -16,7 +16,8 @@ import pytest
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.system import PASSWORD_LENGTH
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import COMMAND, PATIENCE, Postern, alive, command, environment, free_port, until
+from tests.e2e.postern import COMMAND, Postern, alive, command, environment, free_port, until
+from tests.patience import PATIENCE
 from tests.places import ROOT
 
 Serve = Callable[..., Postern]

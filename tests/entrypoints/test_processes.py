@@ -11,6 +11,7 @@ from entrypoints.processes import Processes
 from entrypoints.settings import read
 from entrypoints.signals import Stopping
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 
 STANDS_IN_FOR_A_CHILD = """
 import socket, sys, time
@@ -37,7 +38,7 @@ async def test_a_child_that_cannot_be_started_is_tried_again_and_the_others_serv
 
     monkeypatch.setattr(trio.lowlevel, "open_process", open_process)
     stopping = Stopping()
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         await Processes(read({}), [socket.socket(), socket.socket()], stopping).run(stopping.request)
     assert calls == 3
     assert len(log.events("process_not_started")) == 1

@@ -15,6 +15,7 @@ from core.domain.secrets import Password
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from tests.kept_connections import lent_connection
+from tests.patience import PATIENCE
 
 BASE_URL = "https://id.example.org"
 
@@ -132,7 +133,7 @@ class People:
     async def all_wait(self, number: int) -> None:
         """Waits until this many statements wait for locks."""
         waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while len(self.rows(waiting)) < number:
                 await trio.sleep(0.01)
 

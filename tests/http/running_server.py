@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 from entrypoints.http.server.protocol import Application, Message
 from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.serving import ServerSettings, serve
+from tests.patience import PATIENCE
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -186,7 +187,7 @@ async def running(
                 nursery.cancel_scope.cancel()
                 raise
             server.shutdown.set()
-            with trio.fail_after(60):
+            with trio.fail_after(PATIENCE):
                 await server.finished.wait()
     finally:
         for stream in server.opened:

@@ -11,6 +11,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from tests.http.client import Client, Received
 from tests.http.conftest import NOWHERE, SETTINGS, postern_on
+from tests.patience import PATIENCE
 
 
 async def test_health_says_that_the_process_is_up_and_which_version(lonely_client: Client, lonely_postern: Postern) -> None:
@@ -47,7 +48,7 @@ async def test_not_ready_while_writes_fail_and_ready_again_by_itself(client: Cli
             await connection.execute(_END_THE_OTHERS)
 
     async def until(status: int, has: str) -> Received:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             while (answer := await client.get("/health/ready")).status != status or has not in answer.json():
                 # A write that the server refuses.
                 await client.post("/api/auth/login", {"email": "ada@example.com", "password": "wrong password"})

@@ -21,11 +21,11 @@ def commands(*arguments: str) -> list[str]:
 
 def test_all_tests_are_counted_for_coverage() -> None:
     (command,) = commands("test")
-    assert command == ".venv/bin/python -m pytest -n 4 --dist worksteal --coverage"
+    assert command == ".venv/bin/python -m pytest -n 6 --dist worksteal --coverage"
 
 
 def test_one_file_or_folder_is_run_without_coverage() -> None:
-    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 4 --dist worksteal tests/domain"]
+    assert commands("test", "T=tests/domain") == [".venv/bin/python -m pytest -n 6 --dist worksteal tests/domain"]
 
 
 def test_the_tests_can_be_given_a_database() -> None:

@@ -24,6 +24,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.test_authorization import KEY_RULES
+from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -164,7 +165,7 @@ async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) ->
                 if one.method != "DELETE":
                     assert (await house.knock(one, key["key"])).status in {200, 409}, one
         await deleted(house, keys[2])
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while len(house.people.rows("select id from api_keys where last_used_at is not null")) < 2:
                 await trio.sleep(0.1)
         nursery.cancel_scope.cancel()

@@ -17,6 +17,7 @@ from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
 from tests.http.signing_in import LOGIN, PASSWORD, Browser, unlimited
+from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 UNLIMITED = replace(http.SETTINGS, rate_limits=False)
@@ -51,7 +52,7 @@ class Strangers:
         async with trio.open_nursery() as nursery:
             for _ in range(2 * QUEUED):
                 nursery.start_soon(self.guess_on)
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 while not self.statuses[503]:
                     await trio.sleep(0.001)
             yield
@@ -131,7 +132,7 @@ async def test_a_full_queue_tells_a_stranger_nothing_of_an_account(
     async with trio.open_nursery() as nursery:
         for _ in range(1 + QUEUED):
             nursery.start_soon(strangers.guess)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while passwords._inside < 1 + QUEUED:
                 await trio.sleep(0.001)
         for person in (ada, nobody):
@@ -140,7 +141,7 @@ async def test_a_full_queue_tells_a_stranger_nothing_of_an_account(
         # A stranger at an address where Ada signs in may queue, under any account.
         for person in (ada, nobody):
             nursery.start_soon(ask, HOME, person)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while passwords._inside < 1 + QUEUED + KEPT:
                 await trio.sleep(0.001)
         held.set()

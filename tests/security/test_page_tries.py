@@ -11,6 +11,7 @@ from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD
+from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -32,7 +33,7 @@ async def test_an_office_behind_one_address_signs_in_at_once(postern: Postern, p
         answer = await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})
         statuses.append(answer.status)
 
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             for number in range(200):
                 nursery.start_soon(sign_in, number)

@@ -17,6 +17,7 @@ from tests.http.client import Client, Pairs
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants
+from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -53,7 +54,7 @@ async def let_in_too_early(
         answer = await client.exchange(one.method, path, [("content-type", one.accepts.media_type), *credentials], [b"{", wait, b"}"])
         statuses[str(one)] = answer.status
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             for one in endpoints:
                 nursery.start_soon(ask, one)

@@ -160,7 +160,7 @@ async def at_work(due: DueInvitations) -> AsyncIterator[None]:
 
 
 async def asked(due: DueInvitations, times: int) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while len(due.asked) < times:
             await trio.sleep(0.02)
 

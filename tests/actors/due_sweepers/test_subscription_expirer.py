@@ -83,7 +83,7 @@ class Shop:
     async def until_nothing_is_due(self, *expirers: DueSweeper) -> None:
         """Work until a whole round is done, or fail."""
         due = "select id from subscriptions where status = 'active' and current_period_end <= now()"
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             async with trio.open_nursery() as nursery:
                 for expirer in expirers:
                     await nursery.start(expirer.run)

@@ -23,6 +23,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.kept_connections import connection_beside
+from tests.patience import PATIENCE
 
 Rows = list[dict[str, Any]]
 
@@ -62,7 +63,7 @@ class Store:
 
     async def somebody_waits(self) -> None:
         """Waits until a statement waits for a lock."""
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while not await self.waiting():
                 await trio.sleep(0.01)
 
@@ -73,7 +74,7 @@ class Store:
         # Tests before this one have filled and emptied the same tables: pages that their rows left in the indexes would count as dear.
         for table in tables:
             await self.query(f"reindex table {table}")
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while True:
                 # Without that, a page with a few dead rows stays as it is for ever: their clearing away is put off.
                 await self.query(f"vacuum (analyze, index_cleanup on) {', '.join(tables)}")

@@ -13,6 +13,7 @@ from adapters.postgres.driver.pool import Pool
 from ports.metrics import PoolState, Population
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire
+from tests.patience import PATIENCE
 
 
 async def test_a_database_that_is_there_answers(store: Store) -> None:
@@ -30,7 +31,7 @@ async def test_a_database_that_comes_back_is_noticed(store: Store) -> None:
     assert await PostgresDatabase(store.pool).ping()
     await store.kill_backends()
     # The news that a connection has ended may arrive after the next question.
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         while not await PostgresDatabase(store.pool).ping():
             pass
 

@@ -180,7 +180,7 @@ async def test_a_migration_whose_connection_is_cut_leaves_nothing(empty_schema_u
 
     async def cut() -> None:
         kill = "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(60)%'"
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while not await query(empty_schema_url, f"{kill} and pid <> pg_backend_pid()"):
                 await trio.sleep(0.02)
 

@@ -21,6 +21,7 @@ from core.domain.errors import OutcomeUnknown, Unavailable
 from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store, make_store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 from tests.places import open_directory
 
 DISK: Final = "140m"  # PostgreSQL's files, and little more
@@ -44,7 +45,7 @@ async def read_only(store: Store, answer: str) -> None:
         (name,) = await (await connection.execute("select current_database()")).fetchone() or ("",)
         await connection.execute(f"alter database {name} set default_transaction_read_only = {answer}".encode())
     shown: object = None
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while shown != (answer,):
             with suppress(psycopg.OperationalError):
                 await store.kill_backends()
@@ -151,7 +152,7 @@ def fill(file: Path) -> None:
 
 
 async def until(found: Writes, reason: str | None) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while await found.failure() != reason:
             await trio.sleep(0.02)
 
@@ -180,7 +181,7 @@ async def standbys(url: str, names: str) -> None:
         await connection.execute(f"alter system set synchronous_standby_names = {names}".encode())
         await connection.execute("select pg_reload_conf()")
         shown: object = None
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while shown != (names.strip("'"),):
                 await trio.sleep(0.02)
                 shown = await (await connection.execute("show synchronous_standby_names")).fetchone()

@@ -21,6 +21,7 @@ from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, Auth
 from entrypoints.bootstrap import Postern
 from tests.http.client import Received
 from tests.http.federation.relying import CALLBACK, CHALLENGE, Application, Relying
+from tests.patience import PATIENCE
 
 Read = Callable[..., Awaitable[list[dict[str, Any]]]]
 
@@ -33,7 +34,7 @@ async def read(relying: Relying, postern: Postern) -> AsyncIterator[Read]:
 
     async def until(application: Application, number: int = 1) -> list[dict[str, Any]]:
         token = await relying.people.token(owner)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             while True:
                 answer = await relying.client.get(f"/api/organizations/acme/services/{application.service.slug}/refusals", token=token)
                 found: list[dict[str, Any]] = answer.ok()["refusals"]
@@ -171,7 +172,7 @@ async def test_only_the_newest_are_kept_and_a_client_that_does_not_exist_has_non
         await relying.refresh(relying.shop, "unknown")
     await relying.redeem(relying.shop, "unknown")
     found = await read(relying.shop, MOST_REFUSALS)
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while found[0]["reason"] != "code_unknown":
             found = await read(relying.shop, MOST_REFUSALS)
             await trio.sleep(0.05)

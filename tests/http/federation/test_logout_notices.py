@@ -25,6 +25,7 @@ from tests.http.client import refused
 from tests.http.federation.relying import REVOKE, Application, Relying, claims_of
 from tests.http.people import BASE_URL, People, Person
 from tests.http.signing_in import unlimited
+from tests.patience import PATIENCE
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
 DEAD: Final = "http://127.0.0.1:1/"
@@ -60,7 +61,7 @@ class LogoutNoticeScene(Relying):
 
     async def settled(self, attempts: int = 1) -> dict[str, Any]:
         """The newest notice, once it has seen this many attempts."""
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while True:
                 newest: dict[str, Any] = (await self.notices())["logout_notices"][0]
                 if newest["attempt_count"] >= attempts:

@@ -21,6 +21,7 @@ from tests.http.postbox import link_in, token_in
 from tests.http.service_interface import USERS as SERVICE_USERS
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenant
+from tests.patience import PATIENCE
 
 OLD, NEW, THIRD = "rita.old@forget-me.example", "rita.new@forget-me.example", "rita.third@forget-me.example"
 
@@ -287,6 +288,6 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(house:
     await move(NEW)
     house.people.change("update former_addresses set email_key = %s, held_until = now() + interval '1 day'", NOBODY)
     house.people.change("update invitations set email = %s, email_key = %s, status = 'cancelled', closed_at = now()", NOBODY, NOBODY)
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         await house.goes(rita)
     assert house.invitation(sent) == ("cancelled", NOBODY)

@@ -42,6 +42,7 @@ from tests.http.postbox import link_in, token_in
 from tests.http.routing import own_provider
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.tenants import Tenant, UsedService
+from tests.patience import PATIENCE
 from tests.pictures import drawn_png
 
 LEASE: Final = timedelta(minutes=1)
@@ -737,7 +738,7 @@ async def test_the_forgetter_does_it_by_itself_and_takes_up_what_was_left(house:
     house.people.change("update privacy_requests set requested_at = now() - interval '1 hour' where id = %s", UUID(second))
     async with trio.open_nursery() as nursery:
         await nursery.start(house.forgetter().run)
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             for request in (first, second):
                 while (await house.receipt(request, by=house.ada)).ok()["status"] != "completed":
                     await trio.sleep(0.05)
@@ -836,13 +837,13 @@ async def test_what_stands_in_place_of_addresses_is_not_looked_for(house: Privac
     nobody = house.people.add(NOBODY)
     for person in (house.people.add(OLD), bob, nobody):
         (await house.forget(person, by=house.governor)).ok()
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             await house.finish()
     requests = house.people.rows("select completed_at, email_keys from privacy_requests")
     assert [(bool(one["completed_at"]), one["email_keys"]) for one in requests] == [(True, [])] * 3
     # An account as an earlier release has left it.
     house.people.change("update privacy_requests set completed_at = null, email_keys = %s", [NOBODY])
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         await house.finish()
 
 

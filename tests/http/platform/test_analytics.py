@@ -20,6 +20,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.http.tenants import Tenant, UsedService
+from tests.patience import PATIENCE
 
 NOON: Final = datetime(2026, 3, 10, 12, 30, tzinfo=UTC)
 _ADD: Final = """
@@ -279,7 +280,7 @@ async def test_the_counter_counts_by_itself(house: AnalyticsScene) -> None:
     counter = login_counter(PostgresLoginCounter(house.postern.foundation.pool), spread=lambda: 0.0, interval=0.01)
     async with trio.open_nursery() as nursery:
         await nursery.start(counter.run)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while house.people.rows("select from uncounted_logins"):
                 await trio.sleep(0.01)
         nursery.cancel_scope.cancel()

@@ -182,7 +182,7 @@ async def test_under_load_no_accepted_request_fails() -> None:
             nursery.start_soon(_keep_asking, server, failures, number % 2 == 0)
         await until(lambda: served > 200)
         server.shutdown.set()
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             await server.finished.wait()
         nursery.cancel_scope.cancel()
     assert failures == []

@@ -29,6 +29,7 @@ from tests.http.running_server import (
     running,
     until,
 )
+from tests.patience import PATIENCE
 
 HOST = b"Host: postern.test\r\n"
 SLOW = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\n\r\n"
@@ -288,7 +289,7 @@ async def test_a_byte_now_and_then_is_no_pace() -> None:
                 await trio.sleep(0.1)
 
         nursery.start_soon(drip)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             assert (await client.answer(b"POST")).status == 408
         nursery.cancel_scope.cancel()
         assert server.closed == ["slow_body"]

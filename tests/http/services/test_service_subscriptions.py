@@ -13,6 +13,7 @@ from core.domain.services.subscriptions import subscription_changed
 from tests.http.client import Received, refused
 from tests.http.people import Person
 from tests.http.subscribing import Market
+from tests.patience import PATIENCE
 
 DAY: Final = timedelta(days=1)
 FIELDS: Final = {"id", "user_id", "plan_id", "plan_name", "status", "current_period_end"}
@@ -534,7 +535,7 @@ async def test_deleting_the_account_takes_its_subscriptions_and_their_count(mark
 
 async def until_somebody_waits(connection: Connection) -> None:
     """For a lock of this database."""
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         waiting = b"select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
         while await (await connection.execute(waiting)).fetchone() == (0,):
             await trio.sleep(0.01)

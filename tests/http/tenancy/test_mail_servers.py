@@ -26,6 +26,7 @@ from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
 from tests.mail_server import MailServer, mail_server, scripted_server
+from tests.patience import PATIENCE
 
 PASSWORD: Final = "hunter2-of-acme-smtp"
 _LEASE: Final = timedelta(minutes=1)
@@ -318,7 +319,7 @@ async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_
     server.delay("EHLO", 0.5, times=1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(raises_delayed, house)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while "EHLO" not in server.commands:
                 await trio.sleep(0.01)
         await house.set(server.port)
@@ -376,7 +377,7 @@ async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: Mai
         async with trio.open_nursery() as nursery:
             for _ in range(AT_ONCE_OF_ONE):
                 nursery.start_soon(house.deliver)
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 while house.servers._busy.total() < AT_ONCE_OF_ONE:
                     await trio.sleep(0.01)
             await house.invite("last@acme.example")
@@ -417,7 +418,7 @@ async def test_what_is_no_mail_is_given_up(house: MailServerScene, wrong: dict[s
         await uow.commit()
     async with trio.open_nursery() as nursery:
         await nursery.start(worker.run)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while not house.people.rows("select from jobs where state = 'dead'"):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
@@ -430,7 +431,7 @@ async def test_the_mailer_waits_or_gives_up_as_the_server_says(house: MailServer
     server.answer("RCPT", answer)
     async with trio.open_nursery() as nursery:
         await nursery.start(mailer(house).run)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while not house.people.rows("select from jobs where last_error is not null and kind = %s", ORGANIZATION_MAIL_JOB):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()

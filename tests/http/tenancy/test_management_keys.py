@@ -20,6 +20,7 @@ from tests.http.cast import Shops, all_at_once
 from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
+from tests.patience import PATIENCE
 
 ACME: Final = "/api/organizations/acme"
 KEYS: Final = f"{ACME}/management-keys"
@@ -435,7 +436,7 @@ async def test_its_last_use_is_marked(house: KeyScene, postern: Postern) -> None
     await house.opens(text)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: postern.tenancy.management_key_presence.run(task_status=task_status))
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while house.people.rows("select from management_keys where last_used_at is not null") == []:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()

@@ -113,7 +113,7 @@ class SiemScene(Neighbours):
         )
 
     async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             while not await condition():
                 await trio.sleep(0.02)
 

@@ -29,6 +29,7 @@ from tests.http.client import Received
 from tests.http.inviting import ACCEPT
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
+from tests.patience import PATIENCE
 from tests.receiver import CRUMBS, Call, answering, hanging_up, receiving, trickling
 
 ACME: Final = "/api/organizations/acme/webhooks"
@@ -65,7 +66,7 @@ class WebhookScene(Neighbours):
         return listed
 
     async def when(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while not await condition():
                 await trio.sleep(0.01)
 
@@ -372,7 +373,7 @@ async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(hou
         webhook = await house.made(url(good.port))
         await house.happens(count=50)
         # To wait for the slow one's fifty attempts, four at a time, would take two minutes.
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             calls = await good.until(50)
         assert {verified(webhook, call)["data"]["number"] for call in calls} == set(range(50))
         await house.settled(others[2])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import trio
 
+from tests.patience import PATIENCE
+
 
 @asynccontextmanager
 async def running(*command: str, port: int, log: Path) -> AsyncIterator[None]:
@@ -14,7 +16,7 @@ async def running(*command: str, port: int, log: Path) -> AsyncIterator[None]:
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while True:
                 assert process.poll() is None, log.read_text()
                 try:

@@ -15,6 +15,7 @@ from adapters.postgres.migrate import migrate, require_current
 from ops.bench.harness import ring, serving
 from ops.drill.cables import Cable
 from ops.drill.cluster import NAMES, Node, running
+from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
 from tests.tools import needs
 
@@ -86,7 +87,7 @@ async def test_postern_follows_the_service_of_the_operator() -> None:
             old, new = cluster.primary, cluster.followers[0]
             await trio.to_thread.run_sync(old.server.stop)
             await cluster.promote(new)
-            with trio.fail_after(60):
+            with trio.fail_after(PATIENCE):
                 while await server.status("/health/ready") != 200:
                     await trio.sleep(0.1)
 

@@ -20,6 +20,7 @@ from ops.bench.harness import Server, free_port, serving
 from ops.drill.cluster import Cluster, Node, running
 from tests.ops import test_container
 from tests.ops.moving import programs
+from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
 from tests.tools import needs, place_of
 
@@ -98,7 +99,7 @@ async def connections_of(node: Node) -> int:
 
 
 async def serves_from(server: Server, node: Node, at_least: int) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         while await server.status("/health/ready") != 200 or await connections_of(node) < at_least:
             await trio.sleep(0.1)
 
@@ -142,7 +143,7 @@ async def test_postern_follows_the_primary_by_haproxy_and_by_several_hosts() -> 
 
 async def _migrated(address: str) -> None:
     """HAProxy asks its servers once a second, so at first it takes a standby for the primary."""
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         while True:
             try:
                 await migrate(address, lambda _line: None)

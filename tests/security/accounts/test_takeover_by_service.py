@@ -17,6 +17,7 @@ from tests.http.service_interface import USERS, Backend, traces
 from tests.http.services import conftest as services
 from tests.http.signing_in import PASSWORD, Browser
 from tests.http.subscribing import Market
+from tests.patience import PATIENCE
 
 database_url, postern, people, client = http.database_url, http.postern, http.people, http.client
 market = services.market
@@ -303,7 +304,7 @@ async def test_what_somebody_is_about_to_become_is_waited_for(
         values = {"user": victim.user, "globex": market.globex.id, "theirs": market.theirs.id}
         await elsewhere.execute(BECOMING[becoming].encode(), values)
         nursery.start_soon(act)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             waiting = b"select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
             while await (await watching.execute(waiting)).fetchone() == (0,):
                 await trio.sleep(0.01)

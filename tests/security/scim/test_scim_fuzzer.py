@@ -29,6 +29,7 @@ from tests.http.federation.scim.directories import BASE
 from tests.http.forgetting import finish_forgetting
 from tests.http.people import People
 from tests.http.signing_in import unlimited
+from tests.patience import PATIENCE
 from tests.security.scim.answers import check_shape, part_of, user_of
 from tests.security.scim.fuzzer import FuzzedRequest, Fuzzer
 from tests.security.scim.territory import Accounts, TableReader, Territory, changes, faults_within, ways_left_behind
@@ -98,7 +99,7 @@ class Round:
             askers[0] = other
         self.asked = [self.fuzzer.draw(self.view(one)) for one in askers]
         tokens = [self.random.choice(house.refused) if refused else one.token for one in askers]
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             answers = await self.ask_all(self.asked, tokens)
         await self.follow()
         before, self.state = self.state, self.reader.read()

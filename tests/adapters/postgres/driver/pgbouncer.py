@@ -13,6 +13,8 @@ from typing import Final, Self
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tests.patience import PATIENCE
+
 PROGRAM: Final = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
 
 
@@ -64,7 +66,7 @@ class PgBouncer:
             # It refuses to be root, and only the owner of the server's socket may enter its directory.
             command[1:1] = ["-u", pwd.getpwuid(Path(str(self._server["host"])).stat().st_uid).pw_name]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while True:
                 try:
                     await (await trio.open_tcp_stream("127.0.0.1", self._port)).aclose()

@@ -14,6 +14,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.driver.watch import Watch
 from tests.adapters.postgres.questions import one
 from tests.adapters.postgres.wire import Wire
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def test_a_silent_host_takes_the_last_time_of_one_checkout_only(database_u
         with trio.move_on_after(1.2) as first:
             await Connection.connect(url, patience=60)
         assert first.cancelled_caught
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             async with await Connection.connect(url, patience=60) as connection:
                 assert await one(connection, "select 7") == 7
 
@@ -133,7 +134,7 @@ async def test_a_server_that_stays_away_is_not_waited_for_by_each_checkout(datab
             return tries - before
 
         assert await tried() > 1
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while await tried() > 1:
                 pass
         assert await tried() == await tried() == 1
@@ -174,7 +175,7 @@ async def test_a_task_that_waits_for_a_hung_server_is_told(database_url: str) ->
             pass
         async with trio.open_nursery() as nursery:
             await nursery.start(ask)
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 while not told:
                     given_up += await watch.look()
                     await trio.sleep(0.01)
@@ -192,7 +193,7 @@ async def test_a_statement_that_takes_long_is_left_alone(database_url: str) -> N
     async with pool.connection() as holder, pool.connection() as waiting, trio.open_nursery() as nursery:
         await holder.execute("select pg_advisory_lock(4711)")
         nursery.start_soon(waiting.execute, "select pg_advisory_lock(4711)")
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while waiting not in pool.waiting_longer(0.01):
                 await trio.sleep(0.01)
         await watch.look()
@@ -206,7 +207,7 @@ async def test_a_server_without_room_for_the_question_is_not_given_up(database_u
     watch = Watch(pool, make_conninfo(database_url, user="nobody_that_exists"), long=0.01)
     async with pool.connection() as connection, trio.open_nursery() as nursery:
         nursery.start_soon(connection.execute, "select pg_sleep(0.2)")
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             while not pool.waiting_longer(0.01):
                 await trio.sleep(0.01)
         await watch.look()

@@ -12,6 +12,7 @@ from adapters.postgres.services.api_keys import API_KEYS, FIND, LIST, PostgresAp
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from core.domain.identifiers import ApiKeyId
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 NOON: Final = datetime(2026, 11, 20, 12, tzinfo=UTC)
 MINUTE: Final = timedelta(minutes=1)
@@ -76,7 +77,7 @@ async def test_processes_that_mark_the_same_keys_in_any_order_never_block_each_o
     of = await service(store)
     keys = [await key(store, of) for _ in range(50)]
     latest = NOON + 40 * MINUTE
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             for step in range(41):
                 order = keys if step % 2 else keys[::-1]
@@ -106,7 +107,7 @@ async def test_a_mark_stays_on_its_page(fresh_store: Store) -> None:
     # A connection tells what it did when it ends, or ten seconds later.
     await fresh_store.pool.aclose()
     statistics = "select n_tup_upd as changed, n_tup_hot_upd as hot from pg_stat_user_tables where relname = 'api_keys'"
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while (row := (await fresh_store.query(statistics))[0])["changed"] < 100:
             await trio.sleep(0.02)
     # All but those that found their page full. None, if an index had the mark.

@@ -8,6 +8,7 @@ import trio
 
 from ports.deleted_rows import DeletedRows
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 # A batch that comes to its end in the middle of everything.
 BATCH: Final = 7
@@ -43,7 +44,7 @@ async def purge_by_five(remains: DeletedRows, owner: UUID) -> None:
         await purge(remains, owner)
         finished.append(await remains.finish(owner))
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             for _ in range(5):
                 nursery.start_soon(work)
@@ -62,9 +63,9 @@ async def purge_beside_a_holder(store: Store, remains: DeletedRows, owner: UUID,
         async with store.pool.connection() as connection, connection.transaction():
             await connection.execute("update sessions set last_seen_at = now() where id = %s", (session,))
             nursery.start_soon(work)
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 while not await store.waiting():
                     await trio.sleep(0.01)
             assert not done.is_set()
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             await done.wait()

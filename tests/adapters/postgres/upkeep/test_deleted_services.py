@@ -13,6 +13,7 @@ from core.domain.services.services import PURGE_JOB, purge_job
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.served import ACME, APP, PLANS, SHOP, USERS, counted, delete, everything_of, fill, left_of
 from tests.adapters.postgres.upkeep.purging import BATCH, purge, purge_beside_a_holder, purge_by_five, purge_twice
+from tests.patience import PATIENCE
 
 _WRITE_LATE: Final = """
     insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)
@@ -171,7 +172,7 @@ async def test_a_purge_and_a_request_about_the_same_user_lock_subscriptions_in_o
         for number, whose, on in ((1, other, plan), (2, user, plan), (3, user, other_plan)):
             row = {"id": UUID(int=number), "shop": SHOP, "user": whose["user_id"], "plan": on["id"]}
             await store.query(_SUBSCRIBE, row)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             await purge_beside_a_request(store, remains, UserId(user["user_id"]))
 
 
@@ -223,7 +224,7 @@ async def test_a_purge_and_somebody_who_goes_lock_subscriptions_in_one_order(
             await uow.commit()
         gone.set()
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery, store.pool.connection() as connection, connection.transaction():
             await connection.execute("select from subscriptions where id = %s for update", (UUID(int=2),))
             nursery.start_soon(remains.sweep, "subscriptions", SHOP, None, 100)

@@ -33,6 +33,7 @@ from tests.http.federation.providing import (
     verifier,
 )
 from tests.http.people import BASE_URL
+from tests.patience import PATIENCE
 
 _PUBLIC = "/saml/acme/app/metadata"
 _BINDING = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST"
@@ -499,7 +500,7 @@ async def test_the_watcher_looks_in_its_turn(provider: Providing) -> None:
     watcher = saml_certificate_watcher(provider.postern.federation.saml, spread=lambda: 0.0, interval=0.001)
     async with trio.open_nursery() as nursery:
         await nursery.start(watcher.run)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while not provider.people.rows("select * from jobs"):
                 await trio.sleep(0.01)
         nursery.cancel_scope.cancel()

@@ -11,6 +11,7 @@ from entrypoints.bootstrap import Postern
 from tests.http.client import Client, refused
 from tests.http.federation.scim.directories import USERS, Directory, refusal
 from tests.http.people import People
+from tests.patience import PATIENCE
 
 EXCHANGES = "/api/organizations/acme/scim/exchanges"
 Read = Callable[[int], Awaitable[list[dict[str, Any]]]]
@@ -27,7 +28,7 @@ async def read(directory: Directory, postern: Postern) -> AsyncIterator[Read]:
 
     async def until(number: int) -> list[dict[str, Any]]:
         token = await directory.people.token(directory.owner)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             while True:
                 found: list[dict[str, Any]] = (await directory.client.get(f"{EXCHANGES}?limit=100", token=token)).ok()["exchanges"]
                 if len(found) >= number:
@@ -90,7 +91,7 @@ async def test_only_so_many_are_kept_and_none_of_another_organization_is_shown(
     )
     await globex.ask("GET", USERS)
     await directory.ask("GET", USERS)
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while directory.people.rows("select count(*) as n from scim_exchanges where org_id = %s", directory.tenant.id) != [{"n": 1000}]:
             await trio.sleep(0.05)
     assert (await read(100))[0]["token_name"] == "Directory"

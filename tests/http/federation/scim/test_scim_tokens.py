@@ -14,6 +14,7 @@ from tests.conftest import CapturedLog
 from tests.http.client import Client, refused
 from tests.http.federation.scim.directories import BASE, USER, USERS, Directory, refusal
 from tests.http.people import People
+from tests.patience import PATIENCE
 
 TOKENS = "/api/organizations/acme/scim-tokens"
 
@@ -149,7 +150,7 @@ async def test_its_last_use_is_marked(directory: Directory, postern: Postern) ->
     await directory.ask("GET", USERS)
     async with trio.open_nursery() as nursery:
         await nursery.start(lambda task_status: postern.federation.scim_token_presence.run(task_status=task_status))
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while directory.people.rows("select from scim_tokens where last_used_at is not null") == []:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()

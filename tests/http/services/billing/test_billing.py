@@ -17,6 +17,7 @@ from tests.changed_fields import answer_by, put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.services.paying import OTHER_SECRET, RECEIVER, Counter, beside, counter_on, send
+from tests.patience import PATIENCE
 from tests.payment_provider import MONTH, signed
 
 CREATED, UPDATED, DELETED = NewsType.SUBSCRIPTION_CREATED.value, NewsType.SUBSCRIPTION_UPDATED.value, NewsType.SUBSCRIPTION_DELETED.value
@@ -475,7 +476,7 @@ async def test_the_provider_does_not_wait_for_others_news(counter: Counter, monk
             for person in people[:4]:
                 nursery.start_soon(counter.tell, CREATED, counter.bought(person))
             await begun.wait()
-            with trio.fail_after(10):
+            with trio.fail_after(PATIENCE):
                 while counter.postern.services.billing_turns._turns.available_tokens:
                     await trio.sleep(0.01)
                 await counter.tell(CREATED, counter.bought(people[4]))

@@ -21,6 +21,7 @@ from core.usecases.purge import Purge
 from tests.changed_fields import answer_by
 from tests.conftest import CapturedLog
 from tests.http.services.paying import Counter, beside, counter_on, send
+from tests.patience import PATIENCE
 from tests.payment_provider import MONTH, no_trouble
 
 CREATED: Final = "customer.subscription.created"
@@ -363,6 +364,6 @@ async def _taken_only(counter: Counter, event: dict[str, Any]) -> None:
 
 
 async def _until(condition: Any) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         while not condition():
             await trio.sleep(0.01)

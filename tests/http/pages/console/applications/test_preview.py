@@ -6,6 +6,7 @@ import trio
 from tests.http.pages.console.applications.conftest import CALLBACK
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.signing_in import PASSWORD
+from tests.patience import PATIENCE
 
 # What an application would have got.
 ISSUED = ("authorization_codes", "consents", "service_users")
@@ -120,7 +121,7 @@ async def test_recent_refusals_show_what_was_received_beside_what_is_registered(
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         asked = f"/oauth/authorize?client_id={service['client_id']}&redirect_uri={CALLBACK}/&response_type=code&scope_openid=yes&state=ada"
         await console.client.get(asked)
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             while not console.people.rows("select from authorization_refusals"):
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
