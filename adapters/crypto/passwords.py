@@ -11,21 +11,29 @@ import secrets
 import time
 import unicodedata
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
+from hmac import compare_digest
 from math import ceil
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 import structlog
+import trio
 
 from adapters.crypto.argon2_binding import binding, require_runnable
+from adapters.crypto.foreign_digests import digest_of
 from adapters.crypto.hashing_threads import HashingThreads
+from adapters.crypto.refusal_pace import RefusalPace
 from core.domain.errors import Overloaded
+from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused, decoy_of, is_foreign, read_stored
 from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.metrics import Metrics
+from ports.passwords import Verdict
 
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
 
@@ -46,6 +54,9 @@ _ENCODED: Final = re.compile(
 _MOST_MEMORY_KIB: Final = 1024 * 1024
 _MOST_ITERATIONS: Final = 100
 _MOST_LANES: Final = 64
+
+# The longest password takes the longest time.
+_LONGEST: Final = Password("\U0001f511" * 128)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,6 +96,7 @@ class Argon2Passwords:
         self._metrics = metrics
         self._argon2 = _library()
         self._threads = HashingThreads(self._workers, lines=len(Priority))
+        self._pace = RefusalPace()
         self._inside = 0
         self._seconds = 0.02
         self._decoy = self._encode(secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_HASH_BYTES))
@@ -94,21 +106,73 @@ class Argon2Passwords:
         self._threads.close()
 
     async def hash(self, password: Password, priority: Priority = Priority.STRANGER) -> str:
-        return await self._work(priority, self._argon2.hash, password, self._parameters)
+        return (await self._work(priority, self._argon2.hash, password, self._parameters)).result
+
+    async def renew(self, encoded: str, password: Password, priority: Priority = Priority.STRANGER) -> str:
+        # The salt follows from the hash before, so that of two sign-ins at once both make the same.
+        salt = sha256(b"renewed\0" + encoded.encode()).digest()[:_SALT_BYTES]
+        return (await self._work(priority, self._argon2.hash, password, self._parameters, salt)).result
 
     async def verify(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> bool:
+        return (await self.examine(encoded, password, priority)).matches
+
+    async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Verdict:
+        if encoded is not None and is_foreign(encoded):
+            foreign = _readable(encoded)
+            if foreign is not None:
+                return await self._examine_foreign(foreign, password, priority)
         known = encoded if encoded is not None and _is_sound(encoded) else None
-        matches = await self._work(priority, self._argon2.verify, known or self._decoy, password, self._decoy)
-        if encoded is not None and (known is None or matches is None):
+        done = await self._work(priority, self._argon2.verify, known or self._decoy, password, self._decoy)
+        if encoded is not None and (known is None or done.result is None):
             log.error("password_hash_corrupted")
-        return known is not None and matches is True
+        return Verdict(known is not None and done.result is True, self._pace.end_of(done.began, done.seconds, None))
+
+    async def _examine_foreign(self, foreign: ForeignHash, password: Password, priority: Priority) -> Verdict:
+        done = await self._work(priority, self._argon2.verify_foreign, foreign, password)
+        if done.result is None:
+            log.error("password_hash_corrupted")
+        return Verdict(done.result is True, self._pace.end_of(done.began, done.seconds, foreign.shape))
+
+    async def hold_back(self, verdict: Verdict) -> None:
+        if verdict.not_before is not None:
+            await trio.sleep(max(0.0, verdict.not_before - time.perf_counter()))
+
+    async def expect(self, shapes: Collection[str]) -> None:
+        self._pace.keep(shapes)
+        for shape in shapes:
+            if not self._pace.knows(shape):
+                with suppress(HashRefused):
+                    decoy = decoy_of(shape)
+                    kept = replace(decoy, digest=None, wrapping=self._decoy) if decoy.is_fast else decoy
+                    await self._examine_foreign(kept, _LONGEST, Priority.STRANGER)
+        if shapes:
+            await self.examine(None, _LONGEST)
+
+    async def stored(self, hashes: Sequence[ForeignHash]) -> Sequence[str]:
+        texts = [""] * len(hashes)
+        waiting = iter(enumerate(hashes))
+
+        async def keep_next() -> None:
+            for place, foreign in waiting:
+                texts[place] = (await self._wrapped(foreign)).stored()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._workers):
+                nursery.start_soon(keep_next)
+        return texts
+
+    async def _wrapped(self, foreign: ForeignHash) -> ForeignHash:
+        if foreign.digest is None or not foreign.is_fast:
+            return foreign
+        done = await self._work(Priority.STRANGER, self._argon2.hash_bytes, foreign.digest, self._parameters, None)
+        return replace(foreign, digest=None, wrapping=done.result)
 
     def is_outdated(self, encoded: str) -> bool:
         found = _ENCODED.fullmatch(encoded)
         wanted = _ENCODED.fullmatch(self._decoy)
         return found is None or wanted is None or _shape(found) != _shape(wanted)
 
-    async def _work(self, priority: Priority, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _work(self, priority: Priority, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "_Done[T]":
         if self._inside >= self._workers + self._most_queued + priority * self._kept:
             raise Overloaded(
                 retry_after=max(1.0, ceil(self._most_queued * self._seconds / self._workers)), detail="the hashing queue is full"
@@ -128,7 +192,7 @@ class Argon2Passwords:
         took = time.perf_counter() - began
         self._seconds += (took - self._seconds) / 16
         self._metrics.password_hashed(took, began - asked)
-        return result
+        return _Done(result, began, took)
 
     def _move(self, by: int) -> None:
         self._inside += by
@@ -137,6 +201,14 @@ class Argon2Passwords:
     def _encode(self, salt: bytes, digest: bytes) -> str:
         costs = self._parameters
         return f"$argon2id$v={_VERSION}$m={costs.memory_kib},t={costs.iterations},p={costs.lanes}${_unpadded(salt)}${_unpadded(digest)}"
+
+
+class _Done(Frozen, Generic[T]):
+    """The result of a function in a thread, with when it began and how long it took, in seconds."""
+
+    result: T
+    began: float
+    seconds: float
 
 
 class _Argon2:
@@ -149,11 +221,15 @@ class _Argon2:
         self._low_level: Any = low_level
         self._mismatch: type[Exception] = exceptions.VerifyMismatchError
         self._failure: type[Exception] = exceptions.VerificationError
+        self._error: type[Exception] = exceptions.HashingError
 
-    def hash(self, password: Password, costs: Argon2Parameters) -> str:
+    def hash(self, password: Password, costs: Argon2Parameters, salt: bytes | None = None) -> str:
+        return self.hash_bytes(_as_bytes(password), costs, salt)
+
+    def hash_bytes(self, secret: bytes, costs: Argon2Parameters, salt: bytes | None) -> str:
         encoded: bytes = self._low_level.hash_secret(
-            _as_bytes(password),
-            os.urandom(_SALT_BYTES),
+            secret,
+            os.urandom(_SALT_BYTES) if salt is None else salt,
             time_cost=costs.iterations,
             memory_cost=costs.memory_kib,
             parallelism=costs.lanes,
@@ -172,9 +248,23 @@ class _Argon2:
             self._matches(decoy, password)
             return None
 
-    def _matches(self, encoded: str, password: Password) -> bool:
+    def verify_foreign(self, foreign: ForeignHash, password: Password) -> bool | None:
+        """Whether the password matches. None when a library cannot compute the hash."""
         try:
-            return bool(self._low_level.verify_secret(encoded.encode("ascii"), _as_bytes(password), self._low_level.Type.ID))
+            made = digest_of(password, foreign)
+            return compare_digest(made, foreign.digest) if foreign.digest is not None else self._wraps(foreign.wrapping or "", made)
+        except (self._failure, self._error, ValueError, MemoryError):
+            return None
+
+    def _wraps(self, encoded: str, digest: bytes) -> bool:
+        return _is_sound(encoded) and self._is_of(encoded, digest)
+
+    def _matches(self, encoded: str, password: Password) -> bool:
+        return self._is_of(encoded, _as_bytes(password))
+
+    def _is_of(self, encoded: str, secret: bytes) -> bool:
+        try:
+            return bool(self._low_level.verify_secret(encoded.encode("ascii"), secret, self._low_level.Type.ID))
         except self._mismatch:
             return False
 
@@ -210,6 +300,13 @@ def usable_cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
 
 def _as_bytes(password: Password) -> bytes:
     return unicodedata.normalize("NFC", password.reveal()).encode("utf-8", "surrogatepass")
+
+
+def _readable(encoded: str) -> ForeignHash | None:
+    try:
+        return read_stored(encoded)
+    except HashRefused:
+        return None
 
 
 def _is_sound(encoded: str) -> bool:

@@ -6,7 +6,7 @@ decides at import whether values live in memory or in files.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -21,6 +21,7 @@ from prometheus_client.samples import Sample
 
 from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
+from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
 from core.domain.jobs import QueueState
@@ -197,6 +198,10 @@ class PrometheusMetrics:
         self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
         self._hashing_wait = self._histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", (), _WAIT_BUCKETS)
         self._hashing_queue = self._gauge("sso_password_hash_queue", "Passwords waiting to be hashed", mode="livesum")
+        self._foreign_passwords = self._gauge(
+            "sso_foreign_passwords", "Accounts whose password hash another system made, by kind", ("kind",), "mostrecent"
+        )
+        self.foreign_passwords({})
         self._audit_pending = self._gauge(
             "sso_audit_entries_pending", "Audit entries that wait for their place in a chain", mode="mostrecent"
         )
@@ -319,6 +324,10 @@ class PrometheusMetrics:
 
     def hashing_queue(self, length: int) -> None:
         self._hashing_queue.set(length)
+
+    def foreign_passwords(self, remaining: Mapping[str, int]) -> None:
+        for kind in HashKind:
+            self._foreign_passwords.labels(kind.value).set(remaining.get(kind.value, 0))
 
     def pool_waited(self, seconds: float) -> None:
         self._pool_wait.observe(seconds)

@@ -28,6 +28,11 @@ create table users (
 -- "Is there a platform owner?" is asked at every start.
 create index users_platform_owners on users (id) where is_platform_owner;
 
+-- Which hashes of other systems remain, by their kind and their parameters: refusals take as long as the slowest of them.
+create index users_foreign_hashes
+    on users ((split_part(password_hash, '$', 3) || '$' || split_part(password_hash, '$', 4)))
+ where left(password_hash, 9) = '$foreign$';
+
 -- What people say of themselves. All of it is optional, and only the person writes it, or a provider of the installation at the first sign-in.
 
 create table pictures (

@@ -12,6 +12,7 @@ from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.domain_checker import domain_checker
 from actors.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
+from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
 from actors.mailbox import Mailbox
@@ -73,6 +74,7 @@ def assemble_actors(
         account_mailer(identity.account_mails, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
+        ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
         tenancy.management_key_presence,
         federation.scim_token_presence,

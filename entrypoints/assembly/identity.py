@@ -18,6 +18,7 @@ from adapters.postgres.identity.factors.passkeys import PasskeyRows
 from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
 from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.proofs import PostgresProofs
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
@@ -44,6 +45,7 @@ from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
+from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
@@ -82,6 +84,7 @@ from ports.passwords import CommonPasswords, PasswordHasher
 
 class Identity(Frozen, kw_only=True):
     passwords: PasswordHasher
+    foreign_hashes: ForeignHashes
     common_passwords: CommonPasswords
     accounts: Accounts
     address_proofs: AddressProofs
@@ -274,6 +277,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         profiles = Profiles(new_unit_of_work, buckets, foundation.server_secrets, clock, is_time_zone)
         yield Identity(
             passwords=passwords,
+            foreign_hashes=ForeignHashes(PostgresForeignHashes(pool), passwords, foundation.metrics),
             common_passwords=common_passwords,
             accounts=accounts,
             address_proofs=AddressProofs(

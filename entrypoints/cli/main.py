@@ -161,6 +161,9 @@ def _parser() -> argparse.ArgumentParser:
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
+    stats = _command(user, "stats", "user", "count passwords, by the system that made their hash", action="stats")
+    _add_json(stats)
+
     _add_privacy_commands(_group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
 
     _add_organization_commands(_group(commands, "organization", "manage organizations: found, approve, suspend, limit and delete them"))

@@ -25,6 +25,7 @@ from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
+from ports.identity.foreign_hashes import PasswordCounts
 
 _PROVIDERS: Final[Mapping[str, str]] = {provider.value: name for provider, name in NAMES.items()}
 
@@ -36,6 +37,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
+        if arguments.action == "stats":
+            _print_counts(await postern.identity.foreign_hashes.counts(), as_json=arguments.json)
+            return
         email = postern.foundation.email_syntax.parse(arguments.email)
         administration = postern.platform.account_administration
         if arguments.json and arguments.action == "show":
@@ -89,6 +93,14 @@ _ACTIONS: Final = {
     "revoke-sessions": _revoke_sessions,
     "disable-mfa": _disable_mfa,
 }
+
+
+def _print_counts(counts: PasswordCounts, *, as_json: bool) -> None:
+    if as_json:
+        print_json(counts)
+        return
+    for name, number in (("ours", counts.ours), *counts.foreign.items(), ("none", counts.none)):
+        print(f"{name:<20} {number:>10}")
 
 
 def operator() -> str:

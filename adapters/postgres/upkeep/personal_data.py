@@ -69,7 +69,9 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "users.email_key": _of_account("The same address, in the form that Postern compares.", "id"),
     "users.pending_email": _of_account("A new address, until its owner has confirmed it.", "id"),
     "users.pending_email_key": _of_account("The same address, in the form that Postern compares.", "id"),
-    "users.password_hash": _of_account("The password, as an Argon2id hash.", "id"),
+    "users.password_hash": _of_account(
+        "The password, as an Argon2id hash; of people who were brought along, as the hash of the system before until they sign in.", "id"
+    ),
     "users.language": _of_account("The language that the person reads.", "id"),
     "users.name": _of_account("The person's name.", "id"),
     "users.given_name": _of_account("The person's first name.", "id"),

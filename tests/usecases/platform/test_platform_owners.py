@@ -1,6 +1,6 @@
 """Platform owners: one first owner after any number of first starts; further ones made or promoted; each recorded."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 
 import pytest
 import trio
@@ -13,9 +13,11 @@ from adapters.postgres.unit_of_work import unit_of_work
 from adapters.system import SystemClock, SystemIds
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
+from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.usecases.platform.platform_owners import PlatformOwners
+from ports.passwords import Verdict
 from tests.conftest import CapturedLog
 
 GOOD = "correct-horse-battery"
@@ -34,6 +36,21 @@ class QuickHashes:
         raise NotImplementedError
 
     def is_outdated(self, encoded: str) -> bool:
+        raise NotImplementedError
+
+    async def examine(self, encoded: str | None, password: Password, precedence: Priority = Priority.STRANGER) -> Verdict:
+        raise NotImplementedError
+
+    async def hold_back(self, verdict: Verdict) -> None:
+        raise NotImplementedError
+
+    async def renew(self, encoded: str, password: Password, precedence: Priority = Priority.STRANGER) -> str:
+        raise NotImplementedError
+
+    async def expect(self, shapes: Collection[str]) -> None:
+        raise NotImplementedError
+
+    async def stored(self, hashes: Sequence[ForeignHash]) -> Sequence[str]:
         raise NotImplementedError
 
 

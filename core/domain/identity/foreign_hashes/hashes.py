@@ -181,6 +181,16 @@ def read_stored(encoded: str) -> ForeignHash:
     return read
 
 
+def decoy_of(shape: str) -> ForeignHash:
+    """A hash of this shape that no password has. Raises `HashRefused`."""
+    kind = _KINDS.get(shape.partition("$")[0])
+    length = 16 if kind is None else BOUNDS[kind].digest[0]
+    found = _LENGTH.search(shape)
+    if found is not None and len(found[1]) < 4:
+        length = min(int(found[1]), 512)
+    return read_stored(f"{PREFIX}{shape}${unpadded(bytes(16))}${unpadded(bytes(length))}")
+
+
 def unpadded(raw: bytes) -> str:
     return b64encode(raw).rstrip(b"=").decode()
 
@@ -197,6 +207,7 @@ _STORED: Final = re.compile(
     r"\$foreign\$(?P<kind>[a-z0-9-]{1,20})\$(?P<parameters>(?:[a-z]{1,2}=[0-9]{1,10})?(?:,[a-z]{1,2}=[0-9]{1,10}){0,4})"
     r"\$(?P<salt>[A-Za-z0-9+/]+)\$(?P<digest>[A-Za-z0-9+/]+|argon2id\$v=[0-9]{1,3}\$[a-z0-9=,]{1,60}\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+)"
 )
+_LENGTH: Final = re.compile(r"\bl=([0-9]+)\Z")
 _KINDS: Final[Mapping[str, HashKind]] = {kind.value: kind for kind in HashKind}
 _CUT: Final = frozenset({HashKind.PBKDF2_SHA1, HashKind.PBKDF2_SHA256, HashKind.PBKDF2_SHA512})
 _SCRYPTS: Final = frozenset({HashKind.SCRYPT, HashKind.SCRYPT_STREAM})
@@ -212,10 +223,15 @@ def _require_bounded(made: ForeignHash) -> None:
             words = _word(made.kind, name)
             raise HashRefused(f"The {made.kind.value} hash has {_told(numbers[name])} {words}; Postern checks {least} to {most}")
     _require_length(made, "bytes of salt", len(made.salt), bounds.salt)
-    _require_length(made, "bytes of digest", numbers.get("l", bounds.digest[0]) if made.digest is None else len(made.digest), bounds.digest)
+    length = numbers.get("l", bounds.digest[0])
+    _require_length(made, "bytes of digest", length, bounds.digest)
+    if made.digest is not None:
+        _require_length(made, "bytes of digest", len(made.digest), (length, length))
     if made.kind in _SCRYPTS:
         _require_most(made, "KiB of memory", numbers["r"] * 2 ** numbers["ln"] // 8, _MOST_MEMORY_KIB)
         _require_most(made, "blocks", _blocks(numbers), _MOST_BLOCKS_OF_SCRYPT)
+        if numbers["ln"] >= 16 * numbers["r"]:
+            raise HashRefused(f"The {made.kind.value} hash has parameters that scrypt does not have")
     if made.kind in _ARGON2S:
         if numbers["v"] not in {16, 19} or numbers["m"] < 8 * numbers["p"]:
             raise HashRefused(f"The {made.kind.value} hash has parameters that Argon2 does not have")

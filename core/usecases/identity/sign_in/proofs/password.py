@@ -1,6 +1,7 @@
 """Proofs by passwords.
 
-Every refused attempt costs the same work: one look-up, one hash, one write. A caller learns the reason of a refusal only after giving the
+Every refused attempt costs the same work: one look-up, one hash, one write. While hashes of other systems remain, every refused attempt
+takes the same time instead, because their work differs. A caller learns the reason of a refusal only after giving the
 right password.
 """
 
@@ -78,14 +79,20 @@ class PasswordProofs(Frozen):
         when too many passwords wait to be checked. A failure is logged.
         """
         checked = await self._check(email, password, client, service, priority)
-        encoded = await self._renewed(checked, password)
+        renewed = await self._renewed(checked, password)
 
         async def give_back(uow: UnitOfWork) -> None:
             # A successful attempt does not count against the limit.
             await uow.sign_ins.give_back(checked.tries)
 
         proof = Proof(
-            method=ProofMethod.PASSWORD, provider=PASSWORD_PROVIDER, amr=("pwd",), at=self.clock.now(), use=give_back, encoded=encoded
+            method=ProofMethod.PASSWORD,
+            provider=PASSWORD_PROVIDER,
+            amr=("pwd",),
+            at=self.clock.now(),
+            use=give_back,
+            encoded=checked.encoded,
+            renewed=renewed,
         )
         return Arrival(checked.named, proof, checked.approach, checked.context, checked.realm)
 
@@ -122,11 +129,11 @@ class PasswordProofs(Frozen):
         encoded = None if named is None else named.encoded
         try:
             priority = max(priority, self.familiar.priority(client.address, named))
-            matches = await self.passwords.verify(encoded, password, priority)
+            verdict = await self.passwords.examine(encoded, password, priority)
         except Overloaded:
             await self._give_back(tries)
             raise
-        failure = failure_of(named, matches=matches)
+        failure = failure_of(named, matches=verdict.matches)
         if failure in tolerated:
             failure = None
         # This comes after the check, although no password is accepted here: neither the time nor the answer may show which account has this
@@ -134,29 +141,27 @@ class PasswordProofs(Frozen):
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
             await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
+            await self.passwords.hold_back(verdict)
             raise ProviderRequired
         if failure is not None:
             await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
+            await self.passwords.hold_back(verdict)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
         assert named is not None and encoded is not None  # noqa: S101, PT018 - for the type checker: nobody else got here
         return Checked(named, encoded, tries, approach, context, attempt.realm, priority)
 
-    async def _renewed(self, checked: Checked, password: Password) -> str:
-        """Returns the hash that the account has from now on. Replaces a hash with outdated parameters, unless too many passwords wait."""
-        encoded, user = checked.encoded, checked.named.account.id
-        if not self.passwords.is_outdated(encoded):
-            return encoded
+    async def _renewed(self, checked: Checked, password: Password) -> str | None:
+        """Returns the hash that takes the place of an outdated one, or of another system's. None: the hash stays, also when too many
+        passwords wait.
+        """
+        if not self.passwords.is_outdated(checked.encoded):
+            return None
         try:
-            renewed = await self.passwords.hash(password, checked.priority)
+            return await self.passwords.renew(checked.encoded, password, checked.priority)
         except Overloaded:
-            return encoded
-        async with self.unit_of_work() as uow:
-            # If the password has changed meanwhile, nothing is renewed, and the last look refuses this proof.
-            await uow.sign_ins.renew(user, encoded, renewed)
-            await uow.commit()
-        return renewed
+            return None
 
     async def _give_back(self, tries: Tries) -> None:
         """Gives an attempt back when no password was checked: the client is told to try later, and keeps its attempt."""

@@ -57,6 +57,8 @@ class Proof(Frozen, kw_only=True):
     """Uses up single-use values, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
     encoded: str | None = None
     """The hash that a password was checked against."""
+    renewed: str | None = None
+    """The hash of the same password that takes its place, in the unit of work of the last look."""
     since: datetime | None = None
     """The time from which the proof counts: a password that is set later ends the proof."""
     refusal: Callable[[], Refusal] = Overtaken
@@ -86,9 +88,13 @@ class Arrival(Frozen):
     ) -> Confirmed:
         """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
+        if proof.encoded is not None and proof.renewed is not None:
+            # If the password has changed meanwhile, nothing is renewed, and the last look refuses this proof. Another sign-in with the same
+            # password has made the same hash.
+            await uow.sign_ins.renew(account.id, proof.encoded, proof.renewed)
         look = LastLook(
             user=account.id,
-            encoded=proof.encoded,
+            encoded=proof.renewed or proof.encoded,
             since=proof.since,
             identity=proof.identity,
             email=account.email,
