@@ -230,7 +230,7 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
     done: list[str] = []
     for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (domains, "ask"), (providers, "ask")):
         _record(monkeypatch, where, name, done)
-    _count_awaited(monkeypatch, type(postern.identity.passwords), "verify", done)
+    _count_awaited(monkeypatch, type(postern.identity.passwords), "examine", done)
     answers, worked, trips = {}, {}, {}
     # The first prepares the statements.
     for number, (kind, address) in enumerate([("first", "first@example.org"), *addresses.items()]):
@@ -239,7 +239,7 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
         answers[kind] = said(await Client(client.application, f"198.51.100.{number}").post(LOGIN, tried))
         worked[kind], trips[kind] = list(done), log.events("request")[-1]["db_round_trips"]
     assert answers["strangers"][0] == 403
-    assert "verify" in worked["strangers"]
+    assert "examine" in worked["strangers"]
     for kind in addresses:
         assert _untimed(answers[kind]) == _untimed(answers["strangers"]), kind
         assert (worked[kind], trips[kind]) == (worked["strangers"], trips["strangers"]), kind

@@ -12,6 +12,7 @@ from core.domain.secrets import Password
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from ports.passwords import Verdict
 from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
@@ -142,13 +143,13 @@ DISTRUST: Final = "update devices set trusted_until = null, trust_digest = null"
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *values: Any) -> None:
     """Lets this change happen while a password is checked."""
-    verify = Argon2Passwords.verify
+    examine = Argon2Passwords.examine
 
-    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> bool:
+    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> Verdict:
         people.change(change, *values)
-        return await verify(passwords, encoded, password, *priority)
+        return await examine(passwords, encoded, password, *priority)
 
-    monkeypatch.setattr(Argon2Passwords, "verify", slowly)
+    monkeypatch.setattr(Argon2Passwords, "examine", slowly)
 
 
 @pytest.mark.parametrize("change", [REVOKE, DISTRUST])

@@ -472,7 +472,7 @@ async def test_a_password_that_changes_while_it_is_checked_proves_nothing(
     await house.sign_in()
     house.time_passes()
     hasher = house.postern.identity.reauthentication.passwords.passwords
-    meanwhile(monkeypatch, hasher, "verify", lambda: house.people.change("update users set password_hash = 'another'"))
+    meanwhile(monkeypatch, hasher, "examine", lambda: house.people.change("update users set password_hash = 'another'"))
     assert (await house.prove(password=PASSWORD)).status == 401
     await house.is_refused(ADDRESS)
 

@@ -391,7 +391,7 @@ async def test_a_password_that_changes_while_it_is_checked_opens_nothing(
         await enable_mfa(browser.client, people, person)
     before = people.rows("select id from sessions")
     change = "update users set password_hash = 'changed' where id = %s"
-    meanwhile(monkeypatch, postern.identity.passwords, "verify", lambda: people.change(change, person.user))
+    meanwhile(monkeypatch, postern.identity.passwords, "examine", lambda: people.change(change, person.user))
     assert (await browser.login(person)).status == 401
     assert people.rows("select id from sessions") == before
     assert people.rows("select id from preauthentications") == []
@@ -402,10 +402,10 @@ async def test_a_hash_that_cannot_be_renewed_now_is_renewed_another_time(
 ) -> None:
     person = await people.with_password(PASSWORD)
 
-    async def busy(_password: Any, _precedence: Any) -> str:
+    async def busy(_encoded: str, _password: Any, _precedence: Any) -> str:
         raise Overloaded(retry_after=1)
 
-    monkeypatch.setattr(postern.identity.passwords, "hash", busy)
+    monkeypatch.setattr(postern.identity.passwords, "renew", busy)
     monkeypatch.setattr(postern.identity.passwords, "is_outdated", lambda _encoded: True)
     assert (await browser.login(person)).status == 200
 
@@ -416,7 +416,7 @@ async def test_a_password_that_changes_while_its_hash_is_renewed_signs_nobody_in
     person = await people.with_password(PASSWORD)
     monkeypatch.setattr(postern.identity.passwords, "is_outdated", lambda _encoded: True)
     change = "update users set password_hash = 'another' where id = %s"
-    meanwhile(monkeypatch, postern.identity.passwords, "hash", lambda: people.change(change, person.user))
+    meanwhile(monkeypatch, postern.identity.passwords, "renew", lambda: people.change(change, person.user))
     assert (await browser.login(person)).status == 401
     assert people.rows("select password_hash from users where id = %s", person.user) == [{"password_hash": "another"}]
     assert people.rows("select id from sessions") == []
@@ -430,7 +430,7 @@ async def test_while_too_many_passwords_wait_the_answer_says_when_to_come_back(
     async def busy(_encoded: str | None, _password: Any, _precedence: Any) -> bool:
         raise Overloaded(retry_after=3)
 
-    monkeypatch.setattr(postern.identity.passwords, "verify", busy)
+    monkeypatch.setattr(postern.identity.passwords, "examine", busy)
     answer = await browser.login(person)
     assert (answer.status, answer.header("retry-after")) == (503, "3")
     assert login_events(people) == []

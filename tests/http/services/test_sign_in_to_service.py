@@ -515,7 +515,7 @@ class TestMeanwhile:
         if mfa:
             await enable_mfa(house.client, house.people, house.ada)
         before = house.sessions()
-        meanwhile(monkeypatch, house.postern.identity.passwords, "verify", lambda: house.people.change(change))
+        meanwhile(monkeypatch, house.postern.identity.passwords, "examine", lambda: house.people.change(change))
         answer = await house.browser.login(house.ada, **SHOP)
         assert (answer.status, answer.error_code) == (status, code)
         assert house.people.rows("select * from service_users") == house.people.rows("select * from preauthentications") == []
@@ -561,7 +561,7 @@ class TestMeanwhile:
         self, house: ServiceSignInScene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         move = "update users set email = 'ada@new.example', email_key = 'ada@new.example' where id = %s"
-        meanwhile(monkeypatch, house.postern.identity.passwords, "verify", lambda: house.people.change(move, house.ada.user))
+        meanwhile(monkeypatch, house.postern.identity.passwords, "examine", lambda: house.people.change(move, house.ada.user))
         tokens = await house.browser.tokens(house.ada, **SHOP)
         assert claims_of(tokens["access_token"])["email"] == "ada@new.example"
 

@@ -186,7 +186,7 @@ class TestBetweenLookAndProof:
     async def test_the_password_that_was_checked_is_gone(self, postern: Postern, monkeypatch: pytest.MonkeyPatch, ada: UserId) -> None:
         link = await token(postern, AccountMail.VERIFICATION, ada)
         change = "update users set password_hash = 'another' returning id"
-        meanwhile(monkeypatch, postern.identity.passwords, "verify", lambda: rows(postern, change))
+        meanwhile(monkeypatch, postern.identity.passwords, "examine", lambda: rows(postern, change))
         with pytest.raises(Unauthorized):
             await postern.identity.address_proofs.prove(link, None, GOOD, CLIENT)
         assert await self._untouched(postern)
@@ -194,7 +194,7 @@ class TestBetweenLookAndProof:
     async def test_the_address_was_proved_in_another_way(self, postern: Postern, monkeypatch: pytest.MonkeyPatch, ada: UserId) -> None:
         link = await token(postern, AccountMail.VERIFICATION, ada)
         change = "update users set email_verified_at = now() returning id"
-        for method in ("verify", "hash"):
+        for method in ("examine", "hash"):
             meanwhile(monkeypatch, postern.identity.passwords, method, lambda: rows(postern, change))
         with pytest.raises(Unauthorized):
             await postern.identity.address_proofs.prove(link, None, GOOD, CLIENT)
