@@ -12,6 +12,7 @@ import pytest
 
 from actors.account_mails import PACE
 from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.crypto.passwords import Argon2Passwords
 from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres import branding, rate_limits
 from adapters.postgres.driver.connection import TripCounter, round_trips
@@ -20,9 +21,14 @@ from adapters.postgres.identity.realms import domains, providers
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.foreign_hashes.texts import foreign_hash
+from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from ports.passwords import Verdict
 from tests.conftest import CapturedLog
+from tests.foreign_hashes import MADE, TYPED
 from tests.http.client import Client, Received
 from tests.http.conftest import client, database_url, people, postern
 from tests.http.people import People
@@ -212,6 +218,62 @@ async def test_signing_in_runs_the_same_statements_for_everybody_who_is_turned_a
 def _untimed(answer: tuple[int, list[tuple[str, str]], bytes]) -> tuple[int, list[tuple[str, str]], bytes]:
     status, headers, body = answer
     return status, headers, re.sub(rb'"timestamp":"[^"]*"', b"", body)
+
+
+@pytest.fixture
+async def brought(addresses: dict[str, str], people: People, postern: Postern) -> dict[str, str]:
+    """Beside the other addresses, people whose hash another system made: kept as it came, and wrapped."""
+    kinds = {"kept": MADE["django scrypt"], "wrapped": MADE["passlib ldap_salted_sha256"], "locked": MADE["werkzeug scrypt"]}
+    for kind, text in kinds.items():
+        (stored,) = await postern.identity.passwords.stored([foreign_hash(text)])
+        person = people.add(f"{kind}@example.org")
+        people.change("update users set email_verified_at = now(), password_hash = %s where id = %s", stored, person.user)
+    people.change("update users set deactivated_at = now() where email = 'locked@example.org'")
+    return {**addresses, **{kind: f"{kind}@example.org" for kind in kinds}}
+
+
+async def test_while_hashes_of_others_remain_everybody_is_turned_away_at_the_same_moment(
+    client: Client, brought: dict[str, str], people: People, postern: Postern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The durations are made up, so that the test depends on no clock: hashes of others take 0.8 s, and all else 0.02 s."""
+    passwords = postern.identity.passwords
+    assert isinstance(passwords, Argon2Passwords)
+    work, held, statements = passwords._work, list[float | None](), list[str]()
+
+    async def timed(priority: Priority, function: Any, *args: Any) -> Any:
+        done = await work(priority, function, *args)
+        return replace(done, began=100.0, seconds=0.8 if function == passwords._argon2.verify_foreign else 0.02)
+
+    async def hold_back(verdict: Verdict) -> None:
+        # The refusal is in the log by now, so that nothing else follows the wait.
+        assert people.rows("select count(*) as number from login_events")[0]["number"] == len(held) + 1
+        held.append(verdict.not_before)
+
+    monkeypatch.setattr(passwords, "_work", timed)
+    monkeypatch.setattr(passwords, "hold_back", hold_back)
+    for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask")):
+        _record(monkeypatch, where, name, statements)
+    await postern.identity.foreign_hashes.look()
+    ran, answers = {}, {}
+    tries = [(kind, "a wrong one") for kind in brought] + [("locked", TYPED), ("deactivated", "a long and quiet afternoon")]
+    for number, (kind, password) in enumerate([("strangers", "a wrong one"), *tries]):
+        statements.clear()
+        tried = {"email": brought[kind], "password": password}
+        answers[number] = said(await Client(client.application, f"198.51.100.{number}").post(LOGIN, tried))
+        ran[number] = list(statements)
+    assert held == [101.0] * (len(tries) + 1)
+    assert {_untimed(answer)[0] for answer in answers.values()} == {401}
+    assert {_untimed(answer)[2] for answer in answers.values()} == {_untimed(answers[0])[2]}
+    assert all(one == ran[0] for one in ran.values())
+    # After the last of them, nobody waits.
+    people.change("update users set password_hash = null where left(password_hash, 9) = '$foreign$'")
+    await postern.identity.foreign_hashes.look()
+    held.clear()
+    people.change("delete from login_events")
+    for number, kind in enumerate(brought):
+        tried = {"email": brought[kind], "password": "a wrong one"}
+        await Client(client.application, f"203.0.113.{number}").post(LOGIN, tried)
+    assert held == [None] * len(brought)
 
 
 @pytest.mark.parametrize("login", ["upstream_only", "password_fallback_if_provider_unavailable"])
