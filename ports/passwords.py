@@ -9,7 +9,7 @@ from core.domain.secrets import Password
 from core.frozen import Frozen
 
 
-class Verdict(Frozen):
+class Examined(Frozen):
     """Whether a password matches, and the moment before which nobody learns that it does not, by the clock of the hasher. None: at once."""
 
     matches: bool
@@ -27,12 +27,12 @@ class PasswordHasher(Protocol):
         does not tell who has a password. Raises `Overloaded` as `hash` does.
         """
 
-    async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Verdict:
+    async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Examined:
         """Like `verify`, where a stranger may learn from the time of a refusal. While hashes of other systems remain, these take different
         times, so the caller waits by `hold_back` before it refuses anything.
         """
 
-    async def hold_back(self, verdict: Verdict) -> None:
+    async def hold_back(self, examined: Examined) -> None:
         """Waits until a refusal may be told. The wait takes no place in the queue."""
 
     async def renew(self, encoded: str, password: Password, priority: Priority = Priority.STRANGER) -> str:

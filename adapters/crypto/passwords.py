@@ -33,7 +33,7 @@ from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
 from ports.metrics import Metrics
-from ports.passwords import Verdict
+from ports.passwords import Examined
 
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
 
@@ -116,7 +116,7 @@ class Argon2Passwords:
     async def verify(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> bool:
         return (await self.examine(encoded, password, priority)).matches
 
-    async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Verdict:
+    async def examine(self, encoded: str | None, password: Password, priority: Priority = Priority.STRANGER) -> Examined:
         if encoded is not None and is_foreign(encoded):
             foreign = _readable(encoded)
             if foreign is not None:
@@ -125,17 +125,17 @@ class Argon2Passwords:
         done = await self._work(priority, self._argon2.verify, known or self._decoy, password, self._decoy)
         if encoded is not None and (known is None or done.result is None):
             log.error("password_hash_corrupted")
-        return Verdict(known is not None and done.result is True, self._pace.end_of(done.began, done.seconds, None))
+        return Examined(known is not None and done.result is True, self._pace.end_of(done.began, done.seconds, None))
 
-    async def _examine_foreign(self, foreign: ForeignHash, password: Password, priority: Priority) -> Verdict:
+    async def _examine_foreign(self, foreign: ForeignHash, password: Password, priority: Priority) -> Examined:
         done = await self._work(priority, self._argon2.verify_foreign, foreign, password)
         if done.result is None:
             log.error("password_hash_corrupted")
-        return Verdict(done.result is True, self._pace.end_of(done.began, done.seconds, foreign.shape))
+        return Examined(done.result is True, self._pace.end_of(done.began, done.seconds, foreign.shape))
 
-    async def hold_back(self, verdict: Verdict) -> None:
-        if verdict.not_before is not None:
-            await trio.sleep(max(0.0, verdict.not_before - time.perf_counter()))
+    async def hold_back(self, examined: Examined) -> None:
+        if examined.not_before is not None:
+            await trio.sleep(max(0.0, examined.not_before - time.perf_counter()))
 
     async def expect(self, shapes: Collection[str]) -> None:
         self._pace.keep(shapes)

@@ -45,7 +45,7 @@ def _owners(data_dir: Path) -> list[str]:
         return [row[0] for row in connection.execute("select email from users where is_platform_owner order by id")]
 
 
-@pytest.mark.parametrize("words", [["doctor"], ["keys", "list"], ["user", "show", "--email", "ada@example.com"]])
+@pytest.mark.parametrize("words", [["doctor"], ["keys", "list"], ["user", "show", "--email", "ada@example.com"], ["user", "stats"]])
 def test_a_command_in_the_wrong_directory_makes_no_installation(tmp_path: Path, words: list[str]) -> None:
     done = command(tmp_path / "elsewhere", *words)
     assert done.returncode == 1

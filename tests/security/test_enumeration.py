@@ -26,7 +26,7 @@ from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from ports.passwords import Verdict
+from ports.passwords import Examined
 from tests.conftest import CapturedLog
 from tests.foreign_hashes import MADE, TYPED
 from tests.http.client import Client, Received
@@ -244,10 +244,10 @@ async def test_while_hashes_of_others_remain_everybody_is_turned_away_at_the_sam
         done = await work(priority, function, *args)
         return replace(done, began=100.0, seconds=0.8 if function == passwords._argon2.verify_foreign else 0.02)
 
-    async def hold_back(verdict: Verdict) -> None:
+    async def hold_back(examined: Examined) -> None:
         # The refusal is in the log by now, so that nothing else follows the wait.
         assert people.rows("select count(*) as number from login_events")[0]["number"] == len(held) + 1
-        held.append(verdict.not_before)
+        held.append(examined.not_before)
 
     monkeypatch.setattr(passwords, "_work", timed)
     monkeypatch.setattr(passwords, "hold_back", hold_back)

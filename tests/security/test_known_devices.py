@@ -12,7 +12,7 @@ from core.domain.secrets import Password
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
-from ports.passwords import Verdict
+from ports.passwords import Examined
 from tests.http import conftest as http
 from tests.http.client import Client, Received
 from tests.http.people import People, Person
@@ -145,7 +145,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, people: People, change: str, *val
     """Lets this change happen while a password is checked."""
     examine = Argon2Passwords.examine
 
-    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> Verdict:
+    async def slowly(passwords: Argon2Passwords, encoded: str | None, password: Password, *priority: Any) -> Examined:
         people.change(change, *values)
         return await examine(passwords, encoded, password, *priority)
 

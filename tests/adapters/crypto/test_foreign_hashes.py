@@ -224,9 +224,9 @@ async def test_what_remains_is_measured_once_and_forgotten_with_the_last() -> No
     assert len(metrics.hashed) == measured + 1
     for encoded in (None, await passwords.hash(Password("another")), (await passwords.stored([foreign_hash(MADE["bcrypt 2a"])]))[0]):
         began = time.perf_counter()
-        verdict = await passwords.examine(encoded, Password("x"))
-        assert verdict.not_before is not None
-        await passwords.hold_back(verdict)
-        assert time.perf_counter() >= verdict.not_before > began
+        examined = await passwords.examine(encoded, Password("x"))
+        assert examined.not_before is not None
+        await passwords.hold_back(examined)
+        assert time.perf_counter() >= examined.not_before > began
     await passwords.expect([])
     assert (await passwords.examine(None, Password("x"))).not_before is None

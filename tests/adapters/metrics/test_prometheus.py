@@ -111,6 +111,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.connection_closed("slow_body")
     metrics.password_hashed(0.01, 0.002)
     metrics.hashing_queue(7)
+    metrics.foreign_passwords({"bcrypt": 9})
     metrics.pool_waited(0.001)
     metrics.pool(PoolState(connections=4, idle=1, max_size=10, waiting=2))
     metrics.audit_backlog(12, timedelta(minutes=4))
@@ -121,6 +122,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_billing_events_pending") == 3
     assert value(page, "sso_billing_oldest_pending_age_seconds") == 20
     assert value(page, "sso_login_failures_total", reason="wrong_password") == 1
+    assert value(page, "sso_foreign_passwords", kind="bcrypt") == 9
+    assert value(page, "sso_foreign_passwords", kind="scrypt") == 0
     assert value(page, "sso_auth_tokens_issued_total") == 1
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2
     assert value(page, "sso_jobs_processed_total", job_type="mail", outcome="failed") == 1

@@ -1,6 +1,7 @@
 """`postern user`: its output. tests/usecases/platform/test_account_administration.py and tests/e2e/test_commands.py cover its effects."""
 
 import getpass
+import json
 import os
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -25,7 +26,8 @@ from core.domain.secrets import Secret
 from core.frozen import replace
 from core.usecases.platform.account_administration import AccessReset
 from entrypoints.cli.output.printing import printable
-from entrypoints.cli.user import _lines, _reset_lines, operator
+from entrypoints.cli.user import _lines, _print_counts, _reset_lines, operator
+from ports.identity.foreign_hashes import PasswordCounts
 
 NOON = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 ACCOUNT = Account(UserId(UUID(int=1)), Email("ada@example.org"), False, None, None, NOON)
@@ -179,3 +181,12 @@ def test_the_operator_is_the_person_at_the_keyboard(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(getpass, "getuser", nobody)
     assert operator() == f"uid {os.getuid()}"
+
+
+def test_passwords_are_counted_by_the_system_that_made_their_hash(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = PasswordCounts(ours=12, none=3, foreign={"bcrypt": 1_000_000, "ssha256": 7})
+    _print_counts(counts, as_json=False)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [["ours", "12"], ["bcrypt", "1000000"], ["ssha256", "7"], ["none", "3"]]
+    _print_counts(counts, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"ours": 12, "none": 3, "foreign": {"bcrypt": 1_000_000, "ssha256": 7}}

@@ -17,7 +17,7 @@ from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.usecases.platform.platform_owners import PlatformOwners
-from ports.passwords import Verdict
+from ports.passwords import Examined
 from tests.conftest import CapturedLog
 
 GOOD = "correct-horse-battery"
@@ -38,10 +38,10 @@ class QuickHashes:
     def is_outdated(self, encoded: str) -> bool:
         raise NotImplementedError
 
-    async def examine(self, encoded: str | None, password: Password, precedence: Priority = Priority.STRANGER) -> Verdict:
+    async def examine(self, encoded: str | None, password: Password, precedence: Priority = Priority.STRANGER) -> Examined:
         raise NotImplementedError
 
-    async def hold_back(self, verdict: Verdict) -> None:
+    async def hold_back(self, examined: Examined) -> None:
         raise NotImplementedError
 
     async def renew(self, encoded: str, password: Password, precedence: Priority = Priority.STRANGER) -> str:

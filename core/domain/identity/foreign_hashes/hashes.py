@@ -53,7 +53,7 @@ class _Bounds(Frozen):
     salt: tuple[int, int] = (1, 256)
 
 
-# About two seconds of one core is the most that any of these takes.
+# About two seconds of one idle core is the most that any of these takes.
 _MOST_MEMORY_KIB: Final = 128 * 1024
 _MOST_BLOCKS_OF_SCRYPT: Final = 2**21
 _MOST_KIB_OF_ARGON2: Final = 1024 * 1024
@@ -69,7 +69,7 @@ def _pbkdf2(width: int) -> _Bounds:
 
 
 def _sha_crypt(width: int) -> _Bounds:
-    return _Bounds({"i": (1000, 1_000_000)}, (width, width), (1, 16))
+    return _Bounds({"i": (1000, 700_000)}, (width, width), (1, 16))
 
 
 BOUNDS: Final[Mapping[HashKind, _Bounds]] = {

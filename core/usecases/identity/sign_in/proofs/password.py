@@ -129,11 +129,11 @@ class PasswordProofs(Frozen):
         encoded = None if named is None else named.encoded
         try:
             priority = max(priority, self.familiar.priority(client.address, named))
-            verdict = await self.passwords.examine(encoded, password, priority)
+            examined = await self.passwords.examine(encoded, password, priority)
         except Overloaded:
             await self._give_back(tries)
             raise
-        failure = failure_of(named, matches=verdict.matches)
+        failure = failure_of(named, matches=examined.matches)
         if failure in tolerated:
             failure = None
         # This comes after the check, although no password is accepted here: neither the time nor the answer may show which account has this
@@ -141,11 +141,11 @@ class PasswordProofs(Frozen):
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
             await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
-            await self.passwords.hold_back(verdict)
+            await self.passwords.hold_back(examined)
             raise ProviderRequired
         if failure is not None:
             await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
-            await self.passwords.hold_back(verdict)
+            await self.passwords.hold_back(examined)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified
             raise Unauthorized(WRONG_PASSWORD, words="wrong_password")
