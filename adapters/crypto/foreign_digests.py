@@ -92,7 +92,6 @@ def _sha_crypt(name: str, password: bytes, foreign: ForeignHash) -> bytes:
     """Drepper's "Unix crypt using SHA-256 and SHA-512", version 0.6."""
     new, salt = partial(hashlib.new, name), foreign.salt
     inner = new(password + salt + password).digest()
-    width = len(inner)
     first = new(password + salt + _repeated(inner, len(password)))
     bits = len(password)
     while bits:
@@ -112,7 +111,7 @@ def _sha_crypt(name: str, password: bytes, foreign: ForeignHash) -> bytes:
         made = new(before + after + made if number % 2 else made + after).digest()
         if not number % _ROUNDS_AT_A_TIME:
             time.sleep(0)
-    return made[:width]
+    return made
 
 
 def _bcrypt_base64(raw: bytes) -> bytes:

@@ -79,7 +79,8 @@ class Argon2Parameters(Frozen):
 
 
 class Argon2Passwords:
-    """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`.
+    """At most `workers` hashes run at a time and `most_queued` more wait, so memory is bounded by `workers` times `memory_kib`, and by
+    `workers` times 128 MiB while hashes of other systems remain.
 
     The queue has a quarter more places for callers from familiar addresses, and another quarter for callers with a stronger proof. So
     these callers get in even when strangers fill the queue. They do not wait for all strangers either, because the three groups take turns.

@@ -14,6 +14,7 @@ from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.foreign_hashes import KEYCLOAK, MADE, TYPED
+from tests.http.browsing import Tabs
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import FIREFOX, LOGIN, Browser, enable_mfa, unlimited
@@ -109,6 +110,16 @@ async def test_a_hash_that_was_restored_by_a_slow_sign_in_would_be_the_old_one(
         meanwhile(patched, postern.identity.passwords, "renew", lambda: people.change(change, ours, ada.user))
         assert (await browser.login(ada, TYPED)).status == 200
     assert stored_of(people, ada)["password_hash"] == ours
+
+
+async def test_a_browser_comes_in_with_it(people: People, postern: Postern, ada: Person) -> None:
+    tabs = Tabs(unlimited(postern))
+    tab = await (await tabs.tab().open("/ui/sign-in")).send(email=ada.email)
+    await tab.send(password="a wrong one")
+    assert (tab.status, tabs.session) == (400, None)
+    await tab.send(password=TYPED)
+    assert (tab.place, tab.status) == ("/ui", 200)
+    assert not is_foreign(stored_of(people, ada)["password_hash"])
 
 
 async def test_a_second_factor_is_asked_for_after_it(browser: Browser, people: People, ada: Person) -> None:

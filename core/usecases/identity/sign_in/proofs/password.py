@@ -1,8 +1,7 @@
 """Proofs by passwords.
 
 Every refused attempt costs the same work: one look-up, one hash, one write. While hashes of other systems remain, every refused attempt
-takes the same time instead, because their work differs. A caller learns the reason of a refusal only after giving the
-right password.
+takes the same time instead, because their work differs. A caller learns the reason of a refusal only after giving the right password.
 """
 
 from collections.abc import Collection
