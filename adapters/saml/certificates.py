@@ -20,7 +20,7 @@ _LONGEST_NAME: Final = 64
 
 
 class RsaCertificates:
-    """Implements `ports.federation.saml.documents.CertificateMaker`."""
+    """Implements `ports.saml.certificates.CertificateMaker`."""
 
     def __init__(self) -> None:
         # Finding two primes takes a good part of a second. One pair at a time is plenty.

@@ -12,17 +12,9 @@ from adapters.saml.canonical import Markup
 from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.configurations import Understood
-from core.domain.federation.saml.messages import (
-    AuthnRequest,
-    Envelope,
-    LogoutResponse,
-    OurLogoutRequest,
-    OurLogoutResponse,
-    OurMetadata,
-    Response,
-    SamlLogoutRequest,
-)
-from ports.federation.saml.documents import PrivateKey
+from core.domain.federation.saml.messages import AuthnRequest, OurMetadata, Response
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import Envelope, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
 
 _READING = "adapters.saml.reading"
 _ENCRYPTION = "adapters.saml.encryption"
@@ -67,7 +59,7 @@ class XmlDocuments:
         return read
 
     async def write_response(
-        self, response: Response, signer: PrivateKey, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None
+        self, response: Response, signer: KeyPair, *, sign_assertion: bool, sign_response: bool, encrypt_for: str | None
     ) -> str:
         await self._fair_turn()
         assertion = write_assertion(response, signer if sign_assertion else None)
@@ -83,12 +75,12 @@ class XmlDocuments:
         return encrypted
 
     async def write_logout(
-        self, message: OurLogoutRequest | OurLogoutResponse, signer: PrivateKey, *, relay_state: str | None, redirect: bool
+        self, message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair, *, relay_state: str | None, redirect: bool
     ) -> str:
         await self._fair_turn()
         return write_logout(message, signer, relay_state=relay_state, redirect=redirect)
 
-    async def write_metadata(self, metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
+    async def write_metadata(self, metadata: OurMetadata, signer: KeyPair | None) -> bytes:
         await self._fair_turn()
         return write_metadata(metadata, signer)
 

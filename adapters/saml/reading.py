@@ -14,15 +14,17 @@ from lxml import etree
 from adapters.saml.names import ASSERTION, DS, METADATA, POST_BINDING, PROTOCOL, REDIRECT_BINDING
 from adapters.saml.signatures import is_signed, verified, verify_octets
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import LONGEST_METADATA, AcsEndpoint, SamlBinding, Understood
-from core.domain.federation.saml.messages import (
+from core.domain.federation.saml.configurations import AcsEndpoint, Understood
+from core.domain.federation.saml.messages import AuthnRequest
+from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.saml.messages import (
     LONGEST_MESSAGE,
-    AuthnRequest,
     Envelope,
     LogoutResponse,
     MessageHead,
     MessageRefused,
     RequestedContext,
+    SamlBinding,
     SamlLogoutRequest,
     Status,
     moment,

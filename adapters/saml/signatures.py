@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509 import load_pem_x509_certificate
 
 from adapters.saml.names import DS, ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
-from core.domain.federation.saml.messages import MessageRefused
+from core.domain.saml.messages import MessageRefused
 
 Element = Any
 _ID: Final = "ID"

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from adapters.saml.canonical import NOTHING, Markup, Mould, element, worded
 from adapters.saml.names import ENVELOPED, EXCLUSIVE, RSA_SHA256, SHA256
-from ports.federation.saml.documents import PrivateKey
+from core.domain.saml.entities import KeyPair
 
 # `ENVELOPED` means that the digest does not cover the signature. The digest is taken before the signature is put into the document.
 _METHODS: Final = (
@@ -39,7 +39,7 @@ _ALONE: Final = Mould(lambda reference, digest: _signed_info(reference, digest, 
 _WITHIN: Final = Mould(lambda reference, digest: _signed_info(reference, digest, alone=False))
 
 
-def signature(over: Markup, its_id: str, signer: PrivateKey) -> Markup:
+def signature(over: Markup, its_id: str, signer: KeyPair) -> Markup:
     """The signature over the whole element `over`. The caller puts the signature into that element."""
     reference, digest = f"#{its_id}", b64encode(sha256(over.encode()).digest()).decode()
     value = worded("ds:SignatureValue", b64encode(sign_octets(_ALONE(reference, digest).encode(), signer)).decode())
@@ -47,7 +47,7 @@ def signature(over: Markup, its_id: str, signer: PrivateKey) -> Markup:
     return element("ds:Signature", NOTHING, within, value, key_info(signer.certificate, declared=False), declared=True)
 
 
-def sign_octets(octets: bytes, signer: PrivateKey) -> bytes:
+def sign_octets(octets: bytes, signer: KeyPair) -> bytes:
     return _private_key(signer.key.reveal()).sign(octets, padding.PKCS1v15(), hashes.SHA256())
 
 

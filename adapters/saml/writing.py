@@ -12,26 +12,17 @@ from urllib.parse import quote
 from adapters.saml.canonical import NOTHING, Markup, Mould, element, put_behind, worded
 from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDIRECT_BINDING, RSA_SHA256, UNSPECIFIED_NAME, URI_NAME
 from adapters.saml.signing import key_info, sign_octets, signature
-from core.domain.federation.saml.messages import (
-    ASSERTION_LIFETIME,
-    SKEW,
-    NameId,
-    OurLogoutRequest,
-    OurLogoutResponse,
-    OurMetadata,
-    Response,
-    SamlAssertion,
-    Status,
-)
-from ports.federation.saml.documents import PrivateKey
+from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import ASSERTION_LIFETIME, SKEW, NameId, OurLogoutRequest, OurLogoutResponse, Status
 
 
-def write_assertion(response: Response, signer: PrivateKey | None) -> Markup | None:
+def write_assertion(response: Response, signer: KeyPair | None) -> Markup | None:
     """Without a signer, the assertion has no signature of its own."""
     return None if response.assertion is None else _assertion(response.issuer, response.assertion, response.issued_at, signer)
 
 
-def write_response(response: Response, assertion: Markup | None, signer: PrivateKey | None) -> str:
+def write_response(response: Response, assertion: Markup | None, signer: KeyPair | None) -> str:
     """The response in base64. `assertion` is plain or encrypted, and becomes a part of the response."""
     content = [_issuer(response.issuer, declared=True), _status(response.status, response.message)]
     if assertion is not None:
@@ -40,7 +31,7 @@ def write_response(response: Response, assertion: Markup | None, signer: Private
     return _in_base64(_whole("samlp:Response", attributes, content, signer))
 
 
-def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: PrivateKey, *, relay_state: str | None, redirect: bool) -> str:
+def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair, *, relay_state: str | None, redirect: bool) -> str:
     issuer = _issuer(message.issuer, declared=True)
     if isinstance(message, OurLogoutRequest):
         parameter, name = "SAMLRequest", "samlp:LogoutRequest"
@@ -56,7 +47,7 @@ def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: PrivateK
     return _address(message.destination, parameter, _whole(name, attributes, content, None), relay_state, signer)
 
 
-def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
+def write_metadata(metadata: OurMetadata, signer: KeyPair | None) -> bytes:
     attributes = {"entityID": metadata.entity_id, "ID": metadata.id}
     if metadata.valid_until is not None:
         attributes["validUntil"] = _time(metadata.valid_until)
@@ -76,7 +67,7 @@ def write_metadata(metadata: OurMetadata, signer: PrivateKey | None) -> bytes:
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{whole}".encode()
 
 
-def _assertion(issuer: str, said: SamlAssertion, at: datetime, signer: PrivateKey | None) -> Markup:
+def _assertion(issuer: str, said: SamlAssertion, at: datetime, signer: KeyPair | None) -> Markup:
     ends = _time(at + ASSERTION_LIFETIME)
     if said.in_response_to is None:
         confirmed = _confirmation(said.recipient, ends)
@@ -137,7 +128,7 @@ def _attribute(name: str, values: Sequence[str]) -> Markup:
     return element("saml:Attribute", attributes, *(worded("saml:AttributeValue", one) for one in values))
 
 
-def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: PrivateKey | None) -> Markup:
+def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: KeyPair | None) -> Markup:
     """The whole element. With a signer, its signature comes after its first child, the issuer."""
     whole = element(name, attributes, *content, declared=True)
     return whole if signer is None else put_behind(content[0], signature(whole, attributes["ID"], signer), whole)
@@ -147,7 +138,7 @@ def _in_base64(document: Markup) -> str:
     return b64encode(document.encode()).decode()
 
 
-def _address(destination: str, parameter: str, document: Markup, relay_state: str | None, signer: PrivateKey) -> str:
+def _address(destination: str, parameter: str, document: Markup, relay_state: str | None, signer: KeyPair) -> str:
     deflating = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = b64encode(deflating.compress(document.encode()) + deflating.flush()).decode()
     pairs = [(parameter, packed)]

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.exchanges import SamlExchange
-from core.domain.federation.saml.messages import NameId, RememberedRequest
+from core.domain.federation.saml.messages import RememberedRequest
 from core.domain.federation.saml.sign_in import Meeting
 from core.domain.identifiers import (
     FlowId,
@@ -23,6 +23,7 @@ from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
+from core.domain.saml.messages import NameId
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 

@@ -11,8 +11,6 @@ import psycopg
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.statements import Statements
 from core.domain.federation.oauth.authorization_codes import Claim, Opening, Redeemed
-from core.domain.federation.saml.configurations import NameIdFormat
-from core.domain.federation.saml.messages import NameId
 from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import (
     ClientId,
@@ -28,6 +26,7 @@ from core.domain.identifiers import (
 from core.domain.identity.login_events import login_event, login_tried
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
+from core.domain.saml.messages import NameId, NameIdFormat
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 from ports.federation.saml.configurations import Entering

@@ -18,8 +18,7 @@ from lxml import etree
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.threads import XmlThreads
 from core.domain.errors import Overloaded
-from core.domain.federation.saml.configurations import SamlBinding
-from core.domain.federation.saml.messages import Envelope, MessageRefused
+from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
 from tests.http.federation.providing import pair
 
 T = TypeVar("T")

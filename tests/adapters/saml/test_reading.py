@@ -8,8 +8,7 @@ import pytest
 
 from adapters.saml.reading import parsed, read_authn_request, read_logout_response, read_metadata, unpacked
 from core.domain.errors import BadRequest
-from core.domain.federation.saml.configurations import SamlBinding
-from core.domain.federation.saml.messages import Envelope, MessageRefused
+from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
 from tests.http.federation.providing import ACS, MD, SAMLP, SP, authn_request, metadata
 
 _BOM = b"\xef\xbb\xbf"

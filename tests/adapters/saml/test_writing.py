@@ -22,20 +22,10 @@ from adapters.saml.encryption import encrypted
 from adapters.saml.signing import _private_key, sign_octets
 from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
-from core.domain.federation.saml.configurations import NameIdFormat
-from core.domain.federation.saml.messages import (
-    NameId,
-    OurLogoutRequest,
-    OurLogoutResponse,
-    OurMetadata,
-    RequestDeclined,
-    Response,
-    SamlAssertion,
-    Status,
-)
+from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest, OurLogoutResponse, RequestDeclined, Status
 from core.domain.secrets import Secret
-from core.usecases.federation.saml.messages import OpenSigner
-from ports.federation.saml.documents import PrivateKey
 from tests.http.federation.providing import ACS, DS, SLO, SP, pair
 
 _AT: Final = datetime(2026, 1, 31, 12, 0, 5, 999, tzinfo=UTC)
@@ -43,8 +33,8 @@ _TEXT: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_ch
 _NASTY: Final = "\t\n\r \"'<&>]]>é\u2028\U0001f600"
 
 
-def _signer() -> OpenSigner:
-    return OpenSigner(pair().certificate, Secret(pair().key))
+def _signer() -> KeyPair:
+    return KeyPair(pair().certificate, Secret(pair().key))
 
 
 def _response(said: str = _NASTY, attributes: Mapping[str, Any] | None = None, format_: NameIdFormat = NameIdFormat.EMAIL) -> Response:
@@ -180,7 +170,7 @@ def test_a_sign_out_names_people_as_their_assertion_did(format_: NameIdFormat, r
 
 
 @pytest.mark.parametrize("signer", [None, _signer])
-def test_metadata_are_canonical_behind_their_declaration(signer: Callable[[], OpenSigner] | None) -> None:
+def test_metadata_are_canonical_behind_their_declaration(signer: Callable[[], KeyPair] | None) -> None:
     metadata = OurMetadata(
         id="_m",
         entity_id=SP,
@@ -210,7 +200,7 @@ async def test_others_get_their_turn_before_each_signature(monkeypatch: pytest.M
     async def turn() -> None:
         done.append("turn")
 
-    def sign(octets: bytes, signer: PrivateKey) -> bytes:
+    def sign(octets: bytes, signer: KeyPair) -> bytes:
         done.append("signature")
         return sign_octets(octets, signer)
 

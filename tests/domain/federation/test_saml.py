@@ -17,8 +17,6 @@ from core.domain.federation.saml.configurations import (
     AcsEndpoint,
     Configuration,
     ConfigurationChange,
-    NameIdFormat,
-    SamlBinding,
     Source,
     Understood,
     changed,
@@ -27,7 +25,6 @@ from core.domain.federation.saml.configurations import (
     filled,
 )
 from core.domain.federation.saml.exchanges import kept_id
-from core.domain.federation.saml.messages import RequestDeclined, RequestedContext
 from core.domain.federation.saml.sign_in import (
     PASSWORD_CLASS,
     Meeting,
@@ -42,6 +39,7 @@ from core.domain.federation.saml.sign_in import (
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM
+from core.domain.saml.messages import NameIdFormat, RequestDeclined, RequestedContext, SamlBinding
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
 from tests.http.federation.providing import ACS, SLO, SP

@@ -23,11 +23,12 @@ from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
-from core.domain.federation.saml.configurations import Configuration, NameIdFormat
+from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
-from core.domain.federation.saml.messages import NameId, RememberedRequest
+from core.domain.federation.saml.messages import RememberedRequest
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.json import Json
+from core.domain.saml.messages import NameId, NameIdFormat
 from core.frozen import Frozen
 from ports.federation.saml.configurations import MOST_PARTICIPANTS, Entering, Participant, SamlEntry
 from ports.tenancy.webhooks import Owner

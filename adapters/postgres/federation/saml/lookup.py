@@ -15,13 +15,13 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
-from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, ExchangeKind, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
+from core.domain.saml.messages import SamlBinding
 from core.frozen import Frozen, names_of
 from ports.federation.saml.configurations import Configured, Expiring
 

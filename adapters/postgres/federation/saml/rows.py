@@ -11,8 +11,9 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.storable import storable_text
 from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
-from core.domain.federation.saml.configurations import AcsEndpoint, Configuration, SamlBinding
+from core.domain.federation.saml.configurations import AcsEndpoint, Configuration
 from core.domain.identifiers import SamlCertificateId, ServiceId
+from core.domain.saml.messages import SamlBinding
 from core.frozen import Frozen
 
 # The number of services with a sign-in in a busy minute. The cache keeps as many rows.

@@ -1,11 +1,9 @@
 """SAML 2.0: the configuration of a service's identity provider. Each service has one service provider."""
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.changes import UNCHANGED, Unchanged
@@ -13,40 +11,18 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
+from core.domain.saml.entities import entity_id, fingerprint
+from core.domain.saml.messages import NameIdFormat, SamlBinding
 from core.domain.services.redirect_uris import web_page
 from core.domain.services.services import Service
 from core.frozen import Frozen, names_of, replace
 
-# SAML core, section 8.3.6.
-LONGEST_ENTITY_ID: Final = 1024
 MOST_ENDPOINTS: Final = 50
 MOST_CERTIFICATES: Final = 10
 MOST_ATTRIBUTES: Final = 50
 LONGEST_ATTRIBUTE: Final = 256
-LONGEST_METADATA: Final = 1 << 20
 
-_UNSUITABLE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 _UNSUITABLE_IN_NAME: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
-
-
-class NameIdFormat(StrEnum):
-    """The form of a person's name in an assertion (SAML core, section 8.3)."""
-
-    EMAIL = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress"
-    UNSPECIFIED = "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified"
-    PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
-    TRANSIENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient"
-
-    @property
-    def short(self) -> str:
-        return self.value.rpartition(":")[2]
-
-
-class SamlBinding(StrEnum):
-    """The way in which a message travels (SAML bindings, sections 3.4 and 3.5)."""
-
-    REDIRECT = "redirect"
-    POST = "post"
 
 
 class Source(StrEnum):
@@ -225,13 +201,6 @@ def checked(configuration: Configuration) -> Configuration:
     return configuration
 
 
-def entity_id(text: str) -> str:
-    """Entity ids are compared letter by letter. Raises `BadRequest`."""
-    if not 1 <= len(text) <= LONGEST_ENTITY_ID or _UNSUITABLE.search(text):
-        raise BadRequest(f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters")
-    return text
-
-
 def filled(before: Configuration, understood: Understood, now: datetime) -> Configuration:
     """The configuration with the content of the metadata. Anything that the metadata do not mention stays as it is. Raises `BadRequest`."""
     if understood.valid_until is not None and understood.valid_until <= now:
@@ -338,11 +307,6 @@ def _told(configuration: Configuration) -> Mapping[str, Json]:
         "sign_assertions": configuration.sign_assertions,
         "sign_response": configuration.sign_response,
         "require_signed_requests": configuration.require_signed_requests,
-        "signing_certificates_sha256": [_fingerprint(one) for one in configuration.signing_certificates],
-        "encryption_certificate_sha256": None if encrypting is None else _fingerprint(encrypting),
+        "signing_certificates_sha256": [fingerprint(one) for one in configuration.signing_certificates],
+        "encryption_certificate_sha256": None if encrypting is None else fingerprint(encrypting),
     }
-
-
-def _fingerprint(pem: str) -> str:
-    """The same as `openssl x509 -fingerprint -sha256`, in lower case and without colons."""
-    return sha256(b64decode("".join(line for line in pem.splitlines() if not line.startswith("-----")))).hexdigest()

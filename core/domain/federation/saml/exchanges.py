@@ -6,9 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from core.domain.federation.saml.configurations import SamlBinding
-from core.domain.federation.saml.messages import ID, LONGEST_ID
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
+from core.domain.saml.messages import ID, LONGEST_ID, SamlBinding
 from core.frozen import Frozen
 
 MOST_EXCHANGES: Final = 50

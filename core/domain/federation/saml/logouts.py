@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.federation.saml.configurations import NameIdFormat, SamlBinding
-from core.domain.federation.saml.messages import NameId, Status
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.json import Json
+from core.domain.saml.messages import NameId, NameIdFormat, SamlBinding, Status
 from core.frozen import Frozen, replace
 
 _MESSAGE_ID: Final = re.compile(r"_([0-9a-f]{32})\.([0-9]{1,3})")

@@ -24,7 +24,6 @@ from core.domain.federation.saml.certificates import (
 from core.domain.federation.saml.configurations import (
     Configuration,
     ConfigurationChange,
-    NameIdFormat,
     changed,
     configuration_changed,
     configuration_disabled,
@@ -36,6 +35,7 @@ from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.record.events import Actor
+from core.domain.saml.messages import NameIdFormat
 from core.domain.services.services import Service
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -46,10 +46,11 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.federation.saml.configurations import Configured, Expiring, SamlLookup
-from ports.federation.saml.documents import CertificateMaker, SamlDocuments
+from ports.federation.saml.documents import SamlDocuments
 from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
+from ports.saml.certificates import CertificateMaker
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

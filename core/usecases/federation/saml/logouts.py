@@ -5,20 +5,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from core.domain.errors import NotFound, OrganizationNotActive
-from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
 from core.domain.federation.saml.logouts import LogoutRoute, Origin, Stop, flow_and_stop, message_id, restored
-from core.domain.federation.saml.messages import (
-    Envelope,
-    LogoutResponse,
-    OurLogoutRequest,
-    OurLogoutResponse,
-    SamlLogoutRequest,
-    Status,
-    relay_state,
-    repeated,
-    require_unexpired,
-)
+from core.domain.federation.saml.messages import repeated
 from core.domain.federation.saml.sign_in import goes_by, may_be_persistent, may_be_transient
 from core.domain.identifiers import FlowId, SamlSessionId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
@@ -27,6 +16,17 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, uncl
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
 from core.domain.repeats import MOMENT
+from core.domain.saml.messages import (
+    Envelope,
+    LogoutResponse,
+    OurLogoutRequest,
+    OurLogoutResponse,
+    SamlBinding,
+    SamlLogoutRequest,
+    Status,
+    relay_state,
+    require_unexpired,
+)
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.federation.saml.messages import SamlMessages, ServiceProvider, usable

@@ -8,19 +8,13 @@ from typing import Final
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.authorization_steps import organization_closed
 from core.domain.federation.saml.certificates import Signer, sealing_context
-from core.domain.federation.saml.configurations import Configuration, SamlBinding
+from core.domain.federation.saml.configurations import Configuration
 from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange, kept_id
-from core.domain.federation.saml.messages import (
-    MessageHead,
-    MessageRefused,
-    RememberedRequest,
-    Status,
-    remembered,
-    require_signature,
-    require_taken,
-)
+from core.domain.federation.saml.messages import RememberedRequest, remembered, require_signature, require_taken
 from core.domain.identifiers import SamlCertificateId, SamlExchangeId, ServiceId
 from core.domain.identity.sign_in import ServiceName
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import MessageHead, MessageRefused, SamlBinding, Status
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -32,13 +26,6 @@ from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _ID_BYTES: Final = 20
-
-
-class OpenSigner(Frozen):
-    """Implements `ports.federation.saml.documents.PrivateKey`."""
-
-    certificate: str
-    key: Secret
 
 
 class ServiceProvider(Frozen):
@@ -81,7 +68,7 @@ class SamlMessages(Frozen):
     def new_id(self) -> str:
         return f"_{self.secrets.key_bytes(_ID_BYTES).hex()}"
 
-    def opened(self, signer: Signer) -> OpenSigner:
+    def opened(self, signer: Signer) -> KeyPair:
         return _opened(self.keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
 
     @asynccontextmanager
@@ -145,8 +132,8 @@ class SamlMessages(Frozen):
 
 # The cache holds the keys that sign in a busy minute. The signing adapter keeps as many keys.
 @lru_cache(maxsize=64)
-def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> OpenSigner:
-    return OpenSigner(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
+def _opened(keyring: KeyRing, certificate: SamlCertificateId, pem: str, sealed_private_key: bytes) -> KeyPair:
+    return KeyPair(pem, Secret(keyring.open(sealed_private_key, sealing_context(certificate)).decode()))
 
 
 def usable(configured: Configured | None) -> ServiceProvider:

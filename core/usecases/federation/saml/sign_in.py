@@ -20,19 +20,8 @@ from core.domain.federation.oauth.authorization_steps import (
 from core.domain.federation.oauth.authorizations import AuthorizationRefused
 from core.domain.federation.oauth.consents import Consent
 from core.domain.federation.saml.certificates import Signer
-from core.domain.federation.saml.configurations import SamlBinding
 from core.domain.federation.saml.exchanges import ExchangeKind, SamlExchange
-from core.domain.federation.saml.messages import (
-    Envelope,
-    MessageRefused,
-    RequestDeclined,
-    Response,
-    SamlAssertion,
-    Status,
-    relay_state,
-    repeated,
-    require_acs,
-)
+from core.domain.federation.saml.messages import Response, SamlAssertion, repeated, require_acs
 from core.domain.federation.saml.sign_in import (
     PROVIDER,
     Meeting,
@@ -59,6 +48,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, clai
 from core.domain.identity.login_events import login_event, login_tried
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import LastLook, ServiceName
+from core.domain.saml.messages import Envelope, MessageRefused, RequestDeclined, SamlBinding, Status, relay_state
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace

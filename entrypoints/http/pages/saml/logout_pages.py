@@ -6,11 +6,11 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
-from core.domain.federation.saml.messages import MessageRefused
 from core.domain.identifiers import FlowId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
+from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Next, OnwardInBrowser, Told

@@ -10,12 +10,12 @@ import msgspec
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
-from core.domain.federation.saml.messages import MessageRefused
 from core.domain.federation.saml.sign_in import as_authorization
 from core.domain.identifiers import FlowId, SessionId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.sign_in import ServiceName
+from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
 from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, UnfinishedSamlSignIn

@@ -8,14 +8,10 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded
 from core.domain.federation.saml.certificates import Certificate, CertificateNotMade
-from core.domain.federation.saml.configurations import (
-    LONGEST_ENTITY_ID,
-    LONGEST_METADATA,
-    Configuration,
-    ConfigurationChange,
-)
+from core.domain.federation.saml.configurations import Configuration, ConfigurationChange
 from core.domain.federation.saml.exchanges import SamlExchange
 from core.domain.identity.sign_in import ServiceName
+from core.domain.saml.entities import LONGEST_ENTITY_ID, LONGEST_METADATA
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.usecases.federation.saml.configurations import SamlStanding

@@ -26,10 +26,10 @@ from lxml import etree
 from adapters.saml import reading
 from adapters.saml.canonical import worded
 from adapters.saml.writing import write_assertion, write_response
-from core.domain.federation.saml.configurations import NameIdFormat, SamlBinding
-from core.domain.federation.saml.messages import Envelope, MessageRefused, NameId, RequestDeclined, Response, SamlAssertion, Status
+from core.domain.federation.saml.messages import Response, SamlAssertion
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import Envelope, MessageRefused, NameId, NameIdFormat, RequestDeclined, SamlBinding, Status
 from core.domain.secrets import Secret
-from core.usecases.federation.saml.messages import OpenSigner
 from entrypoints.http.pages.saml import messages
 from tests.http.federation.providing import (
     ACS,
@@ -544,7 +544,7 @@ def test_what_goes_out_is_exact_or_refused_in_words(email: str, name: str, value
         attributes={name: [value]},
     )
     response = Response(id="_x", issuer="i", destination=ACS, in_response_to="_r", issued_at=at, status=Status.SUCCESS, assertion=assertion)
-    signer = OpenSigner(pair().certificate, Secret(pair().key))
+    signer = KeyPair(pair().certificate, Secret(pair().key))
     try:
         packed = write_response(response, write_assertion(response, signer), signer)
     except RequestDeclined as refusal:
