@@ -10,6 +10,10 @@ NOT_OURS_TO_INSTALL: Final = {"cc", "kubectl", "make", "systemd-analyze"}
 """Debian's `kubectl` is older than our manifests; the others belong to the machine. Without one its tests are skipped in CI, too."""
 
 
+_MORE_PLACES: Final = ("/usr/share/simplesamlphp/bin",)
+"""Directories with programs that are in no usual path."""
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Marks a test, or all tests of a module, as needing these programs."""
     missing = [program for program in programs if _is_skipped_without(program)]
@@ -17,7 +21,7 @@ def needs(*programs: str) -> pytest.MarkDecorator:
 
 
 def place_of(program: str) -> str:
-    found = shutil.which(program)
+    found = _found(program)
     if found is not None:
         return found
     if _is_skipped_without(program):
@@ -28,7 +32,11 @@ def place_of(program: str) -> str:
 def _is_skipped_without(program: str) -> bool:
     if os.environ.get("CI") == "true" and program not in NOT_OURS_TO_INSTALL:
         return False
-    return shutil.which(program) is None
+    return _found(program) is None
+
+
+def _found(program: str) -> str | None:
+    return shutil.which(program, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *_MORE_PLACES)))
 
 
 def _sentence(*programs: str) -> str:
