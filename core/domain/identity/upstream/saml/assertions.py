@@ -50,7 +50,7 @@ class DirectoryAssertion(Frozen, kw_only=True):
 
     def values(self, name: str) -> Sequence[str]:
         """The values of an attribute, by its exact name. Empty when the directory sent none."""
-        return next((one.values for one in self.attributes if one.name == name), ())
+        return tuple(value for one in self.attributes if one.name == name for value in one.values)
 
 
 class DirectoryPerson(Frozen, kw_only=True):

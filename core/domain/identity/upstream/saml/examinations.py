@@ -95,6 +95,8 @@ class Examination(Frozen, kw_only=True):
     """The id of the answer, if it could be read."""
     in_response_to: str = ""
     """The id of the request that the answer names, whether or not it was ours."""
+    status: str = ""
+    """The last part of the lowest status code, such as `NoPassive`. Nobody vouches for it: a failure need not be signed."""
     certificate: str = ""
     """The SHA-256 fingerprint of the certificate that verified the signature. Empty if none did."""
     encrypted: bool = False
@@ -106,6 +108,9 @@ class Examination(Frozen, kw_only=True):
 
     def check(self, name: CheckName) -> Check:
         return next(one for one in self.checks if one.name is name)
+
+    def with_asserting(self, asserting: Asserting) -> "Examination":
+        return replace(self, asserting=asserting)
 
     def counted(self, *, first: bool) -> "Examination":
         """The examination after the store has taken the assertion's id. `first` is False when the id was there: then nobody signs in."""

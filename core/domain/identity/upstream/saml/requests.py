@@ -1,6 +1,6 @@
 """The request that Postern, as a service provider, sends to a directory, and what the answer must say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -72,6 +72,4 @@ class ServiceProviderMetadata(Frozen, kw_only=True):
     encryption_certificates: Sequence[str]
     """Directories encrypt for the first. While a certificate changes, both keys must open."""
     name_id_formats: Sequence[str] = ()
-    display_names: Mapping[str, str] = {}
-    """The name that directories may show, by language."""
     valid_until: datetime | None = None

@@ -1,0 +1,249 @@
+"""What an answer must say. The adapter reads XML and verifies signatures; these functions compare what it read with what is expected."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from core.domain.identity.upstream.saml import faults
+from core.domain.identity.upstream.saml.assertions import (
+    Asserting,
+    DirectoryAssertion,
+    SigningCertificate,
+)
+from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
+from core.domain.identity.upstream.saml.faults import passed, shown
+from core.domain.identity.upstream.saml.people import read_person
+from core.domain.identity.upstream.saml.received import Proof, ReceivedAssertion, ReceivedConfirmation, ReceivedResponse, ReceivedStatement
+from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
+from core.domain.saml.messages import Status, moment
+
+Checks = Mapping[CheckName, Check]
+# The store forgets an assertion then. A repeat would also need its request, which lives for minutes.
+_LONGEST_REMEMBERED: Final = timedelta(days=1)
+
+
+def examination(checks: Checks, received: ReceivedResponse | None = None, proof: Proof | None = None) -> Examination:
+    """The examination of an answer that signs nobody in."""
+    told = tuple(checks.get(name, Check(name=name, state=CheckState.NOT_REACHED)) for name in CheckName)
+    return Examination(
+        checks=told,
+        asserting=None,
+        response_id="" if received is None else shown(received.id),
+        in_response_to="" if received is None else shown(received.in_response_to or ""),
+        status="" if received is None else _lowest_status(received),
+        certificate="" if proof is None else proof.fingerprint,
+        encrypted=received is not None and received.encrypted,
+    )
+
+
+def judged(checks: Iterable[Check]) -> Checks:
+    """One check for each name. A name that failed once has failed."""
+    found: dict[CheckName, Check] = {}
+    for one in checks:
+        if one.name not in found or found[one.name].state is not CheckState.FAILED:
+            found[one.name] = one
+    return found
+
+
+def judge_response(received: ReceivedResponse, expected: Expected) -> Checks:
+    """The outside of the answer."""
+    return judged(
+        (
+            passed(CheckName.WELL_FORMED, "The answer is a response of SAML 2.0."),
+            _status(received),
+            _request(received.in_response_to, expected),
+            _destination(received, expected),
+            *_outer_issuer(received, expected),
+        )
+    )
+
+
+def is_worth_verifying(checks: Checks) -> bool:
+    """Whether the answer says that somebody has signed in, and for a request of ours. Anybody can send other answers, and verifying them is
+    work.
+    """
+    return all(checks[name].state is CheckState.PASSED for name in (CheckName.WELL_FORMED, CheckName.STATUS, CheckName.IN_RESPONSE_TO))
+
+
+def judge_proof(proof: Proof, expected: Expected) -> Checks:
+    """How the answer was verified."""
+    named = f"SHA-256 {proof.fingerprint}, valid until {_told(proof.valid_until)}"
+    if expected.now >= proof.valid_until:
+        certificate = faults.CERTIFICATE_ENDED.found(came=named, expected=f"a certificate that is valid on {_told(expected.now)}")
+    elif expected.now < proof.valid_from - TOLERANCE:
+        since = f"SHA-256 {proof.fingerprint}, valid from {_told(proof.valid_from)}"
+        certificate = faults.CERTIFICATE_NOT_YET.found(came=since, expected=f"a certificate that is valid on {_told(expected.now)}")
+    else:
+        certificate = passed(CheckName.CERTIFICATE, "The certificate that signed is known and valid.", came=named)
+    how = f"It is encrypted with {proof.encryption}, and our key opens it." if proof.encryption else "The assertion is not encrypted."
+    return judged(
+        (
+            passed(CheckName.ENCRYPTION, how),
+            passed(CheckName.SIGNATURE, f"The signature of {proof.what} is good."),
+            passed(CheckName.ALGORITHM, f"It is signed with {proof.algorithm}."),
+            certificate,
+        )
+    )
+
+
+def judge_assertion(outside: Checks, said: ReceivedAssertion, received: ReceivedResponse, proof: Proof, expected: Expected) -> Examination:
+    """The examination of an answer whose content is verified. `outside` are the checks of everything else."""
+    person, named = read_person(said, expected)
+    statement = said.statement
+    checks = judged(
+        (
+            *outside.values(),
+            _issuer(said.issuer, expected),
+            *_confirmation(said.confirmations, expected),
+            _audience(said, expected),
+            *_times(said, expected),
+            _authentication(statement, expected),
+            *named,
+        )
+    )
+    told = examination(checks, received, proof)
+    if told.failed is not None or person is None or statement is None:
+        return told
+    ends = [_moment(one.not_on_or_after) for one in said.confirmations] + [_moment(said.conditions.not_on_or_after)]
+    assertion = DirectoryAssertion(
+        id=said.id,
+        usable_until=min([end for end in ends if end is not None] + [expected.now + _LONGEST_REMEMBERED]) + TOLERANCE,
+        issuer=said.issuer,
+        name_id=said.name_id,
+        attributes=said.attributes,
+        authenticated_at=_moment(statement.authn_instant) or expected.now,
+        session_index=statement.session_index,
+        session_ends_at=_moment(statement.session_not_on_or_after),
+        context_class=statement.context_class,
+        signed_by=SigningCertificate(fingerprint=proof.fingerprint, valid_until=proof.valid_until),
+        encrypted=proof.encryption != "",
+    )
+    return told.with_asserting(Asserting(assertion=assertion, person=person))
+
+
+def _status(received: ReceivedResponse) -> Check:
+    if received.status == Status.SUCCESS.value:
+        return passed(CheckName.STATUS, "The directory says that the person has signed in.")
+    codes = " / ".join(filter(None, (_last(received.status), _last(received.status_below))))
+    # Directories write the person's name and address into the message.
+    told = f"{codes}: {received.status_message}" if received.status_message else codes
+    mend = faults.MENDS_BY_STATUS.get(_last(received.status_below)) or faults.MENDS_BY_STATUS.get(_last(received.status)) or ""
+    return faults.DECLINED.found(came=told, expected="Success", mend=mend, personal=received.status_message != "")
+
+
+def _request(named: str | None, expected: Expected) -> Check:
+    if expected.request_id is None:
+        return faults.UNSOLICITED.found() if named is None else faults.UNKNOWN_REQUEST.found(came=named)
+    if named is None:
+        return faults.NO_REQUEST_NAMED.found(expected=expected.request_id)
+    if named != expected.request_id:
+        return faults.OTHER_REQUEST.found(came=named, expected=expected.request_id)
+    return passed(CheckName.IN_RESPONSE_TO, "The answer is for the request that this browser began.", came=named)
+
+
+def _destination(received: ReceivedResponse, expected: Expected) -> Check:
+    if received.destination is None:
+        # SAML bindings, section 3.5.5.2: a signed message says where it goes. The recipient of the assertion is checked in any case.
+        if received.signed:
+            return faults.NO_DESTINATION.found(expected=expected.acs_url)
+        return passed(CheckName.DESTINATION, "The answer names no address, and need not, since the response itself is not signed.")
+    if received.destination != expected.acs_url:
+        return faults.OTHER_DESTINATION.found(came=received.destination, expected=expected.acs_url)
+    return passed(CheckName.DESTINATION, "The answer was made for this address.", came=received.destination)
+
+
+def _outer_issuer(received: ReceivedResponse, expected: Expected) -> Sequence[Check]:
+    if received.issuer is not None:
+        return (_issuer(received.issuer, expected),)
+    # SAML profiles, section 4.1.4.2.
+    return (faults.NO_ISSUER.found(expected=expected.issuer),) if received.signed or received.encrypted else ()
+
+
+def _issuer(named: str, expected: Expected) -> Check:
+    if named == "":
+        return faults.NO_ISSUER.found(expected=expected.issuer)
+    if named != expected.issuer:
+        return faults.OTHER_ISSUER.found(came=named, expected=expected.issuer)
+    return passed(CheckName.ISSUER, "The answer was made by the directory that the connection names.", came=named)
+
+
+def _confirmation(confirmations: Sequence[ReceivedConfirmation], expected: Expected) -> Iterable[Check]:
+    if not confirmations:
+        yield faults.NO_CONFIRMATION.found()
+    elif len(confirmations) > 1:
+        yield faults.SEVERAL_CONFIRMATIONS.found(came=str(len(confirmations)), expected="1")
+    else:
+        said = confirmations[0]
+        yield _request(said.in_response_to, expected)
+        if said.recipient is None:
+            yield faults.NO_RECIPIENT.found(expected=expected.acs_url)
+        elif said.recipient != expected.acs_url:
+            yield faults.OTHER_RECIPIENT.found(came=said.recipient, expected=expected.acs_url)
+        else:
+            yield passed(CheckName.RECIPIENT, "The assertion may be used at this address.", came=said.recipient)
+
+
+def _audience(said: ReceivedAssertion, expected: Expected) -> Check:
+    if said.conditions.unknown:
+        return faults.UNKNOWN_CONDITION.found(came=", ".join(said.conditions.unknown))
+    if not said.conditions.audiences:
+        return faults.NO_AUDIENCE.found(expected=expected.entity_id)
+    for audiences in said.conditions.audiences:
+        if expected.entity_id not in audiences:
+            return faults.OTHER_AUDIENCE.found(came=", ".join(audiences), expected=expected.entity_id)
+    return passed(CheckName.AUDIENCE, "The assertion is for this connection.", came=expected.entity_id)
+
+
+def _times(said: ReceivedAssertion, expected: Expected) -> Iterable[Check]:
+    """Each time that is there. Only the end of the confirmation must be."""
+    statement, confirmation = said.statement, said.confirmations[0] if len(said.confirmations) == 1 else None
+    if confirmation is not None and confirmation.not_on_or_after is None:
+        yield faults.NO_TIME.found(expected="NotOnOrAfter of SubjectConfirmationData")
+    begins = {"IssueInstant": said.issue_instant, "NotBefore": said.conditions.not_before}
+    ends = {"NotOnOrAfter": said.conditions.not_on_or_after}
+    if confirmation is not None:
+        begins["NotBefore of SubjectConfirmationData"] = confirmation.not_before
+        ends["NotOnOrAfter of SubjectConfirmationData"] = confirmation.not_on_or_after
+    if statement is not None:
+        begins["AuthnInstant"] = statement.authn_instant
+        ends["SessionNotOnOrAfter"] = statement.session_not_on_or_after
+    now = f"now, {_told(expected.now)}"
+    for name, text in (begins | ends).items():
+        if text is None:
+            continue
+        at = moment(text)
+        if at is None:
+            yield faults.NO_MOMENT.found(came=f"{name} {text}")
+        elif name in begins and at > expected.now + TOLERANCE:
+            yield faults.TOO_EARLY.found(came=f"{name} {text}", expected=now)
+        elif name in ends and at <= expected.now - TOLERANCE:
+            fault = faults.SESSION_ENDED if name == "SessionNotOnOrAfter" else faults.TOO_LATE
+            yield fault.found(came=f"{name} {text}", expected=now)
+    yield passed(CheckName.TIMES, "The assertion is valid now.", came=said.issue_instant, expected=now)
+
+
+def _authentication(statement: ReceivedStatement | None, expected: Expected) -> Check:
+    at = None if statement is None else _moment(statement.authn_instant)
+    if statement is None or at is None:
+        return faults.NO_AUTHENTICATION.found()
+    since = expected.authenticated_since
+    if since is not None and at < since - TOLERANCE:
+        return faults.TOO_LONG_AGO.found(came=f"AuthnInstant {statement.authn_instant}", expected=f"{_told(since)} or later")
+    how = statement.context_class or "no class"
+    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_told(at)}, {how}")
+
+
+def _lowest_status(received: ReceivedResponse) -> str:
+    return shown(_last(received.status_below) or _last(received.status))
+
+
+def _last(uri: str) -> str:
+    return uri.rpartition(":")[2]
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else moment(text)
+
+
+def _told(at: datetime) -> str:
+    return f"{at.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
