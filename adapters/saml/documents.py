@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
+from adapters.saml.accepted import OF_SERVICE_PROVIDERS, Accepted
 from adapters.saml.canonical import Markup
 from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
@@ -17,22 +18,20 @@ from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import Envelope, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
 
 _READING = "adapters.saml.reading"
+_SERVICE_PROVIDER_METADATA = "adapters.saml.service_provider_metadata"
 _ENCRYPTION = "adapters.saml.encryption"
 
 
-class XmlDocuments:
-    """Implements `ports.federation.saml.documents.SamlDocuments`."""
+class XmlLogoutDocuments:
+    """Implements `ports.saml.logouts.LogoutDocuments`, for one kind of sender."""
 
-    def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]], accepted: Accepted) -> None:
         """`fair_turn` is awaited before each signature, so that other tasks get their turn if they have waited for it."""
         self._threads = threads
         self._fair_turn = fair_turn
+        self._accepted = accepted
         # Whether the module for reading is imported completely. `sys.modules` has a module even while a thread still imports it.
         self._has_read = False
-
-    async def read_authn_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
-        read: AuthnRequest = await self._message("read_authn_request", envelope, certificates)
-        return read
 
     async def read_logout_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> SamlLogoutRequest:
         read: SamlLogoutRequest = await self._message("read_logout_request", envelope, certificates)
@@ -49,13 +48,30 @@ class XmlDocuments:
         reading = sys.modules.get(_READING) if self._has_read else None
         document = reading.short(envelope) if reading is not None and not certificates else None
         if document is not None:
-            return getattr(reading, name)(envelope, (), document)
-        read = await self._threads.run(lambda: getattr(_module(_READING), name)(envelope, certificates))
+            return getattr(reading, name)(envelope, (), document, self._accepted)
+        read = await self._threads.run(lambda: getattr(module(_READING), name)(envelope, certificates, None, self._accepted))
         self._has_read = True
         return read
 
+    async def write_logout(
+        self, message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair, *, relay_state: str | None, redirect: bool
+    ) -> str:
+        await self._fair_turn()
+        return write_logout(message, signer, relay_state=relay_state, redirect=redirect)
+
+
+class XmlDocuments(XmlLogoutDocuments):
+    """Implements `ports.federation.saml.documents.SamlDocuments`."""
+
+    def __init__(self, threads: XmlThreads, fair_turn: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(threads, fair_turn, OF_SERVICE_PROVIDERS)
+
+    async def read_authn_request(self, envelope: Envelope, certificates: tuple[str, ...]) -> AuthnRequest:
+        read: AuthnRequest = await self._message("read_authn_request", envelope, certificates)
+        return read
+
     async def read_metadata(self, document: bytes) -> Understood:
-        read: Understood = await self._threads.run(lambda: _module(_READING).read_metadata(document))
+        read: Understood = await self._threads.run(lambda: module(_SERVICE_PROVIDER_METADATA).read_metadata(document))
         return read
 
     async def write_response(
@@ -71,20 +87,14 @@ class XmlDocuments:
         return write_response(response, assertion, signer if sign_response or assertion is None else None)
 
     async def _encrypted(self, assertion: Markup, certificate: str) -> Markup:
-        encrypted: Markup = await self._threads.run(lambda: _module(_ENCRYPTION).encrypted(assertion, certificate))
+        encrypted: Markup = await self._threads.run(lambda: module(_ENCRYPTION).encrypted(assertion, certificate))
         return encrypted
-
-    async def write_logout(
-        self, message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair, *, relay_state: str | None, redirect: bool
-    ) -> str:
-        await self._fair_turn()
-        return write_logout(message, signer, relay_state=relay_state, redirect=redirect)
 
     async def write_metadata(self, metadata: OurMetadata, signer: KeyPair | None) -> bytes:
         await self._fair_turn()
         return write_metadata(metadata, signer)
 
 
-def _module(name: str) -> Any:
+def module(name: str) -> Any:
     # Python's import lock makes a second thread wait for the first.
     return import_module(name)

@@ -48,7 +48,7 @@ def signature(over: Markup, its_id: str, signer: KeyPair) -> Markup:
 
 
 def sign_octets(octets: bytes, signer: KeyPair) -> bytes:
-    return _private_key(signer.key.reveal()).sign(octets, padding.PKCS1v15(), hashes.SHA256())
+    return private_key(signer.key.reveal()).sign(octets, padding.PKCS1v15(), hashes.SHA256())
 
 
 @lru_cache(maxsize=64)
@@ -60,7 +60,7 @@ def key_info(certificate: str, *, declared: bool) -> Markup:
 
 # The first signature with a loaded key takes twice as long as later ones. The cache holds as many keys as sign in a busy minute.
 @lru_cache(maxsize=64)
-def _private_key(pem: str) -> RSAPrivateKey:
+def private_key(pem: str) -> RSAPrivateKey:
     # `certificates.py` made the key, and it was kept sealed, so its primes need no further check, which would take some thirty
     # milliseconds.
     key = load_pem_private_key(pem.encode(), None, unsafe_skip_rsa_key_validation=True)

@@ -24,65 +24,68 @@ def write_assertion(response: Response, signer: KeyPair | None) -> Markup | None
 
 def write_response(response: Response, assertion: Markup | None, signer: KeyPair | None) -> str:
     """The response in base64. `assertion` is plain or encrypted, and becomes a part of the response."""
-    content = [_issuer(response.issuer, declared=True), _status(response.status, response.message)]
+    content = [issuer_element(response.issuer, declared=True), _status(response.status, response.message)]
     if assertion is not None:
         content.append(assertion)
-    attributes = _attributes(response.id, response.issued_at, response.destination, response.in_response_to)
-    return _in_base64(_whole("samlp:Response", attributes, content, signer))
+    attributes = head_attributes(response.id, response.issued_at, response.destination, response.in_response_to)
+    return _in_base64(whole("samlp:Response", attributes, content, signer))
 
 
 def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair, *, relay_state: str | None, redirect: bool) -> str:
-    issuer = _issuer(message.issuer, declared=True)
+    issuer = issuer_element(message.issuer, declared=True)
     if isinstance(message, OurLogoutRequest):
         parameter, name = "SAMLRequest", "samlp:LogoutRequest"
-        ends = {"NotOnOrAfter": _time(message.issued_at + ASSERTION_LIFETIME)}
-        attributes = _attributes(message.id, message.issued_at, message.destination, None) | ends
+        ends = {"NotOnOrAfter": time_text(message.issued_at + ASSERTION_LIFETIME)}
+        attributes = head_attributes(message.id, message.issued_at, message.destination, None) | ends
         content = [issuer, _name_id(message.name_id, message.audience, declared=True), worded("samlp:SessionIndex", message.session_index)]
     else:
         parameter, name = "SAMLResponse", "samlp:LogoutResponse"
-        attributes = _attributes(message.id, message.issued_at, message.destination, message.in_response_to)
+        attributes = head_attributes(message.id, message.issued_at, message.destination, message.in_response_to)
         content = [issuer, _status(message.status, "")]
     if not redirect:
-        return _in_base64(_whole(name, attributes, content, signer))
-    return _address(message.destination, parameter, _whole(name, attributes, content, None), relay_state, signer)
+        return _in_base64(whole(name, attributes, content, signer))
+    return signed_address(message.destination, parameter, whole(name, attributes, content, None), relay_state, signer)
 
 
 def write_metadata(metadata: OurMetadata, signer: KeyPair | None) -> bytes:
     attributes = {"entityID": metadata.entity_id, "ID": metadata.id}
     if metadata.valid_until is not None:
-        attributes["validUntil"] = _time(metadata.valid_until)
+        attributes["validUntil"] = time_text(metadata.valid_until)
     provider = {
         "WantAuthnRequestsSigned": "true" if metadata.wants_requests_signed else "false",
         "protocolSupportEnumeration": PROTOCOL,
     }
     keys = [element("md:KeyDescriptor", {"use": "signing"}, key_info(one, declared=True)) for one in metadata.certificates]
-    logout = [_endpoint("md:SingleLogoutService", binding, metadata.slo_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
+    logout = [endpoint("md:SingleLogoutService", binding, metadata.slo_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
     formats = [worded("md:NameIDFormat", one.value) for one in metadata.name_id_formats]
-    sign_in = [_endpoint("md:SingleSignOnService", binding, metadata.sso_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
+    sign_in = [endpoint("md:SingleSignOnService", binding, metadata.sso_url) for binding in (REDIRECT_BINDING, POST_BINDING)]
     descriptor = element("md:IDPSSODescriptor", provider, *keys, *logout, *formats, *sign_in)
-    whole = element("md:EntityDescriptor", attributes, descriptor, declared=True)
+    return metadata_document(element("md:EntityDescriptor", attributes, descriptor, declared=True), metadata.id, signer)
+
+
+def metadata_document(descriptor: Markup, its_id: str, signer: KeyPair | None) -> bytes:
     if signer is not None:
         # The signature comes before all other children (SAML metadata, section 2.3.2).
-        whole = put_behind(Markup(""), signature(whole, metadata.id, signer), whole)
-    return f"<?xml version='1.0' encoding='UTF-8'?>\n{whole}".encode()
+        descriptor = put_behind(Markup(""), signature(descriptor, its_id, signer), descriptor)
+    return f"<?xml version='1.0' encoding='UTF-8'?>\n{descriptor}".encode()
 
 
 def _assertion(issuer: str, said: SamlAssertion, at: datetime, signer: KeyPair | None) -> Markup:
-    ends = _time(at + ASSERTION_LIFETIME)
+    ends = time_text(at + ASSERTION_LIFETIME)
     if said.in_response_to is None:
         confirmed = _confirmation(said.recipient, ends)
     else:
         confirmed = _ASKED_CONFIRMATION(said.recipient, ends, said.in_response_to)
     content = [
-        _issuer(issuer),
+        issuer_element(issuer),
         element("saml:Subject", NOTHING, _name_id(said.name_id, said.audience), confirmed),
         # The service provider's clock may be behind ours.
-        _CONDITIONS(_time(at - SKEW), ends, said.audience),
-        _STATEMENT(_time(said.authenticated_at), said.session_index, _time(said.session_ends_at), said.context_class),
+        _CONDITIONS(time_text(at - SKEW), ends, said.audience),
+        _STATEMENT(time_text(said.authenticated_at), said.session_index, time_text(said.session_ends_at), said.context_class),
     ]
     if said.attributes:
         content.append(element("saml:AttributeStatement", NOTHING, *(_attribute(*one) for one in said.attributes.items())))
-    return _whole("saml:Assertion", {"ID": said.id, "Version": "2.0", "IssueInstant": _time(at)}, content, signer)
+    return whole("saml:Assertion", {"ID": said.id, "Version": "2.0", "IssueInstant": time_text(at)}, content, signer)
 
 
 def _confirmation(recipient: str, ends: str, in_response_to: str | None = None) -> Markup:
@@ -128,17 +131,17 @@ def _attribute(name: str, values: Sequence[str]) -> Markup:
     return element("saml:Attribute", attributes, *(worded("saml:AttributeValue", one) for one in values))
 
 
-def _whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: KeyPair | None) -> Markup:
+def whole(name: str, attributes: Mapping[str, str], content: Sequence[Markup], signer: KeyPair | None) -> Markup:
     """The whole element. With a signer, its signature comes after its first child, the issuer."""
-    whole = element(name, attributes, *content, declared=True)
-    return whole if signer is None else put_behind(content[0], signature(whole, attributes["ID"], signer), whole)
+    unsigned = element(name, attributes, *content, declared=True)
+    return unsigned if signer is None else put_behind(content[0], signature(unsigned, attributes["ID"], signer), unsigned)
 
 
 def _in_base64(document: Markup) -> str:
     return b64encode(document.encode()).decode()
 
 
-def _address(destination: str, parameter: str, document: Markup, relay_state: str | None, signer: KeyPair) -> str:
+def signed_address(destination: str, parameter: str, document: Markup, relay_state: str | None, signer: KeyPair) -> str:
     deflating = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = b64encode(deflating.compress(document.encode()) + deflating.flush()).decode()
     pairs = [(parameter, packed)]
@@ -150,15 +153,15 @@ def _address(destination: str, parameter: str, document: Markup, relay_state: st
     return f"{destination}{'&' if '?' in destination else '?'}{query}&Signature={quote(signed, safe='')}"
 
 
-def _attributes(id_: str, at: datetime, destination: str, in_response_to: str | None) -> dict[str, str]:
-    attributes = {"ID": id_, "Version": "2.0", "IssueInstant": _time(at), "Destination": destination}
+def head_attributes(id_: str, at: datetime, destination: str, in_response_to: str | None) -> dict[str, str]:
+    attributes = {"ID": id_, "Version": "2.0", "IssueInstant": time_text(at), "Destination": destination}
     if in_response_to is not None:
         attributes["InResponseTo"] = in_response_to
     return attributes
 
 
 @lru_cache(maxsize=256)
-def _issuer(entity_id: str, *, declared: bool = False) -> Markup:
+def issuer_element(entity_id: str, *, declared: bool = False) -> Markup:
     return worded("saml:Issuer", entity_id, declared=declared)
 
 
@@ -180,9 +183,9 @@ def _name_id(name_id: NameId, audience: str | None = None, *, declared: bool = F
     return worded("saml:NameID", name_id.text, attributes, declared=declared)
 
 
-def _endpoint(name: str, binding: str, location: str) -> Markup:
+def endpoint(name: str, binding: str, location: str) -> Markup:
     return element(name, {"Binding": binding, "Location": location})
 
 
-def _time(at: datetime) -> str:
+def time_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").removesuffix("+00:00") + "Z"

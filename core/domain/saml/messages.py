@@ -149,6 +149,8 @@ class SamlLogoutRequest(Frozen, kw_only=True):
     head: MessageHead
     name_id: str
     name_id_format: str | None = None
+    name_qualifier: str | None = None
+    sp_name_qualifier: str | None = None
     session_indexes: Sequence[str] = ()
     not_on_or_after: str | None = None
 

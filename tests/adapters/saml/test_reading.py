@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from adapters.saml.reading import parsed, read_authn_request, read_logout_response, read_metadata, unpacked
+from adapters.saml.parsing import parsed, unpacked
+from adapters.saml.reading import read_authn_request, read_logout_response
+from adapters.saml.service_provider_metadata import read_metadata
 from core.domain.errors import BadRequest
 from core.domain.saml.messages import Envelope, MessageRefused, SamlBinding
 from tests.http.federation.providing import ACS, MD, SAMLP, SP, authn_request, metadata

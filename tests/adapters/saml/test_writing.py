@@ -19,7 +19,7 @@ from adapters.saml import signing
 from adapters.saml.canonical import Markup, element, worded
 from adapters.saml.documents import XmlDocuments
 from adapters.saml.encryption import encrypted
-from adapters.saml.signing import _private_key, sign_octets
+from adapters.saml.signing import private_key, sign_octets
 from adapters.saml.threads import XmlThreads
 from adapters.saml.writing import write_assertion, write_logout, write_metadata, write_response
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
@@ -246,4 +246,4 @@ def test_an_address_is_signed_by_the_same_key() -> None:
     address = write_logout(message, _signer(), relay_state="a b", redirect=True)
     signed, _, encoded = address.partition("?")[2].partition("&Signature=")
     assert b64decode(unquote(encoded)) == sign_octets(signed.encode(), _signer())
-    assert _private_key(pair().key) is _private_key(pair().key)
+    assert private_key(pair().key) is private_key(pair().key)
