@@ -48,6 +48,7 @@ _IN_ASSERTION: Final = frozenset(
 )
 # Conditions that hold without a look: every assertion counts once here, and is passed on to nobody.
 _KEPT_CONDITIONS: Final = frozenset({f"{{{ASSERTION}}}OneTimeUse", f"{{{ASSERTION}}}ProxyRestriction"})
+_BY_HAND: Final = "No directory sends such answers by itself: somebody may have built this one by hand"
 _NIL: Final = "{http://www.w3.org/2001/XMLSchema-instance}nil"
 
 
@@ -101,7 +102,7 @@ def _outside(root: Element) -> ReceivedResponse:
         raise MessageRefused(f"it has {len(assertions)} assertions", "Send one assertion with a success, and none with a failure")
     # One that stands elsewhere would be read by nobody here. Whoever built it hopes for a reader that searches.
     if sum(1 for _ in root.iter(_ASSERTION, _ENCRYPTED)) != len(assertions):
-        raise MessageRefused("it has an assertion in a place where SAML has none")
+        raise MessageRefused("it has an assertion in a place where SAML has none", _BY_HAND)
     return ReceivedResponse(
         id=attribute_of(root, "ID") or "",
         destination=attribute_of(root, "Destination") or None,
@@ -132,7 +133,7 @@ def _proved(root: Element, expected: Expected) -> tuple[Element, Proof]:
     if not signed:
         raise _NotProved(faults.UNSIGNED.found(expected="a signature of the assertion, the response, or both"))
     if next(iter(assertion.iterdescendants(_ASSERTION, _ENCRYPTED)), None) is not None:
-        raise MessageRefused("it has an assertion in a place where SAML has none")
+        raise MessageRefused("it has an assertion in a place where SAML has none", _BY_HAND)
     # With two signatures, the certificate that is told is one that has ended, if there is one.
     told = min(signed, key=lambda one: (_is_valid(one.certificate, expected), one.certificate.valid_until))
     both = "the response and of the assertion" if len(signed) > 1 else "the response" if covers_all else "the assertion"
