@@ -42,7 +42,10 @@ _MOST_ELEMENTS: Final = 5000
 _RESPONSE: Final = f"{{{PROTOCOL}}}Response"
 _ASSERTION: Final = f"{{{ASSERTION}}}Assertion"
 _ENCRYPTED: Final = f"{{{ASSERTION}}}EncryptedAssertion"
-_IN_RESPONSE: Final = frozenset({f"{{{ASSERTION}}}Issuer", SIGNATURE, f"{{{PROTOCOL}}}Status", _ASSERTION, _ENCRYPTED})
+# Keycloak puts the name of its key into Extensions. Nobody reads them, and what wrappings hide there is refused with the assertions in it.
+_IN_RESPONSE: Final = frozenset(
+    {f"{{{ASSERTION}}}Issuer", SIGNATURE, f"{{{PROTOCOL}}}Extensions", f"{{{PROTOCOL}}}Status", _ASSERTION, _ENCRYPTED}
+)
 _IN_ASSERTION: Final = frozenset(
     {SIGNATURE, *(f"{{{ASSERTION}}}{name}" for name in ("Issuer", "Subject", "Conditions", "AuthnStatement", "AttributeStatement"))}
 )

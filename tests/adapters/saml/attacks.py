@@ -190,7 +190,6 @@ def _about_form() -> Iterator[Attack]:
         ("an ID that is none", response(ID="1 2")),
         ("an endless ID", response(ID="_" + "a" * 300)),
         ("an assertion's ID that is none", signed_response(response(assertion(ID="a b")))),
-        ("Extensions", answer().replace("<samlp:Status>", "<samlp:Extensions/><samlp:Status>")),
         ("Advice", answer(assertion(inside="<saml:Advice/>"))),
         ("a decision about rights", answer(assertion(inside="<saml:AuthzDecisionStatement/>"))),
         ("no status", answer().replace("samlp:Status>", "samlp:State>")),

@@ -1,9 +1,11 @@
 """Where a directory says who a person is: the mapping of a connection, and the presets for directories that many organizations have."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Final
 
-from core.frozen import Frozen
+from core.domain.saml.messages import NameIdFormat
+from core.frozen import Frozen, replace
 
 NAME_ID: Final = "name_id"
 """A source that is the subject's NameID, and no attribute."""
@@ -22,3 +24,85 @@ class AttributeMapping(Frozen, kw_only=True):
     groups: Sequence[str] = ()
     fields: Mapping[str, str] = {}
     """The keys of the organization's fields, by the attributes that go into them."""
+
+
+class Directory(StrEnum):
+    """Directories for which a mapping is known. Any other is set up by hand."""
+
+    ENTRA_ID = "entra_id"
+    OKTA = "okta"
+    GOOGLE = "google"
+    AD_FS = "ad_fs"
+    PING = "ping"
+    SHIBBOLETH = "shibboleth"
+    KEYCLOAK = "keycloak"
+
+
+class Preset(Frozen, kw_only=True):
+    """The sources of each are in docs/guides/saml-directories.md."""
+
+    name: str
+    """The product's name for people."""
+    mapping: AttributeMapping
+    name_id_format: str | None = None
+    """The format to ask for. None where the directory's own setting decides."""
+
+
+_SOAP: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
+_ENTRA: Final = "http://schemas.microsoft.com/identity/claims"
+_WINDOWS: Final = "http://schemas.microsoft.com/ws/2008/06/identity/claims"
+# Directories that leave the names to whoever sets them up. The set-up tells these.
+_OURS: Final = AttributeMapping(
+    email=("email",), given_name=("firstName",), family_name=("lastName",), name=("displayName",), groups=("groups",)
+)
+
+PRESETS: Final[Mapping[Directory, Preset]] = {
+    Directory.ENTRA_ID: Preset(
+        name="Microsoft Entra ID",
+        mapping=AttributeMapping(
+            # The NameID is the user principal name at first, which changes with a marriage.
+            subject=f"{_ENTRA}/objectidentifier",
+            email=(f"{_SOAP}/emailaddress",),
+            given_name=(f"{_SOAP}/givenname",),
+            family_name=(f"{_SOAP}/surname",),
+            name=(f"{_ENTRA}/displayname",),
+            groups=(f"{_WINDOWS}/groups",),
+        ),
+    ),
+    Directory.OKTA: Preset(name="Okta", mapping=_OURS),
+    # It has no name that never changes, unless the organization keeps one in a custom attribute: its NameID is the address.
+    Directory.GOOGLE: Preset(name="Google Workspace", mapping=replace(_OURS, email=("email", NAME_ID), name=())),
+    Directory.AD_FS: Preset(
+        name="AD FS",
+        mapping=AttributeMapping(
+            subject=f"{_WINDOWS}/primarysid",
+            email=(f"{_SOAP}/emailaddress",),
+            given_name=(f"{_SOAP}/givenname",),
+            family_name=(f"{_SOAP}/surname",),
+            name=(f"{_SOAP}/name",),
+            groups=("http://schemas.xmlsoap.org/claims/Group",),
+        ),
+    ),
+    Directory.PING: Preset(name="PingOne", mapping=_OURS),
+    Directory.SHIBBOLETH: Preset(
+        name="Shibboleth",
+        mapping=AttributeMapping(
+            email=("urn:oid:0.9.2342.19200300.100.1.3",),
+            given_name=("urn:oid:2.5.4.42",),
+            family_name=("urn:oid:2.5.4.4",),
+            name=("urn:oid:2.16.840.1.113730.3.1.241",),
+            groups=("urn:oid:1.3.6.1.4.1.5923.1.5.1.1",),
+        ),
+        name_id_format=NameIdFormat.PERSISTENT.value,
+    ),
+    Directory.KEYCLOAK: Preset(
+        name="Keycloak",
+        mapping=AttributeMapping(
+            email=("urn:oid:1.2.840.113549.1.9.1",),
+            given_name=("urn:oid:2.5.4.42",),
+            family_name=("urn:oid:2.5.4.4",),
+            groups=("member",),
+        ),
+        name_id_format=NameIdFormat.PERSISTENT.value,
+    ),
+}
