@@ -14,7 +14,7 @@ from adapters.saml.names import BASIC_NAME, BEARER, POST_BINDING, PROTOCOL, REDI
 from adapters.saml.signing import key_info, sign_octets, signature
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
 from core.domain.saml.entities import KeyPair
-from core.domain.saml.messages import ASSERTION_LIFETIME, SKEW, NameId, OurLogoutRequest, OurLogoutResponse, Status
+from core.domain.saml.messages import ASSERTION_LIFETIME, SKEW, DirectoryNameId, NameId, OurLogoutRequest, OurLogoutResponse, Status
 
 
 def write_assertion(response: Response, signer: KeyPair | None) -> Markup | None:
@@ -37,7 +37,9 @@ def write_logout(message: OurLogoutRequest | OurLogoutResponse, signer: KeyPair,
         parameter, name = "SAMLRequest", "samlp:LogoutRequest"
         ends = {"NotOnOrAfter": time_text(message.issued_at + ASSERTION_LIFETIME)}
         attributes = head_attributes(message.id, message.issued_at, message.destination, None) | ends
-        content = [issuer, _name_id(message.name_id, message.audience, declared=True), worded("samlp:SessionIndex", message.session_index)]
+        content = [issuer, _name_id(message.name_id, message.audience, declared=True)]
+        if message.session_index is not None:
+            content.append(worded("samlp:SessionIndex", message.session_index))
     else:
         parameter, name = "SAMLResponse", "samlp:LogoutResponse"
         attributes = head_attributes(message.id, message.issued_at, message.destination, message.in_response_to)
@@ -176,7 +178,10 @@ def _status(status: Status, message: str) -> Markup:
     return element("samlp:Status", NOTHING, code, *([worded("samlp:StatusMessage", message)] if message else []))
 
 
-def _name_id(name_id: NameId, audience: str | None = None, *, declared: bool = False) -> Markup:
+def _name_id(name_id: NameId | DirectoryNameId, audience: str | None = None, *, declared: bool = False) -> Markup:
+    if isinstance(name_id, DirectoryNameId):
+        said = {"Format": name_id.format, "NameQualifier": name_id.name_qualifier, "SPNameQualifier": name_id.sp_name_qualifier}
+        return worded("saml:NameID", name_id.text, {key: value for key, value in said.items() if value is not None}, declared=declared)
     attributes = {"Format": name_id.format.value}
     if audience is not None and name_id.format.short in {"persistent", "transient"}:
         attributes["SPNameQualifier"] = audience

@@ -172,15 +172,25 @@ class NameId(Frozen, kw_only=True):
     format: NameIdFormat
 
 
+class DirectoryNameId(Frozen, kw_only=True):
+    """A person's name as the directory wrote it. All parts together name one person; a sign-out repeats them."""
+
+    text: str
+    format: str | None = None
+    """The URI. None when the directory named no format, which means unspecified."""
+    name_qualifier: str | None = None
+    sp_name_qualifier: str | None = None
+
+
 class OurLogoutRequest(Frozen, kw_only=True):
     id: str
     issuer: str
     destination: str
     issued_at: datetime
-    name_id: NameId
-    session_index: str
+    name_id: NameId | DirectoryNameId
+    session_index: str | None
     audience: str | None = None
-    """The entity id of the service provider that knows the person by this name."""
+    """The entity id of the service provider that knows the person by this name. A name that a directory gave says that itself."""
 
 
 class OurLogoutResponse(Frozen, kw_only=True):

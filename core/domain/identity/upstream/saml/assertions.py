@@ -5,17 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from core.domain.json import Json
+from core.domain.saml.messages import DirectoryNameId
 from core.frozen import Frozen
-
-
-class DirectoryNameId(Frozen, kw_only=True):
-    """A person's name as the directory wrote it. All parts together name one person; a sign-out repeats them."""
-
-    text: str
-    format: str | None = None
-    """The URI. None when the directory named no format, which means unspecified."""
-    name_qualifier: str | None = None
-    sp_name_qualifier: str | None = None
 
 
 class ReceivedAttribute(Frozen, kw_only=True):

@@ -5,13 +5,13 @@ from typing import Final
 
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT
 from core.domain.identity.upstream.saml import faults
-from core.domain.identity.upstream.saml.assertions import DirectoryNameId, DirectoryPerson, ReceivedAttribute
+from core.domain.identity.upstream.saml.assertions import DirectoryPerson, ReceivedAttribute
 from core.domain.identity.upstream.saml.examinations import Check, CheckName
 from core.domain.identity.upstream.saml.faults import passed, shown
 from core.domain.identity.upstream.saml.mappings import NAME_ID, AttributeMapping
 from core.domain.identity.upstream.saml.received import ReceivedAssertion
 from core.domain.identity.upstream.saml.requests import Expected
-from core.domain.saml.messages import NameIdFormat
+from core.domain.saml.messages import DirectoryNameId, NameIdFormat
 
 _LONGEST_ADDRESS: Final = 320
 _LONGEST_NAME: Final = 200

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from core.domain.identity.upstream.saml.assertions import DirectoryNameId, ReceivedAttribute
+from core.domain.identity.upstream.saml.assertions import ReceivedAttribute
+from core.domain.saml.messages import DirectoryNameId
 from core.frozen import Frozen
 
 
