@@ -19,7 +19,7 @@ from adapters.saml.parsing import only_child
 from adapters.saml.signing import private_key
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.examinations import Check
-from core.domain.identity.upstream.saml.faults import Fault
+from core.domain.identity.upstream.saml.faults import AnswerFault
 from core.domain.saml.entities import KeyPair
 from core.frozen import Frozen
 
@@ -50,7 +50,7 @@ _NONCE: Final = 12
 class NotOpened(Exception):
     """The encrypted part cannot be opened. `check` says why."""
 
-    def __init__(self, fault: Fault, *, came: str = "", expected: str = "") -> None:
+    def __init__(self, fault: AnswerFault, *, came: str = "", expected: str = "") -> None:
         super().__init__(fault.key)
         self.check: Check = fault.found(came=came, expected=expected)
 

@@ -26,7 +26,7 @@ from core.domain.identity.upstream.saml.judgements import (
     judged,
 )
 from core.domain.identity.upstream.saml.received import (
-    Proof,
+    AnswerProof,
     ReceivedAssertion,
     ReceivedConditions,
     ReceivedConfirmation,
@@ -119,7 +119,7 @@ def _outside(root: Element) -> ReceivedResponse:
     )
 
 
-def _proved(root: Element, expected: Expected) -> tuple[Element, Proof]:
+def _proved(root: Element, expected: Expected) -> tuple[Element, AnswerProof]:
     """The assertion, under every signature that is there. Raises `_NotProved`, `NotOpened` and `MessageRefused`."""
     assertion = next(one for one in root if one.tag in {_ASSERTION, _ENCRYPTED})
     places = (root, assertion) if assertion.tag == _ASSERTION else (root,)
@@ -140,7 +140,7 @@ def _proved(root: Element, expected: Expected) -> tuple[Element, Proof]:
     # With two signatures, the certificate that is told is one that has ended, if there is one.
     told = min(signed, key=lambda one: (_is_valid(one.certificate, expected), one.certificate.valid_until))
     both = "the response and of the assertion" if len(signed) > 1 else "the response" if covers_all else "the assertion"
-    return assertion, Proof(
+    return assertion, AnswerProof(
         what=both,
         algorithm=SIGNATURE_METHODS[told.method],
         fingerprint=told.certificate.fingerprint,

@@ -10,7 +10,7 @@ import pytest
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.assertions import ReceivedAttribute, restored
 from core.domain.identity.upstream.saml.examinations import CheckName, CheckState, Examination
-from core.domain.identity.upstream.saml.faults import Fault, malformed, shown
+from core.domain.identity.upstream.saml.faults import AnswerFault, malformed, shown
 from core.domain.identity.upstream.saml.judgements import (
     examination,
     is_worth_verifying,
@@ -21,7 +21,7 @@ from core.domain.identity.upstream.saml.judgements import (
 )
 from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
 from core.domain.identity.upstream.saml.received import (
-    Proof,
+    AnswerProof,
     ReceivedAssertion,
     ReceivedConditions,
     ReceivedConfirmation,
@@ -55,7 +55,7 @@ def _at(seconds: float = 0) -> str:
 class _Answer:
     response: ReceivedResponse
     said: ReceivedAssertion
-    proof: Proof
+    proof: AnswerProof
 
     def examined(self, **changes: Any) -> Examination:
         expected = replace(_EXPECTED, **changes)
@@ -94,7 +94,7 @@ def _answer(**changes: Any) -> _Answer:
             id="_r", destination=_ACS, in_response_to="_q", issuer=_IDP, status=Status.SUCCESS.value, signed=False, encrypted=False
         ),
         said=replace(said, **changes),
-        proof=Proof(
+        proof=AnswerProof(
             what="the assertion",
             algorithm="RSA with SHA-256",
             fingerprint="ab" * 32,
@@ -234,7 +234,7 @@ def test_text_of_others_is_shown_within_bounds() -> None:
 
 
 def test_words_for_administrators_are_whole_sentences() -> None:
-    listed = [one for one in vars(faults).values() if isinstance(one, Fault)]
+    listed = [one for one in vars(faults).values() if isinstance(one, AnswerFault)]
     assert len({one.key for one in listed}) == len(listed)
     for one in listed:
         for text in (one.words, one.mend):

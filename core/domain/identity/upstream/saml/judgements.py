@@ -13,7 +13,13 @@ from core.domain.identity.upstream.saml.assertions import (
 from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
 from core.domain.identity.upstream.saml.faults import passed, shown
 from core.domain.identity.upstream.saml.people import read_person
-from core.domain.identity.upstream.saml.received import Proof, ReceivedAssertion, ReceivedConfirmation, ReceivedResponse, ReceivedStatement
+from core.domain.identity.upstream.saml.received import (
+    AnswerProof,
+    ReceivedAssertion,
+    ReceivedConfirmation,
+    ReceivedResponse,
+    ReceivedStatement,
+)
 from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
 from core.domain.saml.messages import Status, moment
 
@@ -22,7 +28,7 @@ Checks = Mapping[CheckName, Check]
 _LONGEST_REMEMBERED: Final = timedelta(days=1)
 
 
-def examination(checks: Checks, received: ReceivedResponse | None = None, proof: Proof | None = None) -> Examination:
+def examination(checks: Checks, received: ReceivedResponse | None = None, proof: AnswerProof | None = None) -> Examination:
     """The examination of an answer that signs nobody in."""
     told = tuple(checks.get(name, Check(name=name, state=CheckState.NOT_REACHED)) for name in CheckName)
     return Examination(
@@ -65,7 +71,7 @@ def is_worth_verifying(checks: Checks) -> bool:
     return all(checks[name].state is CheckState.PASSED for name in (CheckName.WELL_FORMED, CheckName.STATUS, CheckName.IN_RESPONSE_TO))
 
 
-def judge_proof(proof: Proof, expected: Expected) -> Checks:
+def judge_proof(proof: AnswerProof, expected: Expected) -> Checks:
     """How the answer was verified."""
     named = f"SHA-256 {proof.fingerprint}, valid until {_told(proof.valid_until)}"
     if expected.now >= proof.valid_until:
@@ -86,7 +92,9 @@ def judge_proof(proof: Proof, expected: Expected) -> Checks:
     )
 
 
-def judge_assertion(outside: Checks, said: ReceivedAssertion, received: ReceivedResponse, proof: Proof, expected: Expected) -> Examination:
+def judge_assertion(
+    outside: Checks, said: ReceivedAssertion, received: ReceivedResponse, proof: AnswerProof, expected: Expected
+) -> Examination:
     """The examination of an answer whose content is verified. `outside` are the checks of everything else."""
     person, named = read_person(said, expected)
     statement = said.statement

@@ -61,7 +61,7 @@ class ReceivedAssertion(Frozen, kw_only=True):
     attributes: Sequence[ReceivedAttribute]
 
 
-class Proof(Frozen, kw_only=True):
+class AnswerProof(Frozen, kw_only=True):
     """How the content was verified."""
 
     what: str
