@@ -22,6 +22,7 @@ from core.domain.saml.messages import MessageRefused
 Element = Any
 SIGNATURE: Final = f"{{{DS}}}Signature"
 _ID: Final = "ID"
+_LONGEST_PREFIXES: Final = 256
 _XML_ID: Final = "{http://www.w3.org/XML/1998/namespace}id"
 # libxml2 takes no other attribute for an ID than `xml:id` and those that it is told. Readers by other authors may.
 _IDS: Final = (_ID, _XML_ID, "Id", "id")
@@ -135,9 +136,12 @@ def _require_reference(signed: Element, reference: Element, accepted: Accepted) 
     transforms, digest, _ = reference
     if [(_name(one), one.get("Algorithm")) for one in transforms] != [("Transform", ENVELOPED), ("Transform", EXCLUSIVE)]:
         raise FormRefused("its signature has other transforms than SAML allows", f"Use {ENVELOPED} and {EXCLUSIVE}")
-    # SAML's transforms have only one parameter: a list of prefixes.
-    if len(transforms[0]) or any(one.tag != f"{{{EXCLUSIVE}}}InclusiveNamespaces" for one in transforms[1]):
+    # SAML's transforms have only one parameter: a list of prefixes. libxml2 goes through the whole list at each element of the document.
+    prefixes = transforms[1]
+    if len(transforms[0]) or len(prefixes) > 1 or any(one.tag != f"{{{EXCLUSIVE}}}InclusiveNamespaces" for one in prefixes):
         raise FormRefused("its signature's transforms have parameters")
+    if any(len(one.get("PrefixList", "")) > _LONGEST_PREFIXES for one in prefixes):
+        raise FormRefused(f"its signature's list of prefixes has more than {_LONGEST_PREFIXES} characters")
     uri = digest.get("Algorithm") or ""
     if uri not in accepted.digests or len(digest):
         raise MethodRefused(f"its digest is not {_named(accepted.digests)}", f"Use {next(iter(accepted.digests))}", uri)

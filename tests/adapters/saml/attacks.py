@@ -87,6 +87,12 @@ def _transform(algorithm: str, inside: str = "") -> Callable[[Any], None]:
     return change
 
 
+def _prefixes(text: str) -> Callable[[Any], None]:
+    """For the canonicalization. It may have such a list, of a few prefixes."""
+    more = f'<e:InclusiveNamespaces xmlns:e="{EXCLUSIVE}" PrefixList="{text}"/>'
+    return lambda signature: signature.findall(".//{*}Transform")[1].append(document(more))
+
+
 def _into(path: str) -> Callable[[Any], None]:
     return lambda root: root.find(path).append(document("<x/>"))
 
@@ -237,6 +243,8 @@ def _about_signatures() -> Iterator[Attack]:
         "only the canonicalization": lambda one: one.find(".//{*}Transforms").remove(one.findall(".//{*}Transform")[0]),
         "the enveloped transform twice": lambda one: one.findall(".//{*}Transform")[1].set("Algorithm", ENVELOPED),
         "a transform with content": _into(".//{*}Transform"),
+        "endless prefixes": _prefixes("p " * 129),
+        "two lists of prefixes": lambda one: (_prefixes("xs")(one), _prefixes("xs")(one)),
         "inclusive canonicalization": _set(".//ds:CanonicalizationMethod", "Algorithm", "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"),
         "canonicalization with comments": _set(".//ds:CanonicalizationMethod", "Algorithm", f"{EXCLUSIVE}WithComments"),
         "a canonicalization with content": _into(".//{*}CanonicalizationMethod"),

@@ -24,6 +24,7 @@ from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMappin
 from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
 from core.domain.saml.messages import Envelope, NameId, NameIdFormat, RequestedContext, SamlBinding, Status
 from core.frozen import replace
+from ports.identity.upstream.saml import ServiceProviderDocuments
 from tests.adapters.saml.answering import (
     ACS,
     CONNECTION,
@@ -347,7 +348,7 @@ async def test_our_own_request_and_metadata_are_understood_here() -> None:
     assert known.signed_by == known.signing_certificates[0].fingerprint
 
 
-def _service_provider() -> XmlServiceProviderDocuments:
+def _service_provider() -> ServiceProviderDocuments:
     return XmlServiceProviderDocuments(XmlThreads(), trio.lowlevel.checkpoint)
 
 
@@ -434,7 +435,7 @@ async def test_simplesamlphp_signs_people_in(php: SimpleSamlPhp) -> None:
     assert (passive.status, passive.asserting) == ("NoPassive", None)
 
 
-async def _signed_in(php: SimpleSamlPhp, ours: XmlServiceProviderDocuments, destination: str, **more: Any) -> Examination:
+async def _signed_in(php: SimpleSamlPhp, ours: ServiceProviderDocuments, destination: str, **more: Any) -> Examination:
     now = datetime.now(UTC)
     request = replace(_request(destination, now, **more), context=None)
     address = await ours.write_authn_request(request, key_pair(pair("ours")), relay_state="where-we-were")
