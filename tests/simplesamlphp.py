@@ -82,8 +82,23 @@ class SimpleSamlPhp:
         (place / "sp.json").write_text(json.dumps(options))
         (place / "sp.xml").write_bytes(metadata)
 
+    @property
+    def start_url(self) -> str:
+        """Where a sign-in begins that no service provider has asked for. `?spentityid=` names the service provider."""
+        return f"{self.url}saml2/idp/SSOService.php"
+
     def browser(self) -> httpx.Client:
         return httpx.Client(follow_redirects=True, timeout=30)
+
+    def sign_out(self, address: str, browser: httpx.Client) -> str:
+        """Goes to the address of a sign-out, and returns the address that leads back to the service provider."""
+        for _ in range(10):
+            answer = browser.get(address, follow_redirects=False)
+            assert answer.is_redirect, (answer.status_code, answer.text)
+            address = urljoin(address, answer.headers["location"])
+            if not address.startswith(self.url):
+                return address
+        raise AssertionError(address)
 
     def sign_in(self, address: str, *, user: str = USER, password: str = PASSWORD, browser: httpx.Client | None = None) -> Posted:
         """Goes to the address of a request, signs in by the forms there, and returns the form that leads back. With a `browser` that has

@@ -6,10 +6,12 @@ import warnings
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 import trio
 import xmlsec
@@ -22,7 +24,7 @@ from core.domain.federation.saml.messages import OurMetadata, Response, SamlAsse
 from core.domain.identity.upstream.saml.examinations import Examination
 from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMapping, Directory
 from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
-from core.domain.saml.messages import Envelope, NameId, NameIdFormat, RequestedContext, SamlBinding, Status
+from core.domain.saml.messages import Envelope, NameId, NameIdFormat, OurLogoutRequest, RequestedContext, SamlBinding, Status
 from core.frozen import replace
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from tests.adapters.saml.answering import (
@@ -377,12 +379,13 @@ def _metadata() -> ServiceProviderMetadata:
 
 
 def _envelope(address: str) -> Envelope:
-    query = urlsplit(address).query
+    query = urlsplit(address).query.removeprefix("tenant=1&")
     fields = {name: values[0] for name, values in parse_qs(query).items()}
-    signed = query[query.index("SAMLRequest=") : query.index("&Signature=")]
+    name = query.partition("=")[0]
+    signed = query[: query.index("&Signature=")]
     return Envelope(
         binding=SamlBinding.REDIRECT,
-        packed=fields["SAMLRequest"],
+        packed=fields[name],
         relay_state=fields.get("RelayState"),
         signature=fields["Signature"],
         algorithm=fields["SigAlg"],
@@ -435,11 +438,43 @@ async def test_simplesamlphp_signs_people_in(php: SimpleSamlPhp) -> None:
     assert (passive.status, passive.asserting) == ("NoPassive", None)
 
 
-async def _signed_in(php: SimpleSamlPhp, ours: ServiceProviderDocuments, destination: str, **more: Any) -> Examination:
+@needs("php", "pwgen.php")
+async def test_simplesamlphp_begins_by_itself_and_signs_people_out(php: SimpleSamlPhp) -> None:
+    ours = _service_provider()
+    known = await ours.read_directory(await trio.to_thread.run_sync(php.metadata))
+    php.trust(await ours.write_service_provider(_metadata(), None), **{"sign.logout": True, "validate.logout": True})
+    begun = await trio.to_thread.run_sync(php.sign_in, f"{php.start_url}?spentityid={CONNECTION}")
+    found = await ours.read_response(begun.fields["SAMLResponse"], expected(issuer=php.entity_id, request_id=None, now=datetime.now(UTC)))
+    assert found.failed is not None
+    assert found.failed.fault == "unsolicited"
+    (destination,) = [one.url for one in known.sign_out if one.binding is SamlBinding.REDIRECT]
+    with php.browser() as browser:
+        signed_in = await _signed_in(php, ours, known.address(SamlBinding.REDIRECT) or "", browser=browser)
+        assert signed_in.asserting is not None
+        said = signed_in.asserting.assertion
+        assert said.name_id is not None
+        message = OurLogoutRequest(
+            id="_l1",
+            issuer=CONNECTION,
+            destination=destination,
+            issued_at=datetime.now(UTC),
+            name_id=said.name_id,
+            session_index=said.session_index,
+        )
+        address = await ours.write_logout(message, key_pair(pair("ours")), relay_state=None, redirect=True)
+        back = await trio.to_thread.run_sync(php.sign_out, address, browser)
+    assert back.startswith(f"{CONNECTION}/slo?SAMLResponse=")
+    read = await ours.read_logout_response(_envelope(back), (php.certificate,))
+    assert (read.well, read.in_response_to, read.head.issuer, read.head.signed) == (True, "_l1", php.entity_id, True)
+
+
+async def _signed_in(
+    php: SimpleSamlPhp, ours: ServiceProviderDocuments, destination: str, browser: httpx.Client | None = None, **more: Any
+) -> Examination:
     now = datetime.now(UTC)
     request = replace(_request(destination, now, **more), context=None)
     address = await ours.write_authn_request(request, key_pair(pair("ours")), relay_state="where-we-were")
-    posted = await trio.to_thread.run_sync(php.sign_in, address)
+    posted = await trio.to_thread.run_sync(partial(php.sign_in, address, browser=browser))
     assert (posted.action, posted.fields["RelayState"]) == (ACS, "where-we-were")
     wanted = expected(
         issuer=php.entity_id,

@@ -10,6 +10,7 @@ import pytest
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.assertions import ReceivedAttribute, restored
 from core.domain.identity.upstream.saml.examinations import CheckName, CheckState, Examination
+from core.domain.identity.upstream.saml.examinations import restored as restored_check
 from core.domain.identity.upstream.saml.faults import AnswerFault, malformed, shown
 from core.domain.identity.upstream.saml.judgements import (
     examination,
@@ -165,6 +166,7 @@ def test_an_assertion_survives_its_wait_for_the_browser() -> None:
 def test_what_the_recorder_keeps_says_nothing_about_people() -> None:
     found = _answer().examined()
     kept = json.dumps([one.without_person().stored() for one in found.checks])
+    assert [restored_check(one) for one in json.loads(kept)] == [one.without_person() for one in found.checks]
     assert "ada@example.com" in json.dumps([one.stored() for one in found.checks])
     assert "ada@" not in kept
     assert "p-1" not in kept

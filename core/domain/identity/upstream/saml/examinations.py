@@ -4,6 +4,7 @@ first check that failed; the test page and the recorder show the list. Signature
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 from core.domain.identity.upstream.saml.assertions import Asserting
 from core.domain.json import Json
@@ -84,6 +85,11 @@ class Check(Frozen, kw_only=True):
             "mend": self.mend,
             "personal": self.personal,
         }
+
+
+def restored(kept: Mapping[str, Any]) -> Check:
+    """Reads the form that `Check.stored` made."""
+    return Check(**{**kept, "name": CheckName(kept["name"]), "state": CheckState(kept["state"])})
 
 
 class Examination(Frozen, kw_only=True):
