@@ -131,7 +131,8 @@ def only_child(parent: Element, namespace: str, name: str) -> Element | None:
 def text_of(element: Element) -> str:
     if len(element):
         raise MessageRefused("it has elements where text should be")
-    return _bounded(element.text or "").strip()
+    # Only what XML calls white space. Any other that somebody has put into a name makes another name.
+    return _bounded(element.text or "").strip(" \t\r\n")
 
 
 def attribute_of(element: Element, name: str) -> str | None:

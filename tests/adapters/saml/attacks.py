@@ -507,6 +507,7 @@ def _about_content() -> Iterator[Attack]:  # noqa: PLR0915 - a list
         "foreign_subject",
     )
     yield "an endless name", answer(assertion(name=name_id("p" * 256))), {}, subject, "unusable_subject"
+    yield "a name with a space that XML does not know", answer(assertion(name=name_id("p-1\u00a0"))), {}, subject, "unusable_subject"
     yield "a name with a hidden character", answer(assertion(name=name_id("p\u202e1"))), {}, subject, "unusable_subject"
     by_groups = {"mapping": expected().mapping.__class__(subject="groups")}
     yield "an attribute with several values for the name", answer(), by_groups, subject, "several_subjects"

@@ -30,6 +30,7 @@ from tests.adapters.saml.answering import (
     encrypted,
     expected,
     key_pair,
+    name_id,
     packed,
     response,
     sign,
@@ -38,7 +39,7 @@ from tests.adapters.saml.answering import (
     written,
 )
 from tests.adapters.saml.attacks import OTHER_REQUEST, attacks, changed, formed
-from tests.http.federation.providing import DS, pair
+from tests.http.federation.providing import DS, SAML, pair
 
 
 def test_every_attack_is_refused_by_its_check_and_in_words() -> None:
@@ -70,6 +71,14 @@ def _require_nothing_secret(text: str, told: str) -> None:
         assert len(value) < 20 or value[:60] not in told
 
 
+def _without_prefix(text: str) -> str:
+    """The same content, but for the signature, which covers the prefixes."""
+    root = document(text.replace(f' xmlns:saml="{SAML}"', f' xmlns="{SAML}"').replace("saml:", ""))
+    root.remove(root.find(f"{{{DS}}}Signature"))
+    sign(root, directory())
+    return written(root).replace(f' xmlns="{SAML}"', "", 1)
+
+
 def test_what_is_attacked_is_good_without_the_attack() -> None:
     """Shows that the attacks fail by what they change."""
     both = document(answer())
@@ -81,6 +90,11 @@ def test_what_is_attacked_is_good_without_the_attack() -> None:
         "encrypted": response(encrypted(signed_assertion())),
         "encrypted under a signature": signed_response(response(encrypted(assertion()))),
         "encrypted with AES-CBC under a signature": signed_response(response(encrypted(assertion(), method=f"{XENC}aes128-cbc"))),
+        "encrypted, with the prefix declared around it": response(encrypted(signed_assertion().replace(f' xmlns:saml="{SAML}"', ""))),
+        "encrypted, with the namespace declared around it": response(encrypted(_without_prefix(signed_assertion()))).replace(
+            "<saml:EncryptedAssertion", f'<saml:EncryptedAssertion xmlns="{SAML}"'
+        ),
+        "white space around the name": answer(assertion(name=name_id("\n  p-1\n"))),
         "a form that is untouched": formed(lambda _: None),
         "an untouched change": changed(lambda _: None),
     }.items():
