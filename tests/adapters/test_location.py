@@ -8,8 +8,8 @@ import pytest
 
 from adapters.location import LocationDatabaseUnusable, locations
 from core.domain.identity.devices import Location
+from tests.adapters.location_database import place, write_location_database
 from tests.conftest import CapturedLog
-from tests.location_database import place, write_location_database
 
 PLACES: Final = {
     "192.0.2.0/24": place("DE", "Bonn"),

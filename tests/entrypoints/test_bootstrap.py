@@ -12,8 +12,8 @@ from entrypoints import bootstrap
 from entrypoints.assembly import configured
 from entrypoints.failures import StartFailed
 from entrypoints.settings import Settings, SettingsError, read
+from tests.adapters.location_database import place, write_location_database
 from tests.conftest import CapturedLog
-from tests.location_database import place, write_location_database
 from tests.signing import SettableClock
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
