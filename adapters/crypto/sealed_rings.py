@@ -8,15 +8,12 @@ from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 
+from adapters.crypto.recipients import PUBLIC_BYTES, cipher_for, cipher_from
 from ports.encryption import CannotOpen
 
 _BEGINNING: Final = b"postern-ring-1\n"
-_PUBLIC: Final = 32
 # The key is derived anew for each ring, and seals nothing else.
 _NONCE: Final = bytes(12)
 
@@ -33,9 +30,7 @@ def seal_ring(ring: str, public_key: bytes, backup: str) -> bytes:
         recipient = None
     if not isinstance(recipient, X25519PublicKey):
         raise RecoveryKeyUnusable("The recovery key must be the public half of an X25519 key, in PEM")
-    own = X25519PrivateKey.generate()
-    public = own.public_key().public_bytes_raw()
-    cipher = _cipher(own.exchange(recipient), public, recipient.public_bytes_raw())
+    cipher, public = cipher_for(recipient, _BEGINNING)
     return _BEGINNING + public + cipher.encrypt(_NONCE, ring.encode(), backup.encode())
 
 
@@ -48,15 +43,10 @@ def open_ring(sealed: bytes, private_key: bytes, backup: str) -> str:
     if not isinstance(recipient, X25519PrivateKey):
         raise RecoveryKeyUnusable("The recovery key must be an X25519 private key, in PEM and without a password")
     body = sealed.removeprefix(_BEGINNING)
-    if len(body) == len(sealed) or len(body) < _PUBLIC:
+    if len(body) == len(sealed) or len(body) < PUBLIC_BYTES:
         raise CannotOpen("not a sealed key ring")
-    public = body[:_PUBLIC]
-    cipher = _cipher(recipient.exchange(X25519PublicKey.from_public_bytes(public)), public, recipient.public_key().public_bytes_raw())
+    cipher = cipher_from(body[:PUBLIC_BYTES], recipient, _BEGINNING)
     try:
-        return cipher.decrypt(_NONCE, body[_PUBLIC:], backup.encode()).decode()
+        return cipher.decrypt(_NONCE, body[PUBLIC_BYTES:], backup.encode()).decode()
     except InvalidTag:
         raise CannotOpen("altered, or sealed for another recovery key") from None
-
-
-def _cipher(shared: bytes, own: bytes, recipient: bytes) -> AESGCM:
-    return AESGCM(HKDF(SHA256(), 32, salt=None, info=_BEGINNING + own + recipient).derive(shared))

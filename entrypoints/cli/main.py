@@ -166,7 +166,9 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_privacy_commands(_group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
 
-    _add_organization_commands(_group(commands, "organization", "manage organizations: found, approve, suspend, limit and delete them"))
+    organization = _group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them")
+    _add_organization_commands(organization)
+    _add_moving_commands(organization)
 
     _add_service_commands(_group(commands, "service", "make and look at services, the applications of organizations"))
     _add_json(_command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands"))
@@ -280,6 +282,25 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
                 one.add_argument(limit, type=_limit, metavar="N", help="its own limit in place of the tier's; `none` returns to the tier's")
         if name == "delete":
             one.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+
+
+def _add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
+    key = _command(organization, "receive-key", "moving.receive_key", "print the key to which others seal organizations that move here")
+    leave = _command(organization, "export", "moving.departure", "write an organization, whole, to a file for another installation")
+    leave.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
+    leave.add_argument("--to", required=True, metavar="FILE", help="the file to write, which must not be there yet")
+    leave.add_argument("--for", required=True, dest="key", metavar="KEY", help="the key that `receive-key` has printed at the new place")
+    arrive = _command(organization, "import", "moving.arrival", "take an organization, whole, out of the file of another installation")
+    arrive.add_argument("file", metavar="FILE", help="what `export` has written for this installation")
+    arrive.add_argument("--plan", action="store_true", help="check everything and show what would arrive, and write nothing")
+    arrive.add_argument(
+        "--trust-people", action="store_true", help="believe the other installation: proved addresses, passwords, second factors, consents"
+    )
+    arrive.add_argument("--slug", metavar="SLUG", help="its slug here (default: the one that it had)")
+    arrive.add_argument("--tier", metavar="NAME", help="its tier here (default: the one of the same name)")
+    arrive.add_argument("--report", metavar="FILE", help="write everybody's id there and here to this CSV file")
+    for one in (key, leave, arrive):
+        _add_json(one)
 
 
 def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:

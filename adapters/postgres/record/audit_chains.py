@@ -55,7 +55,7 @@ class _Chain(Frozen):
     chain_id: UUID
 
 
-class _Stored(Frozen):
+class Stored(Frozen):
     sequence: int
     entry_id: UUID
     digest: bytes
@@ -134,19 +134,8 @@ class PostgresAuditChains:
         return OrganizationId(rows[0].chain_id) if rows else None
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
-        rows = await ask(self._pool, _Stored, LINKS, {"chain": chain, "sequence": since, "most": most})
-        return [
-            StoredLink(
-                chain,
-                row.sequence,
-                AuditEntryId(row.entry_id),
-                row.digest,
-                row.content,
-                belongs=row.belongs,
-                personal=PersonalPart(row.personal),
-            )
-            for row in rows
-        ]
+        rows = await ask(self._pool, Stored, LINKS, {"chain": chain, "sequence": since, "most": most})
+        return [stored_link(chain, row) for row in rows]
 
     async def about(self, chain: OrganizationId | None) -> int:
         (row,) = await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})
@@ -178,6 +167,18 @@ class PostgresAuditChains:
         return {OrganizationId(row.id): row.slug for row in await ask(self._pool, _Organization, _SLUGS)}
 
 
+def stored_link(chain: OrganizationId, row: Stored) -> StoredLink:
+    return StoredLink(
+        chain,
+        row.sequence,
+        AuditEntryId(row.entry_id),
+        row.digest,
+        row.content,
+        belongs=row.belongs,
+        personal=PersonalPart(row.personal),
+    )
+
+
 def _unlinked(row: _Taken) -> Unlinked:
     return Unlinked(OrganizationId(row.chain_id), AuditEntryId(row.entry_id), row.content)
 
@@ -194,7 +195,7 @@ async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId,
     links = linked(key, heads, entries)
     heads.update({link.chain: ChainHead(link.sequence, link.digest) for link in links})
     await transaction.tell(
-        _ADD,
+        ADD_LINKS,
         {
             "chains": array([link.chain.hex for link in links]),
             "sequences": array([str(link.sequence) for link in links]),
@@ -206,7 +207,7 @@ async def _add(transaction: Transaction, key: bytes, heads: dict[OrganizationId,
 
 # The content of an entry, in PostgreSQL's own text form. Every version of PostgreSQL writes jsonb the same way, and converting to Python
 # types would cost more than the hashing. We interpret nothing, so the digest can cover any stored value.
-_CONTENT: Final[LiteralString] = """jsonb_build_array(
+CONTENT: Final[LiteralString] = """jsonb_build_array(
                entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
                entries.target_id, entries.success, entries.details, encode(entries.personal_digest, 'hex'),
                extract(epoch from entries.created_at)::text
@@ -224,7 +225,7 @@ _TAKE: Final[LiteralString] = f"""
               where entry_id = any (array(select entry_id from audit_pending order by entry_id limit %(most)s))
           returning entry_id
          )
-    select {_CHAIN} as chain_id, entries.id as entry_id, {_CONTENT} as content
+    select {_CHAIN} as chain_id, entries.id as entry_id, {CONTENT} as content
       from taken
       join audit_entries as entries on entries.id = taken.entry_id
      order by entries.id
@@ -251,7 +252,7 @@ _HEADS: Final = """
            ) as head
 """
 
-_ADD: Final = """
+ADD_LINKS: Final = """
     insert into audit_links (chain_id, sequence, entry_id, digest)
     select chain_id, sequence, entry_id, decode(digest, 'hex')
       from unnest(%(chains)s::uuid[], %(sequences)s::bigint[], %(entries)s::uuid[], %(digests)s::text[])
@@ -275,7 +276,7 @@ LINKS: Final[LiteralString] = f"""
              select min(sequence) as sequence from audit_links where chain_id = %(chain)s and sequence >= %(sequence)s
          )
     select links.sequence, links.entry_id, links.digest,
-           case when entries.id is not null then {_CONTENT} end as content,
+           case when entries.id is not null then {CONTENT} end as content,
            {_CHAIN} = links.chain_id as belongs,
            case when personal.entry_id is not null
                 then case when {PERSONAL_DIGEST.format(details="personal.details")} = entries.personal_digest

@@ -16,6 +16,7 @@ class _Column(Frozen):
     outdated: LiteralString
     count: LiteralString
     replace: LiteralString
+    key: LiteralString
 
 
 class _Count(Frozen):
@@ -44,6 +45,7 @@ def _column(
         """,
         count=f"select count(*) as values from {table} where substring({column} from 1 for length(%(header)s)) <> %(header)s",
         replace=f"update {table} set {column} = %(new)s where {key} = %(row)s::{key_type} and {column} = %(old)s",
+        key=key,
     )
 
 
@@ -64,6 +66,11 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
     "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),
 }
+
+
+def sealed_in(table: str) -> Mapping[str, str]:
+    """The sealed columns of a table, each with the column of the key that is part of its context."""
+    return {column.removeprefix(f"{table}."): found.key for column, found in _COLUMNS.items() if column.startswith(f"{table}.")}
 
 
 class PostgresSealedColumns:

@@ -198,6 +198,8 @@ _FURTHER: Final = (
         ("organization.activated", "Organization activated"),
         ("organization.tier.changed", "Tier or limits changed"),
         ("organization.deleted", "Organization deleted"),
+        ("organization.exported", "Organization written to a file for another installation"),
+        ("organization.imported", "Organization arrived from another installation"),
         published=False,
     ),
     *_types(

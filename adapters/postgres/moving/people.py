@@ -1,0 +1,160 @@
+"""The people of an organization that moves: who they are in the file, and who they become here.
+
+They are its members, the users of its services, and those whom its directory knows. The file has the address of everybody, and what is the
+person's own only of people with an own tie whose address is proved. Nothing of the kind leaves of a platform owner, nor of somebody who is
+being forgotten.
+"""
+
+from typing import Final, LiteralString
+
+# Columns of an account that arrive with people who are trusted.
+OWN_COLUMNS: Final = (
+    *("email_verified_at", "password_hash", "password_changed_at", "name", "given_name", "family_name", "language", "zoneinfo"),
+    *("profile_updated_at", "picture_id"),
+)
+# What the file says of everybody, beside `id` and `email`.
+COLUMNS: Final = (
+    *("id", "email", "created_at", "is_own", "made_by_directory", "origin_service_id", "deactivated_by", "has_passkey_as_second_factor"),
+    *OWN_COLUMNS,
+)
+
+LEAVING: Final[LiteralString] = """
+    create temporary table leaving_people on commit drop as
+    select users.id,
+           users.email_verified_at is not null and not users.is_platform_owner
+           and (
+                   exists (select from memberships where org_id = %(organization)s and user_id = users.id and own_since is not null)
+                or exists (select from service_users where org_id = %(organization)s and user_id = users.id and own_since is not null)
+           ) as is_own
+      from users
+     where users.id in (
+               select user_id from memberships where org_id = %(organization)s
+                union
+               select user_id from service_users where org_id = %(organization)s
+                union
+               select user_id from provisioned_users where org_id = %(organization)s
+           )
+       and users.anonymized_at is null
+       and not exists (select from privacy_requests where privacy_requests.user_id = users.id)
+"""
+
+ROWS: Final[LiteralString] = """
+    select row_to_json(row)::text
+      from (
+               select users.id, users.email, users.created_at, people.is_own,
+                      users.origin_org_id is not distinct from %(organization)s::uuid as made_by_directory,
+                      case when users.origin_service_id in (
+                               select id from all_services where org_id = %(organization)s::uuid and deleted_at is null
+                           )
+                           then users.origin_service_id
+                      end as origin_service_id,
+                      case when users.deactivated_at is null then null
+                           when users.deactivated_by_org_id = %(organization)s::uuid then 'organization'
+                           else 'platform'
+                      end as deactivated_by,
+                      people.is_own and exists (
+                          select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null
+                      ) as has_passkey_as_second_factor,
+                      {own}
+                 from leaving_people as people
+                 join users on users.id = people.id
+           ) as row
+     order by row.id
+"""
+
+OWN: Final = ", ".join(f"case when people.is_own then users.{column} end as {column}" for column in OWN_COLUMNS)
+
+ARRIVING: Final[LiteralString] = """
+    create temporary table arriving_users on commit drop as
+    select 0::bigint as place, id, email, email_key, created_at, false as is_own, false as made_by_directory, origin_service_id,
+           ''::text as deactivated_by, false as has_passkey_as_second_factor, email_verified_at, password_hash, password_changed_at, name,
+           given_name, family_name, language, zoneinfo, profile_updated_at, picture_id
+      from users
+      with no data
+"""
+
+# An account is recognised by its address alone. An id that somebody has or had here means somebody else, so that person gets another.
+WHO_IS_WHO: Final[LiteralString] = """
+    create temporary table arriving_people on commit drop as
+    select row.id as old,
+           coalesce(known.id, case when taken.id is null then row.id else gen_random_uuid() end) as new,
+           known.id is not null as is_known,
+           known.id is null and row.is_own and %(trusted)s::boolean as is_trusted
+      from arriving_users as row
+      left join users as known on known.email_key = row.email_key
+      left join lateral (
+               select id from users where users.id = row.id
+                union all
+               select user_id from privacy_requests where privacy_requests.user_id = row.id
+                limit 1
+           ) as taken on true
+"""
+
+# In the order of their ids, as everywhere. Those whom nobody has proved are changed afterwards, so their lock is the stronger one.
+HOLD: Final[LiteralString] = """
+    select count(*) as count
+      from (select id from users where id in (select new from arriving_people where is_known) order by id for key share) as held
+"""
+UNPROVED: Final[LiteralString] = """
+    select id
+      from users
+     where id in (select new from arriving_people where is_known) and email_verified_at is null and deactivated_at is null
+     order by id
+"""
+
+# Somebody with a second factor that cannot come along would be left with the password alone.
+UNDERMINED: Final[LiteralString] = """
+    row.has_passkey_as_second_factor and not %(same_relying_party)s::boolean
+    and not exists (select from arriving_mfa_secrets as factor where factor.user_id = row.id)
+"""
+
+ADD: Final[LiteralString] = f"""
+    insert into users (id, email, email_key, created_at, updated_at, email_verified_at, password_hash, password_changed_at, name,
+                       given_name, family_name, language, zoneinfo, profile_updated_at, picture_id)
+    select people.new, row.email, row.email_key, case when is_trusted then row.created_at else now() end, now(),
+           case when is_trusted then row.email_verified_at end,
+           case when is_trusted and not ({UNDERMINED}) then row.password_hash end,
+           case when is_trusted then row.password_changed_at end, case when is_trusted then row.name end,
+           case when is_trusted then row.given_name end, case when is_trusted then row.family_name end,
+           case when is_trusted then row.language end, case when is_trusted then row.zoneinfo end,
+           case when is_trusted then row.profile_updated_at end,
+           case when is_trusted and exists (
+                    select from arriving_pictures as picture where picture.id = row.picture_id and picture.user_id = row.id
+                )
+                then row.picture_id
+           end
+      from arriving_users as row
+      join arriving_people as people on people.old = row.id
+     where not people.is_known
+     order by people.new
+"""
+
+# After the organization and its services are there.
+BIND: Final[LiteralString] = """
+    update users
+       set origin_org_id = case when row.made_by_directory then %(organization)s::uuid end,
+           origin_service_id = (select id from arriving_all_services as service where service.id = row.origin_service_id),
+           deactivated_by_org_id = case row.deactivated_by when 'organization' then %(organization)s::uuid end,
+           deactivated_at = case when row.deactivated_by is not null then now() end
+      from arriving_users as row
+      join arriving_people as people on people.old = row.id and not people.is_known
+     where users.id = people.new
+       and (row.made_by_directory or row.origin_service_id is not null or row.deactivated_by is not null)
+"""
+
+COUNT: Final[LiteralString] = """
+    select count(*) filter (where not is_known) as new, count(*) filter (where is_known) as known,
+           count(*) filter (where new <> old) as renamed
+      from arriving_people
+"""
+TO_CHOOSE: Final[LiteralString] = """
+    select count(*) as count
+      from arriving_people as people
+      join users on users.id = people.new
+     where people.is_trusted and users.password_hash is null
+"""
+# The report: everybody by their ids, in parts.
+WHO: Final[LiteralString] = """
+    select old, new, is_known from arriving_people where old > %(after)s::uuid and (new <> old or not %(changed)s::boolean)
+     order by old limit %(most)s
+"""

@@ -1,0 +1,160 @@
+"""Moving one organization to another installation: what its file says of itself, what is fit to arrive, and the report."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target, TargetType
+from core.frozen import Frozen
+
+FORMAT: Final = 1
+RECEIVING_KEY: Final = "organization_moves"
+"""The purpose of the server secret that is the private half of the receiving key."""
+ARRIVED: Final = "It was moved here, and waits to be opened"
+"""Why an organization that has arrived is suspended, until an operator activates it."""
+
+# A check of a password takes as much work as its hash says. An installation's own settings never come near these.
+_MOST_MEMORY_KIB: Final = 256 * 1024
+_MOST_WORK_KIB: Final = 1024 * 1024
+_MOST_LANES: Final = 16
+_HASH: Final = re.compile(
+    r"\$argon2id\$v=(?:16|19)\$m=([0-9]{1,7}),t=([0-9]{1,3}),p=([0-9]{1,2})\$[A-Za-z0-9+/]{11,88}\$[A-Za-z0-9+/]{16,88}", re.ASCII
+)
+
+
+class UnfitFile(BadRequest):
+    """The file cannot be imported, and nothing was. The message is one line for the operator."""
+
+
+class FileHead(Frozen):
+    """The first line of a file."""
+
+    format: int
+    version: str
+    schema: int
+    """The migration that both installations have reached: a file has the columns of this schema."""
+    made_at: str
+    source: str
+    organization: UUID
+    slug: str
+    name: str
+    tier: str
+    relying_party: str | None
+    """Passkeys are good for this name alone."""
+
+
+class FilePart(Frozen):
+    name: str
+    rows: int
+    digest: str
+
+
+class AuditProof(Frozen):
+    """What proves the audit log. `head` is the end of the chain where the organization was, which only that installation can check.
+    `digest` covers all entries in their order, and everybody who has the entries can compute it.
+    """
+
+    entries: int
+    head: str
+    faults: int
+    digest: str
+
+
+class FileEnd(Frozen):
+    """The last line of a file: what the file must have contained. `head` is the digest of the first line."""
+
+    head: str
+    parts: tuple[FilePart, ...]
+    audit: AuditProof
+
+
+class MovedTable(Frozen):
+    """`rows` are in the file, `taken` have arrived, and the sentence says what became of the others."""
+
+    table: str
+    rows: int
+    taken: int
+    sentence: str = ""
+
+
+class MovedPeople(Frozen):
+    """`known` have had an account here. `renamed` have another id than before, so applications see another `sub`."""
+
+    new: int
+    known: int
+    renamed: int
+    without_password: int
+    """Trusted people whose password is not good here, so that they choose a new one."""
+
+
+class Departure(Frozen):
+    """The report of an export."""
+
+    organization: UUID
+    slug: str
+    file: str
+    digest: str
+    sealed_for: str
+    was_open: bool
+    """Whether the organization was in use meanwhile: later changes are not in the file."""
+    people: int
+    tables: Sequence[FilePart]
+    audit: AuditProof
+
+
+class Arrival(Frozen):
+    """The report of an import, or of its plan. `changed_ids` are at most the first few, old to new; a report file has all people."""
+
+    organization: UUID
+    slug: str
+    source: str
+    digest: str
+    tier: str
+    status: str
+    trusted: bool
+    planned: bool
+    people: MovedPeople
+    changed_ids: Mapping[str, str]
+    tables: Sequence[MovedTable]
+    audit: AuditProof
+
+
+def is_bearable(encoded: str) -> bool:
+    """Whether a password's hash is of our own kind and asks for a sensible amount of work."""
+    found = _HASH.fullmatch(encoded)
+    if found is None:
+        return False
+    memory, passes, lanes = map(int, found.groups())
+    return 1 <= lanes <= _MOST_LANES and 8 * lanes <= memory <= _MOST_MEMORY_KIB and passes >= 1 and memory * passes <= _MOST_WORK_KIB
+
+
+def exported(departure: Departure, actor: Actor) -> Event:
+    details: dict[str, Json] = {
+        "slug": departure.slug,
+        "digest": departure.digest,
+        "sealed_for": departure.sealed_for,
+        "people": departure.people,
+        "audit_head": departure.audit.head,
+    }
+    return _told("organization.exported", departure.organization, details, actor)
+
+
+def imported(arrival: Arrival, actor: Actor) -> Event:
+    details: dict[str, Json] = {
+        "slug": arrival.slug,
+        "source": arrival.source,
+        "digest": arrival.digest,
+        "people": arrival.people.new + arrival.people.known,
+        "trusted_people": arrival.trusted,
+        "audit_head": arrival.audit.head,
+        "audit_digest": arrival.audit.digest,
+    }
+    return _told("organization.imported", arrival.organization, details, actor)
+
+
+def _told(name: str, organization: UUID, details: Mapping[str, Json], actor: Actor) -> Event:
+    return Event(name, actor, Target(TargetType.ORGANIZATION, str(organization)), OrganizationId(organization), details)
