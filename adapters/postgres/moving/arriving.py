@@ -138,7 +138,7 @@ class Arriving:
             )
 
     def ready(self, table: str, rows: Sequence[Row]) -> list[Row]:
-        """Checks rows by themselves, and seals what was opened for the file. It takes some time, and needs no database. Raises `UnfitFile`."""
+        """Checks rows by themselves, and seals what was opened for the file. Needs no database, but some time. Raises `UnfitFile`."""
         if table == USERS:
             return [self._person(row) for row in rows]
         known = self._tables.get(table)
@@ -304,7 +304,7 @@ class Arriving:
         (row,) = await self._ask(table, counted, self._given(counted))
         rows = self._rows[table]
         if table == USERS:
-            return Told(table, rows, row.count, "" if rows == row.count else "The others have an account here")
+            return Told(table, rows, row.count, "" if rows == row.count else "Those who have an account here keep it as it is")
         return Told(table, rows, row.count, "" if rows == row.count else _LEFT.get(table, _OF_PEOPLE))
 
     async def _tell(self, statement: str) -> None:
@@ -397,9 +397,9 @@ def _uuid(value: object) -> UUID:
 
 
 _NULL: Final = msgspec.Raw(b"null")
-_OF_PEOPLE: Final = "The others belong to people who are not trusted, or have an account here"
+_OF_PEOPLE: Final = "Rows of people who are not trusted, or have an account here, are left out"
 _LEFT: Final[Mapping[str, str]] = {
-    "audit_personal": "The others are about people who have another id here, or are not in the file: nobody could have them forgotten"
+    "audit_personal": "Left out is what is about people who have another id here, or are not in the file: nobody could have them forgotten"
 }
 
 _WITHOUT_LIMITS: Final = """

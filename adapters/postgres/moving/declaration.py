@@ -29,8 +29,8 @@ class Ids(StrEnum):
 
 class Moved(Frozen):
     """`rows` is a further condition on the rows that leave, and `arrives` on those that arrive. `leaves` are columns that arrive with
-    their defaults, because they say how things stood there. `sets` are values in place of those in the file: SQL, in which `row` is the row of the file. `checks` are conditions
-    that each row of the file must meet, with what it does otherwise. `kept_by` are columns that lead to rows that may be gone.
+    their defaults, because they say how things stood there. `sets` are values in place of those in the file: SQL, in which `row` is the row
+    of the file. `checks` are conditions that each row must meet, by what it does otherwise. `kept_by` are columns whose rows may be gone.
     """
 
     rows: LiteralString = "true"
@@ -46,7 +46,7 @@ class Moved(Frozen):
 
 
 # Columns of any table that say who works on the row at the moment, or how the last calls went.
-ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing_since", "fallen_back_at", "deleted_at"})
+ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing_since", "fallen_back_at"})
 
 _OWN_TIE: Final[LiteralString] = "case when person.is_trusted then row.own_since end"
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
@@ -60,7 +60,7 @@ MOVED: Final[Mapping[str, Moved]] = {
         # The platform here decides who is let in, and how large it may be.
         leaves=(
             *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
-            *("max_services", "max_users", "member_count", "tier_id"),
+            *("max_services", "max_users", "member_count", "tier_id", "deleted_at"),
         ),
         sets={
             "slug": "%(slug)s",
@@ -76,8 +76,8 @@ MOVED: Final[Mapping[str, Moved]] = {
     ),
     "roles": Moved(),
     "memberships": Moved(sets={"own_since": _OWN_TIE}),
-    "all_services": Moved(rows="row.deleted_at is null", leaves=("user_count",), ids={"client_id": Ids.ITS_OWN}),
-    "all_profile_fields": Moved(rows="row.deleted_at is null"),
+    "all_services": Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": Ids.ITS_OWN}),
+    "all_profile_fields": Moved(rows="row.deleted_at is null", leaves=("deleted_at",)),
     "profile_values": Moved(ids={"asked": Ids.KEPT}),
     "teams": Moved(),
     # Its references are of two columns each, so the catalogue does not tell what each column means.

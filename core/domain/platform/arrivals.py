@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from core.domain.branding import brand_color
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
+from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
@@ -109,6 +110,11 @@ def _api_key(row: Values) -> None:
         Permission(word)
 
 
+def _invitation(row: Values) -> None:
+    if Email(row["email"]).key != row["email_key"]:
+        raise BadRequest("email_key: is of another address")
+
+
 def _require_addresses(addresses: Iterable[str | None]) -> None:
     for address in addresses:
         if address is not None:
@@ -130,6 +136,7 @@ _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "upstream_providers": lambda row: _require_addresses([row["issuer"]]),
     "domains": _domain,
     "domain_routes": _domain,
+    "invitations": _invitation,
     "management_keys": _management_key,
     "api_keys": _api_key,
 }
