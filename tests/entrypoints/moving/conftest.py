@@ -8,10 +8,8 @@ import pytest
 from core.domain.platform.moving import Departure
 from core.frozen import Frozen
 from tests.conftest import fresh_database
-from tests.entrypoints.moving.installations import HERE, THERE, Installation, fill_source, settings_for
+from tests.entrypoints.moving.installations import HERE, THERE, Installation, copied, fill_source, settings_for
 from tests.places import open_directory
-
-SECRET = b"s" * 32
 
 
 class Moving(Frozen):
@@ -44,7 +42,5 @@ def moving(worker_id: str, receiving: Installation) -> Iterator[Moving]:
 
 @pytest.fixture
 def here(worker_id: str, receiving: Installation, tmp_path: Path) -> Iterator[Installation]:
-    from tests.entrypoints.moving.installations import copied
-
     with copied(receiving.url, f"here_{worker_id}") as url:
         yield Installation(settings_for(url, tmp_path, HERE, "new.example.org"), url, HERE)

@@ -9,14 +9,16 @@ from uuid import UUID
 
 import psycopg
 import trio
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.sealed_files import receiving_key
 from adapters.postgres.moving.declaration import MOVED
+from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.upkeep.sealed_columns import sealed_in
 from core.domain.platform.moving import RECEIVING_KEY, Arrival, Departure
-from core.domain.secrets import Password
+from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import Options, import_
@@ -29,6 +31,7 @@ from tests.pictures import drawn_png
 THERE: Final = EncryptionKey("there", b"t" * 32)
 HERE: Final = EncryptionKey("here", b"h" * 32)
 PASSWORD: Final = "correct horse battery staple"
+API_KEY: Final = "sk_AbCdEf_" + "a" * 43
 # Rows of people of the source, in the order of their numbers: the first owns the organization.
 ADA, BOB, CY, DAN, EVE, FAY = (f"u{number}@example.org" for number in range(1, 7))
 
@@ -75,6 +78,7 @@ class Installation(Frozen):
     def receiving_key(self) -> str:
         async def get() -> bytes:
             async with open_postern(self.settings) as postern:
+                await postern.foundation.signing_keys.ensure()
                 return await postern.foundation.server_secrets.get(RECEIVING_KEY)
 
         return receiving_key(trio.run(get))
@@ -99,7 +103,9 @@ class Installation(Frozen):
 
     def everything(self) -> Mapping[str, list[str]]:
         """Every row of the database, but for what a command leaves of itself."""
-        tables = [row["name"] for row in self.rows("select relname as name from pg_class where relkind = 'r' and relnamespace = %s", _PUBLIC)]
+        tables = [
+            row["name"] for row in self.rows("select relname as name from pg_class where relkind = 'r' and relnamespace = %s", _PUBLIC)
+        ]
         return {
             table: sorted(str(row["row"]) for row in self.rows(f"select t::text as row from {table} as t"))
             for table in tables
@@ -135,6 +141,17 @@ def fill_source(there: Installation) -> None:
     there.rows("update all_services set redirect_uris = '{https://shop.example/callback}' where org_id = %s", ACME)
     there.rows("update domain_routes set verified_at = now(), next_check_at = now() where org_id = %s", ACME)
     there.rows("update domains set verified_at = now(), next_check_at = now() where org_id = %s", ACME)
+    there.rows(
+        f"update audit_entries set personal_digest = (select {PERSONAL_DIGEST.format(details='details')} from audit_personal where entry_id = id)"
+    )
+    there.rows("update audit_entries set details = '{\"amount\": 1.10000000000000000001}' where actor_id = %s", ada)
+    there.rows(
+        "update api_keys set digest = %s where id = (select id from api_keys where service_id in (select id from all_services where org_id = %s)"
+        " limit 1)",
+        *(Token(API_KEY).digest(), ACME),
+    )
+    for table in ("api_keys", "management_keys", "scim_tokens"):
+        there.rows(f"update {table} set created_by = %s", ada)
     there.rows("update invitations set mailed_digest = sha256(id::text::bytea)")
     trio.run(partial(_link, there.settings))
 
@@ -183,8 +200,6 @@ async def _link(settings: Settings) -> None:
 @contextmanager
 def copied(url: str, name: str) -> Iterator[str]:
     """A copy of a database, for one test."""
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
     source = conninfo_to_dict(url)["dbname"]
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database if exists {name} with (force)".encode())
