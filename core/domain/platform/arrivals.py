@@ -20,7 +20,7 @@ from core.domain.services.service_claims import checked_claim
 from core.domain.services.services import ServiceType, service_slug
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.domains import domain_name
-from core.domain.tenancy.organizations import organization_name, organization_slug
+from core.domain.tenancy.organizations import organization_name
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhooks import subscription
 
@@ -46,7 +46,6 @@ def is_checked(table: str) -> bool:
 
 
 def _organization(row: Values) -> None:
-    organization_slug(row["slug"])
     organization_name(row["name"])
     if row["primary_color"] is not None and brand_color(row["primary_color"]) is None:
         raise BadRequest("primary_color: must be a colour like #0f5f5c")
@@ -100,6 +99,12 @@ def _domain(row: Values) -> None:
         raise BadRequest("domain: must be in lower case")
 
 
+def _upstream_provider(row: Values) -> None:
+    # The issuer of a provider that does not speak OpenID Connect is a name.
+    if row.get("kind", "oidc") == "oidc":
+        _require_addresses([row["issuer"]])
+
+
 def _management_key(row: Values) -> None:
     for word in row["capabilities"]:
         Capability(word)
@@ -133,7 +138,7 @@ _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "pictures": _picture,
     "webhooks": _webhook,
     "siem_configurations": lambda row: _require_addresses([row["endpoint_url"]]),
-    "upstream_providers": lambda row: _require_addresses([row["issuer"]]),
+    "upstream_providers": _upstream_provider,
     "domains": _domain,
     "domain_routes": _domain,
     "invitations": _invitation,

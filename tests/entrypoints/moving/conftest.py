@@ -18,6 +18,8 @@ class Moving(Frozen):
     there: Installation
     file: Path
     departed: Departure
+    secret: bytes
+    """The private half of the key that the file is sealed for. A hostile file needs the public half alone."""
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +39,7 @@ def moving(worker_id: str, receiving: Installation) -> Iterator[Moving]:
             there = Installation(settings_for(url, directory, THERE, "old.example.org"), url, THERE)
             fill_source(there)
             file = directory / "acme.postern"
-            yield Moving(there, file, there.export(file, receiving.receiving_key()))
+            yield Moving(there, file, there.export(file, receiving.receiving_key()), receiving.receiving_secret())
 
 
 @pytest.fixture

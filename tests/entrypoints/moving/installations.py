@@ -75,13 +75,16 @@ class Installation(Frozen):
             cursor = connection.execute(statement.encode(), parameters)
             return cursor.fetchall() if cursor.description else []
 
-    def receiving_key(self) -> str:
+    def receiving_secret(self) -> bytes:
         async def get() -> bytes:
             async with open_postern(self.settings) as postern:
                 await postern.foundation.signing_keys.ensure()
                 return await postern.foundation.server_secrets.get(RECEIVING_KEY)
 
-        return receiving_key(trio.run(get))
+        return trio.run(get)
+
+    def receiving_key(self) -> str:
+        return receiving_key(self.receiving_secret())
 
     def export(self, path: Path, key: str, slug: str = "acme") -> Departure:
         async def work() -> Departure:

@@ -1,0 +1,118 @@
+"""Every table and every column of ids that could be an organization's is spoken of: it moves, or it stays for a reason."""
+
+from collections.abc import Sequence
+
+from adapters.postgres.moving.catalogue import MovedTable, moved_tables
+from adapters.postgres.moving.declaration import ALWAYS_LEFT, MOVED, reasons
+from adapters.postgres.moving.people import COLUMNS, OWN_COLUMNS
+from adapters.postgres.unit_of_work import PostgresUnitOfWork
+from adapters.postgres.upkeep.sealed_columns import sealed_in
+from tests.adapters.postgres.conftest import Store
+
+# Whatever names an organization, a service or a person: by the name of a column, or by a reference.
+CONCERNED = """
+    select distinct child.relname::text as name
+      from pg_class as child
+      join pg_attribute on attrelid = child.oid and attnum > 0 and not attisdropped
+      left join pg_constraint on conrelid = child.oid and contype = 'f' and attnum = any (conkey)
+      left join pg_class as parent on parent.oid = confrelid
+     where child.relnamespace = 'public'::regnamespace and child.relkind in ('r', 'p')
+       and (
+               attname in ('org_id', 'organization_id', 'chain_id', 'service_id', 'user_id', 'origin_service_id', 'origin_org_id')
+            or parent.relname in ('all_organizations', 'all_services', 'users')
+           )
+"""
+IDS = """
+    select pg_class.relname || '.' || attname as name
+      from pg_attribute
+      join pg_class on pg_class.oid = attrelid
+     where pg_class.relnamespace = 'public'::regnamespace and attnum > 0 and not attisdropped
+       and atttypid in ('uuid'::regtype, 'uuid[]'::regtype)
+"""
+
+
+async def tables(store: Store) -> Sequence[MovedTable]:
+    async with store.unit_of_work() as uow:
+        assert isinstance(uow, PostgresUnitOfWork)
+        return await moved_tables(uow.transaction)
+
+
+async def names(store: Store, statement: str) -> set[str]:
+    return {row["name"] for row in await store.query(statement)}
+
+
+async def test_every_table_moves_or_stays_for_a_reason(store: Store) -> None:
+    spoken_of = MOVED.keys() | reasons().keys()
+    assert await names(store, CONCERNED) - spoken_of == set(), "say in adapters/postgres/moving/declaration.py whether it moves"
+    there = await names(store, "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
+    assert spoken_of - there == set(), "these are gone"
+    assert MOVED.keys() & reasons().keys() == set()
+
+
+async def test_a_table_that_nobody_spoke_of_is_found(fresh_store: Store) -> None:
+    await fresh_store.query("create table diaries (id uuid primary key, org_id uuid not null)")
+    await fresh_store.query("create table notes (id uuid primary key, about uuid references all_services)")
+    spoken_of = MOVED.keys() | reasons().keys()
+    assert await names(fresh_store, CONCERNED) - spoken_of == {"diaries", "notes"}
+
+
+async def test_the_rows_of_each_table_are_found(store: Store) -> None:
+    for table in await tables(store):
+        assert table.owner or table.service or table.declared.rows != "true" or table.declared.of_people, table.name
+        assert not table.declared.of_people or table.person is not None, table.name
+
+
+async def test_every_column_of_ids_has_a_meaning(store: Store) -> None:
+    known: set[str] = set()
+    for table in await tables(store):
+        meant = {"id", table.owner, table.service, *table.declared.ids, *table.declared.kept_by}
+        known |= {f"{table.name}.{column}" for column in meant}
+        known |= {f"{table.name}.{reference.column}" for reference in table.references}
+        known |= {f"{table.name}.{column}" for column in (*table.declared.leaves, *ALWAYS_LEFT)}
+        for column, parent in table.declared.kept_by.items():
+            assert parent in MOVED, column
+        checked = {one for one, meaning in table.declared.ids.items() if meaning == "checked" and table.name != "team_members"}
+        assert not checked or table.declared.checks
+    found = {name for name in await names(store, IDS) if name.partition(".")[0] in MOVED}
+    assert found - known == set(), "say in adapters/postgres/moving/declaration.py whose id it is"
+
+
+async def test_what_is_declared_of_a_column_is_of_one_that_is_there(store: Store) -> None:
+    rows = await store.query(
+        "select table_name || '.' || column_name as name from information_schema.columns where table_schema = 'public'"
+    )
+    there = {row["name"] for row in rows}
+    for name, declared in MOVED.items():
+        said = {*declared.leaves, *declared.sets, *declared.ids, *declared.kept_by}
+        assert {f"{name}.{column}" for column in said} - there == set()
+    assert {name for name in ALWAYS_LEFT if not any(one.endswith(f".{name}") for one in there)} == set()
+    of_people = {"is_own", "made_by_directory", "deactivated_by", "has_passkey_as_second_factor"}
+    assert {f"users.{column}" for column in {*COLUMNS, *OWN_COLUMNS} - of_people} - there == set()
+
+
+async def test_no_sealed_value_leaves_as_it_is(store: Store) -> None:
+    for table in await tables(store):
+        sealed = {column for column in table.columns if "sealed" in column}
+        assert sealed == set(sealed_in(table.name)), table.name
+
+
+async def test_an_account_says_nothing_of_the_platform(store: Store) -> None:
+    """Every column of an account is either a person's own, computed for the file, or stays. A new column stays until somebody decides."""
+    rows = await store.query(
+        "select column_name as name from information_schema.columns where table_schema = 'public' and table_name = 'users'"
+    )
+    stays = {
+        *("is_platform_owner", "deactivated_at", "registered_in", "pending_email", "pending_email_key", "updated_at", "username"),
+        *("anonymized_at", "origin_org_id", "deactivated_by_org_id", "email_key"),
+    }
+    assert {row["name"] for row in rows} - set(COLUMNS) == stays
+
+
+async def test_rows_arrive_after_those_that_they_need(store: Store) -> None:
+    order = [table.name for table in await tables(store)]
+    assert sorted(order) == sorted(MOVED)
+    for table in await tables(store):
+        for reference in table.references:
+            if reference.parent in order and reference.parent != table.name:
+                assert order.index(reference.parent) < order.index(table.name)
+    assert order.index("all_organizations") < order.index("all_services")

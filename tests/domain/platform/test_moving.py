@@ -1,0 +1,148 @@
+"""What an organization's file may bring, and what the logs say of its move."""
+
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import BadRequest
+from core.domain.platform.arrivals import is_checked, require_fit
+from core.domain.platform.moving import Arrival, AuditProof, Departure, MovedPeople, exported, imported, is_bearable
+from core.domain.record.events import Actor
+from tests.pictures import gif, png
+
+ACME: Final = UUID(int=7)
+PROOF: Final = AuditProof(3, "3:ab", 0, "cd")
+REST: Final = f"${'a' * 22}${'b' * 43}"
+
+
+@pytest.mark.parametrize(
+    ("encoded", "bearable"),
+    [
+        (f"$argon2id$v=19$m=19456,t=2,p=1{REST}", True),
+        (f"$argon2id$v=16$m=262144,t=4,p=16{REST}", True),
+        (f"$argon2id$v=19$m=262145,t=1,p=1{REST}", False),
+        (f"$argon2id$v=19$m=262144,t=5,p=1{REST}", False),
+        (f"$argon2id$v=19$m=2147483648,t=1,p=1{REST}", False),
+        (f"$argon2id$v=19$m=19456,t=0,p=1{REST}", False),
+        (f"$argon2id$v=19$m=19456,t=1,p=0{REST}", False),
+        (f"$argon2id$v=19$m=19456,t=1,p=17{REST}", False),
+        (f"$argon2id$v=19$m=7,t=1,p=1{REST}", False),
+        (f"$argon2i$v=19$m=19456,t=2,p=1{REST}", False),
+        ("hunter2", False),
+        ("", False),
+    ],
+)
+def test_a_password_may_cost_so_much_and_no_more(encoded: str, *, bearable: bool) -> None:
+    assert is_bearable(encoded) is bearable
+
+
+ORGANIZATION: Final = {
+    "name": "Acme",
+    "primary_color": "#0f5f5c",
+    "logo_url": "https://acme.example/logo.png",
+    "help_url": None,
+    "privacy_url": None,
+    "terms_url": None,
+}
+SERVICE: Final = {
+    "slug": "shop",
+    "service_type": "web",
+    "redirect_uris": ["https://shop.example/callback"],
+    "post_logout_redirect_uris": [],
+    "device_activation_uri": "https://shop.example/device",
+    "backchannel_logout_uri": None,
+    "jwks_uri": "https://shop.example/keys",
+}
+CLAIM: Final = {"name": "tier", "source": "plan", "argument": None, "told_in": ["id_token"]}
+SAML: Final = {
+    "acs_url": "https://sp.example/acs",
+    "slo_url": None,
+    "slo_response_url": None,
+    "acs_endpoints": [{"url": "https://sp.example/b"}],
+}
+WEBHOOK: Final = {"url": "https://receiver.example", "events": ["user.joined"]}
+FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
+    ("all_organizations", ORGANIZATION, {"name": ""}),
+    ("all_organizations", ORGANIZATION, {"primary_color": "red;}"}),
+    ("all_organizations", {**ORGANIZATION, "primary_color": None}, {"terms_url": "javascript:alert(1)"}),
+    ("all_services", SERVICE, {"slug": "a/b"}),
+    ("all_services", SERVICE, {"service_type": "toaster"}),
+    ("all_services", SERVICE, {"redirect_uris": ["com.example:/x"]}),
+    ("all_services", {**SERVICE, "service_type": "mobile", "redirect_uris": ["com.example.app:/x"]}, {"redirect_uris": [7]}),
+    ("all_services", {**SERVICE, "device_activation_uri": None}, {"device_activation_uri": "ftp://x"}),
+    ("all_services", SERVICE, {"jwks_uri": "file:///keys"}),
+    ("service_claims", CLAIM, {"name": "sub"}),
+    ("service_claims", CLAIM, {"told_in": ["postcard"]}),
+    ("service_claims", CLAIM, {"source": "password"}),
+    ("service_roles", {"slug": "editor"}, {"slug": "Editor!"}),
+    ("roles", {"slug": "boss_2"}, {"slug": "<b>"}),
+    ("teams", {"slug": "sales"}, {"slug": ""}),
+    ("saml_configurations", SAML, {"acs_url": "javascript:alert(1)"}),
+    ("saml_configurations", SAML, {"acs_endpoints": [{"url": "data:x"}]}),
+    ("saml_configurations", SAML, {"acs_endpoints": ["https://sp.example"]}),
+    ("logos", {"media_type": "image/png", "content": f"\\x{png().hex()}"}, {"media_type": "image/gif"}),
+    ("logos", {"media_type": "image/gif", "content": f"\\x{gif().hex()}"}, {"content": "\\x00"}),
+    ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(width=9000).hex()}"}),
+    ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(padding=300_000).hex()}"}),
+    ("webhooks", WEBHOOK, {"url": "gopher://x"}),
+    ("webhooks", WEBHOOK, {"events": ["thing.done"]}),
+    ("siem_configurations", {"endpoint_url": "https://siem.example"}, {"endpoint_url": "siem"}),
+    ("upstream_providers", {"issuer": "https://login.example"}, {"issuer": "login"}),
+    ("domains", {"domain": "login.example"}, {"domain": "LOGIN.example"}),
+    ("domain_routes", {"domain": "login.example"}, {"domain": "x/../y"}),
+    ("invitations", {"email": "A@b.example", "email_key": "a@b.example"}, {"email_key": "c@b.example"}),
+    ("management_keys", {"capabilities": ["services.view"]}, {"capabilities": ["tiers.manage"]}),
+    ("api_keys", {"permissions": ["read:users"]}, {"permissions": ["everything"]}),
+)
+
+
+def test_rows_keep_the_rules_of_the_endpoints() -> None:
+    for table, row, wrong in FIT:
+        assert is_checked(table)
+        require_fit(table, row)
+        with pytest.raises(BadRequest):
+            require_fit(table, {**row, **wrong})
+            pytest.fail(f"{table}: {wrong}")
+        for name in row:
+            if row[name] is not None:
+                with pytest.raises(BadRequest):
+                    require_fit(table, {**row, name: {"a": object()}})
+    require_fit("plans", {"anything": 1})
+    assert not is_checked("plans")
+
+
+def test_the_logs_say_what_left_for_whom_and_what_arrived() -> None:
+    operator = Actor(operator="grace")
+    departed = Departure(
+        organization=ACME, slug="acme", file="f", digest="d", sealed_for="1234-abcd", was_open=True, people=2, tables=(), audit=PROOF
+    )
+    event = exported(departed, operator)
+    assert (event.name, event.organization, event.published, event.audited) == ("organization.exported", ACME, False, True)
+    assert event.known_personal == {"operator": "grace"}
+    assert event.details == {"slug": "acme", "digest": "d", "sealed_for": "1234-abcd", "people": 2, "audit_head": "3:ab"}
+    arrived = Arrival(
+        organization=ACME,
+        slug="acme",
+        source="https://old.example",
+        digest="d",
+        tier="free",
+        status="suspended",
+        trusted=True,
+        planned=False,
+        people=MovedPeople(1, 2, 0, 0),
+        changed_ids={},
+        tables=(),
+        audit=PROOF,
+    )
+    event = imported(arrived, operator)
+    assert (event.name, event.organization, event.published) == ("organization.imported", ACME, False)
+    assert event.details == {
+        "slug": "acme",
+        "source": "https://old.example",
+        "digest": "d",
+        "people": 3,
+        "trusted_people": True,
+        "audit_head": "3:ab",
+        "audit_digest": "cd",
+    }
