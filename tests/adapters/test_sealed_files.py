@@ -78,9 +78,11 @@ def damaged() -> dict[str, bytes]:
 
 def test_a_damaged_file_does_not_open() -> None:
     for name, content in damaged().items():
-        with pytest.raises(CannotOpen):
+        try:
             opened(content)
-            pytest.fail(name)
+        except CannotOpen:
+            continue
+        pytest.fail(name)
 
 
 @pytest.mark.parametrize("text", ["", "postern-receive-1-", "postern-receive-1-AAAA", "postern-receive-1-\u00e9", "x" * 60, "A" * 43])

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import trio
 
 from adapters.moving_files import Batch, FileReader
@@ -61,6 +62,8 @@ async def import_(postern: Postern, path: Path, options: Options, report: Path |
         raise StartFailed(f"The file {path} cannot be read: {error.strerror}") from None
     try:
         return await _take(postern, reader, options, report)
+    except psycopg.Error as error:
+        raise StartFailed(f"Nothing was imported: {error.diag.message_primary or type(error).__name__}") from error
     finally:
         reader.close()
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import trio
 
 from adapters.crypto.sealed_files import ReceivingKeyUnusable, fingerprint, parse_receiving_key
@@ -63,6 +64,8 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> Departure
             await uow.record(exported(departed, acting()))
             await uow.commit()
         writer.publish()
+    except psycopg.Error as error:
+        raise StartFailed(f"Nothing was exported: {error.diag.message_primary or type(error).__name__}") from error
     except CannotOpen as error:
         raise StartFailed(f"A secret of {slug} does not open, so nothing was exported; `postern doctor` says more: {error}") from None
     except OSError as error:

@@ -101,15 +101,20 @@ def test_rows_keep_the_rules_of_the_endpoints() -> None:
     for table, row, wrong in FIT:
         assert is_checked(table)
         require_fit(table, row)
-        with pytest.raises(BadRequest):
-            require_fit(table, {**row, **wrong})
-            pytest.fail(f"{table}: {wrong}")
+        assert _refused(table, {**row, **wrong}), (table, wrong)
         for name in row:
             if row[name] is not None:
-                with pytest.raises(BadRequest):
-                    require_fit(table, {**row, name: {"a": object()}})
+                assert _refused(table, {**row, name: {"a": object()}}), (table, name)
     require_fit("plans", {"anything": 1})
     assert not is_checked("plans")
+
+
+def _refused(table: str, row: dict[str, Any]) -> bool:
+    try:
+        require_fit(table, row)
+    except BadRequest:
+        return True
+    return False
 
 
 def test_the_logs_say_what_left_for_whom_and_what_arrived() -> None:

@@ -145,12 +145,13 @@ def fill_source(there: Installation) -> None:
     there.rows("update domain_routes set verified_at = now(), next_check_at = now() where org_id = %s", ACME)
     there.rows("update domains set verified_at = now(), next_check_at = now() where org_id = %s", ACME)
     there.rows(
-        f"update audit_entries set personal_digest = (select {PERSONAL_DIGEST.format(details='details')} from audit_personal where entry_id = id)"
+        "update audit_entries set personal_digest ="
+        f" (select {PERSONAL_DIGEST.format(details='details')} from audit_personal where entry_id = id)"
     )
     there.rows("update audit_entries set details = '{\"amount\": 1.10000000000000000001}' where actor_id = %s", ada)
     there.rows(
-        "update api_keys set digest = %s where id = (select id from api_keys where service_id in (select id from all_services where org_id = %s)"
-        " limit 1)",
+        "update api_keys set digest = %s"
+        " where id = (select id from api_keys where service_id in (select id from all_services where org_id = %s) limit 1)",
         *(Token(API_KEY).digest(), ACME),
     )
     for table in ("api_keys", "management_keys", "scim_tokens"):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
