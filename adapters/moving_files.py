@@ -45,7 +45,7 @@ class FileExists(Exception):
     """The message is one sentence for the operator."""
 
 
-class Batch(Frozen):
+class RowBatch(Frozen):
     part: str
     rows: Sequence[Row]
 
@@ -155,7 +155,7 @@ class FileReader:
         """The file's digest, as the export printed it. Only after the last batch."""
         return self._seal
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         rows: list[Row] = []
         size = 0
         while self._told is None:
@@ -164,7 +164,7 @@ class FileReader:
                 rows.append(self._row(line))
                 size += len(line)
             if rows and (not line.startswith(b"{") or len(rows) == _ROWS_AT_ONCE or size > _BYTES_AT_ONCE):
-                yield Batch(self._part or "", rows)
+                yield RowBatch(self._part or "", rows)
                 rows, size = [], 0
             if not line.startswith(b"{"):
                 self._turn(line)

@@ -18,7 +18,7 @@ import psycopg
 from adapters.postgres.arrays import array
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
-from adapters.postgres.moving.declaration import Ids
+from adapters.postgres.moving.declaration import IdMeaning
 from adapters.postgres.moving.proof import LogDigest
 from adapters.postgres.record.audit_chains import ADD_LINKS, CONTENT
 from adapters.postgres.rows import CountRow, IdRow
@@ -27,8 +27,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.platform.arrivals import is_checked, require_fit
-from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, UnfitFile, is_bearable
-from core.domain.platform.moving import MovedTable as Told
+from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
 from core.frozen import Frozen
 from ports.encryption import KeyRing
@@ -41,12 +40,12 @@ _NIL: Final = "'00000000-0000-0000-0000-000000000000'::uuid"
 _FIRST: Final = UUID(int=0)
 
 
-class Means(Frozen):
+class ArrivalMeans(Frozen):
     keyring: KeyRing
     email_syntax: EmailSyntax
 
 
-class Wanted(Frozen):
+class ArrivalTerms(Frozen):
     """What the operator has decided."""
 
     slug: str
@@ -55,7 +54,7 @@ class Wanted(Frozen):
     same_relying_party: bool
 
 
-class Renamed(Frozen):
+class PersonIds(Frozen):
     old: UUID
     new: UUID
     is_known: bool
@@ -83,16 +82,16 @@ class _Entry(Frozen):
     content: str
 
 
-class Arriving:
+class ArrivingOrganization:
     """One file in one transaction. The methods are called in the order in which they stand here."""
 
     def __init__(
         self,
         transaction: Transaction,
         tables: Sequence[MovedTable],
-        means: Means,
+        means: ArrivalMeans,
         head: FileHead,
-        wanted: Wanted,
+        wanted: ArrivalTerms,
     ) -> None:
         self._transaction = transaction
         self._tables = {table.name: table for table in tables}
@@ -199,14 +198,14 @@ class Arriving:
                 if found.count:
                     raise UnfitFile(f"{table.name}: {found.count} of its rows: {fault}")
 
-    async def write(self, advance: Callable[[int], None]) -> Sequence[Told]:
+    async def write(self, advance: Callable[[int], None]) -> Sequence[TableReport]:
         """Raises `UnfitFile` when a row collides with one that is here."""
         told = [await self._write(USERS, people.ADD)]
         advance(self._rows[USERS])
         for table in self._tables.values():
             if table.name == "passkeys" and not self._wanted.same_relying_party:
                 left = "Passkeys are good for the other installation's name alone" if self._rows[table.name] else ""
-                told.append(Told(table.name, self._rows[table.name], 0, left))
+                told.append(TableReport(table.name, self._rows[table.name], 0, left))
             else:
                 told.append(await self._write(table.name, _insert(table)))
             advance(self._rows[table.name])
@@ -245,10 +244,10 @@ class Arriving:
         (row,) = await self._transaction.ask(_Status, _STATUS, self._given(_STATUS))
         return row.status
 
-    async def renamed(self, *, changed: bool) -> AsyncIterator[Sequence[Renamed]]:
+    async def renamed(self, *, changed: bool) -> AsyncIterator[Sequence[PersonIds]]:
         """Everybody's id there and here, or only those whose id has changed."""
         after = _FIRST
-        while rows := await self._transaction.ask(Renamed, people.WHO, {"after": after, "changed": changed, "most": _TOLD_AT_ONCE}):
+        while rows := await self._transaction.ask(PersonIds, people.WHO, {"after": after, "changed": changed, "most": _TOLD_AT_ONCE}):
             yield rows
             after = rows[-1].old
 
@@ -282,7 +281,7 @@ class Arriving:
         if not table.sealed:
             return rows
         wanted = array([str(one) for one in (_uuid(_read(row[key])) for row in rows for key in table.sealed.values())])
-        found = await self._transaction.ask(Renamed, _NEW_IDS, {"old": wanted})
+        found = await self._transaction.ask(PersonIds, _NEW_IDS, {"old": wanted})
         new = {str(one.old): str(one.new) for one in found}
         return [self._sealed(table, row, new) for row in rows]
 
@@ -299,13 +298,13 @@ class Arriving:
                 row[column] = msgspec.Raw(msgspec.json.encode(f"\\x{sealed.hex()}"))
         return row
 
-    async def _write(self, table: str, statement: str) -> Told:
+    async def _write(self, table: str, statement: str) -> TableReport:
         counted = f"with written as ({statement} returning 1) select count(*) as count from written"
         (row,) = await self._ask(table, counted, self._given(counted))
         rows = self._rows[table]
         if table == USERS:
-            return Told(table, rows, row.count, "" if rows == row.count else "Those who have an account here keep it as it is")
-        return Told(table, rows, row.count, "" if rows == row.count else _LEFT.get(table, _OF_PEOPLE))
+            return TableReport(table, rows, row.count, "" if rows == row.count else "Those who have an account here keep it as it is")
+        return TableReport(table, rows, row.count, "" if rows == row.count else _LEFT.get(table, _OF_PEOPLE))
 
     async def _tell(self, statement: str) -> None:
         await self._transaction.tell(statement)
@@ -324,9 +323,11 @@ class Arriving:
 
 
 @asynccontextmanager
-async def arriving(transaction: Transaction, means: Means, head: FileHead, wanted: Wanted) -> AsyncIterator[Arriving]:
+async def arriving(
+    transaction: Transaction, means: ArrivalMeans, head: FileHead, wanted: ArrivalTerms
+) -> AsyncIterator[ArrivingOrganization]:
     await transaction.tell(_WITHOUT_LIMITS)
-    arrival = Arriving(transaction, await moved_tables(transaction), means, head, wanted)
+    arrival = ArrivingOrganization(transaction, await moved_tables(transaction), means, head, wanted)
     await arrival.begin()
     yield arrival
 
@@ -374,7 +375,7 @@ def _value(table: MovedTable, column: str) -> str:
     new = f"(select people.new from arriving_people as people where people.old = row.{column})"
     if any(one.column == column for one in table.people):
         return new
-    if declared.ids.get(column) is Ids.PERSON:
+    if declared.ids.get(column) is IdMeaning.PERSON:
         return f"case when row.{column} is not null then coalesce({new}, {_NIL}) end"
     if column in declared.kept_by:
         parent = declared.kept_by[column]

@@ -13,7 +13,7 @@ from typing import Final, LiteralString
 from core.frozen import Frozen, field
 
 
-class Ids(StrEnum):
+class IdMeaning(StrEnum):
     """The meaning of a column of ids that has no foreign key."""
 
     ITS_OWN = "its own"
@@ -39,7 +39,7 @@ class Moved(Frozen):
     sets: Mapping[str, LiteralString] = field(default_factory=dict)
     checks: Mapping[str, LiteralString] = field(default_factory=dict)
     kept_by: Mapping[str, str] = field(default_factory=dict)
-    ids: Mapping[str, Ids] = field(default_factory=dict)
+    ids: Mapping[str, IdMeaning] = field(default_factory=dict)
     of_people: bool = False
     """A person's own, not the organization's: it leaves only for people with an own tie, and arrives only with people who are trusted and
     have had no account here."""
@@ -72,18 +72,20 @@ MOVED: Final[Mapping[str, Moved]] = {
             "suspension_reason": "case when row.status = 'pending' then null else %(reason)s end",
         },
         checks={"has another id than the file": "row.id = %(organization)s::uuid"},
-        ids={"approved_by": Ids.KEPT},
+        ids={"approved_by": IdMeaning.KEPT},
     ),
     "roles": Moved(),
     "memberships": Moved(sets={"own_since": _OWN_TIE}),
-    "all_services": Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": Ids.ITS_OWN}),
+    "all_services": Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": IdMeaning.ITS_OWN}),
     "all_profile_fields": Moved(rows="row.deleted_at is null", leaves=("deleted_at",)),
-    "profile_values": Moved(ids={"asked": Ids.KEPT}),
+    "profile_values": Moved(ids={"asked": IdMeaning.KEPT}),
     "teams": Moved(),
     # Its references are of two columns each, so the catalogue does not tell what each column means.
-    "team_members": Moved(rows="row.user_id in (select id from leaving_people)", ids={"user_id": Ids.PERSON, "team_id": Ids.CHECKED}),
+    "team_members": Moved(
+        rows="row.user_id in (select id from leaving_people)", ids={"user_id": IdMeaning.PERSON, "team_id": IdMeaning.CHECKED}
+    ),
     "relations": Moved(
-        ids={"object_id": Ids.CHECKED},
+        ids={"object_id": IdMeaning.CHECKED},
         checks={
             "names an object of another organization": f"""
                 case row.object_type
@@ -98,20 +100,20 @@ MOVED: Final[Mapping[str, Moved]] = {
     "permissions": Moved(),
     "service_roles": Moved(),
     "service_claims": Moved(),
-    "client_secrets": Moved(ids={"created_by": Ids.PERSON}, kept_by={"made_by_key": "management_keys"}),
-    "api_keys": Moved(ids={"created_by": Ids.PERSON}, kept_by={"made_by_key": "management_keys"}),
-    "management_keys": Moved(ids={"created_by": Ids.PERSON, "adopted_by": Ids.PERSON}),
+    "client_secrets": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
+    "api_keys": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
+    "management_keys": Moved(ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON}),
     # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
     "invitations": Moved(leaves=("mailed_digest",)),
     "service_users": Moved(sets={"own_since": _OWN_TIE}),
     "plans": Moved(leaves=("active_count", "past_due_count", "cancelled_count", "expired_count", "billing_price_id")),
     # The payment provider of the other installation says nothing here, so a subscription ends when its period does.
     "subscriptions": Moved(leaves=("managed", "overridden_at")),
-    "scim_tokens": Moved(ids={"created_by": Ids.PERSON}),
+    "scim_tokens": Moved(ids={"created_by": IdMeaning.PERSON}),
     "scim_groups": Moved(),
     "provisioned_users": Moved(),
     "former_members": Moved(),
-    "login_counts": Moved(ids={"service_id": Ids.KEPT}),
+    "login_counts": Moved(ids={"service_id": IdMeaning.KEPT}),
     "former_services": Moved(),
     "logout_receivers": Moved(),
     "saml_configurations": Moved(),
@@ -135,7 +137,7 @@ MOVED: Final[Mapping[str, Moved]] = {
         ),
         sets={"is_active": "false"},
     ),
-    "audit_entries": Moved(ids={"actor_id": Ids.KEPT, "impersonator_id": Ids.KEPT}),
+    "audit_entries": Moved(ids={"actor_id": IdMeaning.KEPT, "impersonator_id": IdMeaning.KEPT}),
     # What identifies people comes along only where those who are forgotten here later can be found by it.
     "audit_personal": Moved(
         rows="row.entry_id in (select id from audit_entries where organization_id = %(organization)s::uuid)",
@@ -147,7 +149,7 @@ MOVED: Final[Mapping[str, Moved]] = {
                  where entry.id = row.entry_id and entry.target_type = 'user' and not {_SAME_PERSON.format("old::text = entry.target_id")}
             )
         """,
-        ids={"actor_id": Ids.PERSON},
+        ids={"actor_id": IdMeaning.PERSON},
     ),
     "consents": Moved(of_people=True),
     "identities": Moved(
@@ -157,8 +159,8 @@ MOVED: Final[Mapping[str, Moved]] = {
         checks={"is of another provider than it says": "row.provider = row.upstream_provider_id::text"},
     ),
     "pictures": Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
-    "mfa_secrets": Moved(rows="row.enabled_at is not null", leaves=("session_id",), of_people=True, ids={"session_id": Ids.KEPT}),
-    "passkeys": Moved(of_people=True, ids={"aaguid": Ids.KEPT}),
+    "mfa_secrets": Moved(rows="row.enabled_at is not null", leaves=("session_id",), of_people=True, ids={"session_id": IdMeaning.KEPT}),
+    "passkeys": Moved(of_people=True, ids={"aaguid": IdMeaning.KEPT}),
 }
 
 # Each with the reason why it stays where it is.

@@ -11,7 +11,7 @@ from adapters.postgres.failures import translated
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import MovedTable, moved_tables
 from adapters.postgres.moving.proof import LogDigest
-from adapters.postgres.record.audit_chains import CONTENT, LINKS, Stored, stored_link
+from adapters.postgres.record.audit_chains import CONTENT, LINKS, StoredLinkRow, stored_link
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.moving import AuditProof
@@ -30,7 +30,7 @@ class _Text(Frozen):
     row: str
 
 
-class Described(Frozen):
+class LeavingDescription(Frozen):
     slug: str
     name: str
     status: str
@@ -38,7 +38,7 @@ class Described(Frozen):
     schema: int
 
 
-class Leaving:
+class LeavingOrganization:
     """One organization in one transaction."""
 
     def __init__(self, transaction: Transaction, organization: OrganizationId, keyring: KeyRing, tables: Sequence[MovedTable]) -> None:
@@ -48,8 +48,8 @@ class Leaving:
         self.tables = tables
         self.people = 0
 
-    async def described(self) -> Described:
-        (found,) = await self._transaction.ask(Described, _DESCRIBED, {"organization": self._organization})
+    async def described(self) -> LeavingDescription:
+        (found,) = await self._transaction.ask(LeavingDescription, _DESCRIBED, {"organization": self._organization})
         return found
 
     async def rows_of_people(self) -> AsyncIterator[Sequence[bytes]]:
@@ -69,7 +69,7 @@ class Leaving:
         check, log, faults, since = ChainCheck(key, self._organization), LogDigest(), 0, 0
         while True:
             parameters = {"chain": self._organization, "sequence": since, "most": _LINKS_AT_ONCE}
-            links = [stored_link(self._organization, row) for row in await self._transaction.ask(Stored, LINKS, parameters)]
+            links = [stored_link(self._organization, row) for row in await self._transaction.ask(StoredLinkRow, LINKS, parameters)]
             if not links:
                 break
             for link in links:
@@ -97,7 +97,7 @@ class Leaving:
 
 
 @asynccontextmanager
-async def leaving(pool: Pool, keyring: KeyRing, organization: OrganizationId) -> AsyncIterator[Leaving]:
+async def leaving(pool: Pool, keyring: KeyRing, organization: OrganizationId) -> AsyncIterator[LeavingOrganization]:
     with translated():
         async with pool.connection() as connection, connection.pipelined_transaction(_BEGIN) as pipelined:
             transaction = Transaction(connection, pipelined)
@@ -105,7 +105,7 @@ async def leaving(pool: Pool, keyring: KeyRing, organization: OrganizationId) ->
             await transaction.tell(people.LEAVING.replace("%(organization)s", f"'{organization}'"))
             await transaction.tell("alter table leaving_people add primary key (id)")
             await transaction.tell("analyze leaving_people")
-            yield Leaving(transaction, organization, keyring, await moved_tables(transaction))
+            yield LeavingOrganization(transaction, organization, keyring, await moved_tables(transaction))
 
 
 def _select(table: MovedTable) -> str:

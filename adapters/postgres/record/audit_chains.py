@@ -55,7 +55,7 @@ class _Chain(Frozen):
     chain_id: UUID
 
 
-class Stored(Frozen):
+class StoredLinkRow(Frozen):
     sequence: int
     entry_id: UUID
     digest: bytes
@@ -134,7 +134,7 @@ class PostgresAuditChains:
         return OrganizationId(rows[0].chain_id) if rows else None
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
-        rows = await ask(self._pool, Stored, LINKS, {"chain": chain, "sequence": since, "most": most})
+        rows = await ask(self._pool, StoredLinkRow, LINKS, {"chain": chain, "sequence": since, "most": most})
         return [stored_link(chain, row) for row in rows]
 
     async def about(self, chain: OrganizationId | None) -> int:
@@ -167,7 +167,7 @@ class PostgresAuditChains:
         return {OrganizationId(row.id): row.slug for row in await ask(self._pool, _Organization, _SLUGS)}
 
 
-def stored_link(chain: OrganizationId, row: Stored) -> StoredLink:
+def stored_link(chain: OrganizationId, row: StoredLinkRow) -> StoredLink:
     return StoredLink(
         chain,
         row.sequence,

@@ -8,7 +8,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
-from core.domain.record.events import Actor, Event, Target, TargetType
+from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
 FORMAT: Final = 1
@@ -72,7 +72,7 @@ class FileEnd(Frozen):
     audit: AuditProof
 
 
-class MovedTable(Frozen):
+class TableReport(Frozen):
     """`rows` are in the file, `taken` have arrived, and the sentence says what became of the others."""
 
     table: str
@@ -91,7 +91,7 @@ class MovedPeople(Frozen):
     """Trusted people whose password is not good here, so that they choose a new one."""
 
 
-class Departure(Frozen):
+class DepartedOrganization(Frozen):
     """The report of an export."""
 
     organization: UUID
@@ -106,7 +106,7 @@ class Departure(Frozen):
     audit: AuditProof
 
 
-class Arrival(Frozen):
+class ArrivedOrganization(Frozen):
     """The report of an import, or of its plan. `changed_ids` are at most the first few, old to new; a report file has all people."""
 
     organization: UUID
@@ -119,7 +119,7 @@ class Arrival(Frozen):
     planned: bool
     people: MovedPeople
     changed_ids: Mapping[str, str]
-    tables: Sequence[MovedTable]
+    tables: Sequence[TableReport]
     audit: AuditProof
 
 
@@ -132,7 +132,7 @@ def is_bearable(encoded: str) -> bool:
     return 1 <= lanes <= _MOST_LANES and 8 * lanes <= memory <= _MOST_MEMORY_KIB and passes >= 1 and memory * passes <= _MOST_WORK_KIB
 
 
-def exported(departure: Departure, actor: Actor) -> Event:
+def exported(departure: DepartedOrganization, actor: Actor) -> Event:
     details: dict[str, Json] = {
         "slug": departure.slug,
         "digest": departure.digest,
@@ -140,10 +140,10 @@ def exported(departure: Departure, actor: Actor) -> Event:
         "people": departure.people,
         "audit_head": departure.audit.head,
     }
-    return _told("organization.exported", departure.organization, details, actor)
+    return Event("organization.exported", actor, _target(departure.organization), OrganizationId(departure.organization), details)
 
 
-def imported(arrival: Arrival, actor: Actor) -> Event:
+def imported(arrival: ArrivedOrganization, actor: Actor) -> Event:
     details: dict[str, Json] = {
         "slug": arrival.slug,
         "source": arrival.source,
@@ -153,8 +153,8 @@ def imported(arrival: Arrival, actor: Actor) -> Event:
         "audit_head": arrival.audit.head,
         "audit_digest": arrival.audit.digest,
     }
-    return _told("organization.imported", arrival.organization, details, actor)
+    return Event("organization.imported", actor, _target(arrival.organization), OrganizationId(arrival.organization), details)
 
 
-def _told(name: str, organization: UUID, details: Mapping[str, Json], actor: Actor) -> Event:
-    return Event(name, actor, Target(TargetType.ORGANIZATION, str(organization)), OrganizationId(organization), details)
+def _target(organization: UUID) -> Target:
+    return Target("organization", str(organization))

@@ -10,12 +10,12 @@ from typing import Final
 import psycopg
 import trio
 
-from adapters.moving_files import Batch, FileReader
-from adapters.postgres.moving.arriving import Arriving, Means, Wanted, arriving
+from adapters.moving_files import FileReader, RowBatch
+from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, ArrivingOrganization, arriving
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import NotFound
 from core.domain.identity.passkeys import RelyingParty, relying_party
-from core.domain.platform.moving import RECEIVING_KEY, Arrival, UnfitFile, imported
+from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, UnfitFile, imported
 from core.domain.tenancy.organizations import organization_slug
 from core.domain.tenancy.tiers import Tier
 from core.usecases.record.audit import CHAIN_KEY
@@ -31,7 +31,7 @@ from entrypoints.settings import Settings
 _MOST_SHOWN: Final = 50
 
 
-class Options:
+class ImportOptions:
     """What the operator says beside the file."""
 
     def __init__(self, *, plan: bool = False, trusts: bool = False, slug: str | None = None, tier: str | None = None) -> None:
@@ -47,13 +47,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(given: argparse.Namespace, settings: Settings) -> None:
-    options = Options(plan=given.plan, trusts=given.trust_people, slug=given.slug, tier=given.tier)
+    options = ImportOptions(plan=given.plan, trusts=given.trust_people, slug=given.slug, tier=given.tier)
     async with opened_postern(settings) as postern:
         arrived = await import_(postern, Path(given.file), options, None if given.report is None else Path(given.report))
     say_arrived(arrived, as_json=given.json)
 
 
-async def import_(postern: Postern, path: Path, options: Options, report: Path | None = None) -> Arrival:
+async def import_(postern: Postern, path: Path, options: ImportOptions, report: Path | None = None) -> ArrivedOrganization:
     """All of the file arrives, or nothing of it. Raises `UnfitFile`, and `StartFailed` when the file cannot be read."""
     secret = await postern.foundation.server_secrets.get(RECEIVING_KEY)
     try:
@@ -68,18 +68,18 @@ async def import_(postern: Postern, path: Path, options: Options, report: Path |
         reader.close()
 
 
-async def _take(postern: Postern, reader: FileReader, options: Options, report: Path | None) -> Arrival:
+async def _take(postern: Postern, reader: FileReader, options: ImportOptions, report: Path | None) -> ArrivedOrganization:
     head, foundation = reader.head, postern.foundation
     slug = organization_slug(options.slug or head.slug)
     await _require_free(postern, slug)
     tier = await _tier(postern, options.tier, head.tier)
     party = relying_party(foundation.public_url)
     same_party = isinstance(party, RelyingParty) and party.id == head.relying_party
-    wanted = Wanted(slug, tier.id, trusted=options.trusts, same_relying_party=same_party)
+    wanted = ArrivalTerms(slug, tier.id, trusted=options.trusts, same_relying_party=same_party)
     chain_key = await foundation.server_secrets.get(CHAIN_KEY)
     async with foundation.unit_of_work() as uow:
         assert isinstance(uow, PostgresUnitOfWork)  # noqa: S101 - for the type checker: there are no others
-        async with arriving(uow.transaction, Means(foundation.keyring, foundation.email_syntax), head, wanted) as arrival:
+        async with arriving(uow.transaction, ArrivalMeans(foundation.keyring, foundation.email_syntax), head, wanted) as arrival:
             await _read(arrival, reader)
             await arrival.check()
             # Whoever has registered an address without proving it must not get what its owner is given.
@@ -89,7 +89,7 @@ async def _take(postern: Postern, reader: FileReader, options: Options, report: 
                 tables = await arrival.write(advance)
             with progress("Linking the audit log", None, ""):
                 await arrival.link(chain_key, reader.end.audit)
-            arrived = Arrival(
+            arrived = ArrivedOrganization(
                 organization=head.organization,
                 slug=slug,
                 source=head.source,
@@ -111,9 +111,9 @@ async def _take(postern: Postern, reader: FileReader, options: Options, report: 
     return arrived
 
 
-async def _read(arrival: Arriving, reader: FileReader) -> None:
+async def _read(arrival: ArrivingOrganization, reader: FileReader) -> None:
     """Brings the rows of the file to where the database can look at them."""
-    batches: Iterator[Batch] = reader.batches()
+    batches: Iterator[RowBatch] = reader.batches()
     with progress("Reading the file", None, "rows") as advance:
         while (batch := await trio.to_thread.run_sync(next, batches, None)) is not None:
             rows = await trio.to_thread.run_sync(arrival.ready, batch.part, batch.rows)
@@ -140,7 +140,7 @@ async def _tier(postern: Postern, wanted: str | None, named: str) -> Tier:
         raise StartFailed(f"{error.message}: name the tier with --tier") from None
 
 
-async def _changed_ids(arrival: Arriving) -> dict[str, str]:
+async def _changed_ids(arrival: ArrivingOrganization) -> dict[str, str]:
     found: dict[str, str] = {}
     async for people in arrival.renamed(changed=True):
         found.update({str(one.old): str(one.new) for one in people})
@@ -149,7 +149,7 @@ async def _changed_ids(arrival: Arriving) -> dict[str, str]:
     return dict(list(found.items())[:_MOST_SHOWN])
 
 
-async def _write_report(arrival: Arriving, path: Path) -> None:
+async def _write_report(arrival: ArrivingOrganization, path: Path) -> None:
     """Everybody's id there and here. No addresses: the file is for whoever brings an application's own table up to date."""
     try:
         with path.open("x", encoding="utf-8", newline="") as file:

@@ -12,9 +12,9 @@ import trio
 from adapters.crypto.sealed_files import ReceivingKeyUnusable, fingerprint, parse_receiving_key
 from adapters.moving_files import FileExists, FileWriter
 from adapters.postgres.moving.catalogue import USERS
-from adapters.postgres.moving.leaving import Leaving, leaving
+from adapters.postgres.moving.leaving import LeavingOrganization, leaving
 from core.domain.identity.passkeys import RelyingParty, relying_party
-from core.domain.platform.moving import FORMAT, Departure, FileHead, exported
+from core.domain.platform.moving import FORMAT, DepartedOrganization, FileHead, exported
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.usecases.record.audit import CHAIN_KEY
 from entrypoints.bootstrap import Postern
@@ -44,7 +44,7 @@ async def _run(given: argparse.Namespace, settings: Settings) -> None:
     say_departed(departed, as_json=given.json)
 
 
-async def export(postern: Postern, slug: str, path: Path, key: str) -> Departure:
+async def export(postern: Postern, slug: str, path: Path, key: str) -> DepartedOrganization:
     """Writes the file and the entry in the audit log. Raises `NotFound`, and `StartFailed` when no file was made."""
     organization = (await postern.platform.governance.show(slug)).organization
     if organization.status is OrganizationStatus.REJECTED:
@@ -75,7 +75,7 @@ async def export(postern: Postern, slug: str, path: Path, key: str) -> Departure
     return departed
 
 
-async def _write(postern: Postern, organization: Organization, writer: FileWriter, path: Path, public: bytes) -> Departure:
+async def _write(postern: Postern, organization: Organization, writer: FileWriter, path: Path, public: bytes) -> DepartedOrganization:
     chain_key = await postern.foundation.server_secrets.get(CHAIN_KEY)
     with progress("Exporting", None, "rows") as advance:
         async with leaving(postern.foundation.pool, postern.foundation.keyring, organization.id) as moving:
@@ -98,7 +98,7 @@ async def _write(postern: Postern, organization: Organization, writer: FileWrite
             await _write_parts(moving, writer, advance)
             audit = await moving.audit(chain_key)
         digest = await trio.to_thread.run_sync(writer.seal, audit)
-    return Departure(
+    return DepartedOrganization(
         organization=organization.id,
         slug=described.slug,
         file=str(path),
@@ -111,7 +111,7 @@ async def _write(postern: Postern, organization: Organization, writer: FileWrite
     )
 
 
-async def _write_parts(moving: Leaving, writer: FileWriter, advance: Advance) -> None:
+async def _write_parts(moving: LeavingOrganization, writer: FileWriter, advance: Advance) -> None:
     async def write(part: str, batches: AsyncIterator[Sequence[bytes]]) -> None:
         writer.part(part)
         async for rows in batches:

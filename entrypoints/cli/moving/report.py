@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from core.domain.platform.moving import Arrival, Departure
+from core.domain.platform.moving import ArrivedOrganization, DepartedOrganization
 from entrypoints.cli.output.printing import print_json, printable
 
 
-def say_departed(departed: Departure, *, as_json: bool) -> None:
+def say_departed(departed: DepartedOrganization, *, as_json: bool) -> None:
     if as_json:
         print_json(departed)
         return
@@ -20,7 +20,7 @@ def say_departed(departed: Departure, *, as_json: bool) -> None:
         print("The organization was open meanwhile: what has changed since is not in the file. To move for good, suspend it first.")
 
 
-def say_arrived(arrived: Arrival, *, as_json: bool) -> None:
+def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
     if as_json:
         print_json(arrived)
         return

@@ -7,7 +7,7 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.platform.arrivals import is_checked, require_fit
-from core.domain.platform.moving import Arrival, AuditProof, Departure, MovedPeople, exported, imported, is_bearable
+from core.domain.platform.moving import ArrivedOrganization, AuditProof, DepartedOrganization, MovedPeople, exported, imported, is_bearable
 from core.domain.record.events import Actor
 from tests.pictures import gif, png
 
@@ -119,14 +119,14 @@ def _refused(table: str, row: dict[str, Any]) -> bool:
 
 def test_the_logs_say_what_left_for_whom_and_what_arrived() -> None:
     operator = Actor(operator="grace")
-    departed = Departure(
+    departed = DepartedOrganization(
         organization=ACME, slug="acme", file="f", digest="d", sealed_for="1234-abcd", was_open=True, people=2, tables=(), audit=PROOF
     )
     event = exported(departed, operator)
     assert (event.name, event.organization, event.published, event.audited) == ("organization.exported", ACME, False, True)
     assert event.known_personal == {"operator": "grace"}
     assert event.details == {"slug": "acme", "digest": "d", "sealed_for": "1234-abcd", "people": 2, "audit_head": "3:ab"}
-    arrived = Arrival(
+    arrived = ArrivedOrganization(
         organization=ACME,
         slug="acme",
         source="https://old.example",

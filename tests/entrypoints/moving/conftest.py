@@ -5,44 +5,44 @@ from pathlib import Path
 
 import pytest
 
-from core.domain.platform.moving import Departure
+from core.domain.platform.moving import DepartedOrganization
 from core.frozen import Frozen
 from tests.conftest import fresh_database
-from tests.entrypoints.moving.installations import HERE, THERE, Installation, copied, fill_source, settings_for
+from tests.entrypoints.moving.installations import HERE, THERE, MovingPlace, copied, fill_source, settings_for
 from tests.places import open_directory
 
 
 class Moving(Frozen):
     """The organization's installation, which no test changes, and the file that it has exported for `here`."""
 
-    there: Installation
+    there: MovingPlace
     file: Path
-    departed: Departure
+    departed: DepartedOrganization
     secret: bytes
     """The private half of the key that the file is sealed for. A hostile file needs the public half alone."""
 
 
 @pytest.fixture(scope="session")
-def receiving(worker_id: str) -> Iterator[Installation]:
+def receiving(worker_id: str) -> Iterator[MovingPlace]:
     """An installation that has made its receiving key and has nothing else, for copies."""
     for url in fresh_database(f"receiving_{worker_id}"):
         with open_directory() as directory:
-            here = Installation(settings_for(url, directory, HERE, "new.example.org"), url, HERE)
+            here = MovingPlace(settings_for(url, directory, HERE, "new.example.org"), url, HERE)
             here.receiving_key()
             yield here
 
 
 @pytest.fixture(scope="session")
-def moving(worker_id: str, receiving: Installation) -> Iterator[Moving]:
+def moving(worker_id: str, receiving: MovingPlace) -> Iterator[Moving]:
     for url in fresh_database(f"moving_{worker_id}"):
         with open_directory() as directory:
-            there = Installation(settings_for(url, directory, THERE, "old.example.org"), url, THERE)
+            there = MovingPlace(settings_for(url, directory, THERE, "old.example.org"), url, THERE)
             fill_source(there)
             file = directory / "acme.postern"
             yield Moving(there, file, there.export(file, receiving.receiving_key()), receiving.receiving_secret())
 
 
 @pytest.fixture
-def here(worker_id: str, receiving: Installation, tmp_path: Path) -> Iterator[Installation]:
+def here(worker_id: str, receiving: MovingPlace, tmp_path: Path) -> Iterator[MovingPlace]:
     with copied(receiving.url, f"here_{worker_id}") as url:
-        yield Installation(settings_for(url, tmp_path, HERE, "new.example.org"), url, HERE)
+        yield MovingPlace(settings_for(url, tmp_path, HERE, "new.example.org"), url, HERE)

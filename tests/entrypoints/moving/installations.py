@@ -17,11 +17,11 @@ from adapters.crypto.sealed_files import receiving_key
 from adapters.postgres.moving.declaration import MOVED
 from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.upkeep.sealed_columns import sealed_in
-from core.domain.platform.moving import RECEIVING_KEY, Arrival, Departure
+from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, DepartedOrganization
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli.moving.arrival import Options, import_
+from entrypoints.cli.moving.arrival import ImportOptions, import_
 from entrypoints.cli.moving.departure import export
 from entrypoints.settings import Settings, read
 from tests.adapters.postgres.conftest import Store
@@ -49,7 +49,7 @@ def settings_for(url: str, directory: Path, key: EncryptionKey, host: str) -> Se
     )
 
 
-class Installation(Frozen):
+class MovingPlace(Frozen):
     settings: Settings
     url: str
     key: EncryptionKey
@@ -86,17 +86,17 @@ class Installation(Frozen):
     def receiving_key(self) -> str:
         return receiving_key(self.receiving_secret())
 
-    def export(self, path: Path, key: str, slug: str = "acme") -> Departure:
-        async def work() -> Departure:
+    def export(self, path: Path, key: str, slug: str = "acme") -> DepartedOrganization:
+        async def work() -> DepartedOrganization:
             async with open_postern(self.settings) as postern:
                 return await export(postern, slug, path, key)
 
         return trio.run(work)
 
-    def import_(self, path: Path, options: Options | None = None, report: Path | None = None) -> Arrival:
-        async def work() -> Arrival:
+    def import_(self, path: Path, options: ImportOptions | None = None, report: Path | None = None) -> ArrivedOrganization:
+        async def work() -> ArrivedOrganization:
             async with open_postern(self.settings) as postern:
-                return await import_(postern, path, options or Options(), report)
+                return await import_(postern, path, options or ImportOptions(), report)
 
         return trio.run(work)
 
@@ -119,7 +119,7 @@ class Installation(Frozen):
 _PUBLIC: Final = 2200
 
 
-def fill_source(there: Installation) -> None:
+def fill_source(there: MovingPlace) -> None:
     trio.run(fill, cast(Store, there))
     ring = there.ring
     there.rows("update users set email = email || '@example.org', email_key = email_key || '@example.org'")
@@ -160,7 +160,7 @@ def fill_source(there: Installation) -> None:
     trio.run(partial(_link, there.settings))
 
 
-def _make_own(there: Installation, ring: AesGcmKeyRing) -> None:
+def _make_own(there: MovingPlace, ring: AesGcmKeyRing) -> None:
     """Six people have proved their addresses, and all but one of them have a tie of their own. The last one is a platform owner."""
 
     async def hashed() -> str:

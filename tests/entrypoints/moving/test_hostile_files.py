@@ -20,10 +20,10 @@ from core.domain.errors import Refusal
 from core.domain.platform.moving import AuditProof, FileHead, UnfitFile
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli.moving.arrival import Options, import_
+from entrypoints.cli.moving.arrival import ImportOptions, import_
 from tests.adapters.postgres.populous import ACME, MEMBERS, OTHER
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import Installation
+from tests.entrypoints.moving.installations import MovingPlace
 
 Row = dict[str, Any]
 Change = Callable[[str, Row], Row | list[Row]]
@@ -156,7 +156,7 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
 }
 
 
-def prepared(here: Installation) -> None:
+def prepared(here: MovingPlace) -> None:
     here.rows("insert into all_organizations (id, slug, name, created_at, updated_at) values (%s, 'other', 'Other', now(), now())", OTHER)
     here.rows(
         "insert into roles (id, org_id, slug, name, created_at, updated_at) values (%s, %s, 'boss', 'Boss', now(), now())",
@@ -174,7 +174,7 @@ def prepared(here: Installation) -> None:
     )
 
 
-def test_rows_that_are_not_fit(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_rows_that_are_not_fit(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     prepared(here)
     before = here.everything()
     files = {name: (rewritten(moving, tmp_path / str(number), change), line) for number, (name, (change, line)) in enumerate(ROWS.items())}
@@ -182,7 +182,7 @@ def test_rows_that_are_not_fit(moving: Moving, here: Installation, tmp_path: Pat
     assert here.everything() == before
 
 
-def unexpected(here: Installation, files: Mapping[str, tuple[Path, str]]) -> Mapping[str, str]:
+def unexpected(here: MovingPlace, files: Mapping[str, tuple[Path, str]]) -> Mapping[str, str]:
     """What an import says of each file, where it is not one line of this pattern."""
     wrong: dict[str, str] = {}
 
@@ -190,7 +190,7 @@ def unexpected(here: Installation, files: Mapping[str, tuple[Path, str]]) -> Map
         async with open_postern(here.settings) as postern:
             for name, (path, line) in files.items():
                 with pytest.raises(Refusal) as caught:
-                    await import_(postern, path, Options(trusts=True))
+                    await import_(postern, path, ImportOptions(trusts=True))
                 message = caught.value.message
                 if re.search(line, message) is None or "\n" in message or len(message) > 400:
                     wrong[name] = message
@@ -199,7 +199,7 @@ def unexpected(here: Installation, files: Mapping[str, tuple[Path, str]]) -> Map
     return wrong
 
 
-def test_files_that_are_not_whole(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_files_that_are_not_whole(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     whole = moving.file.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
@@ -272,7 +272,7 @@ def sealed(moving: Moving, content: bytes) -> bytes:
     return file.getvalue()
 
 
-def test_heads_and_parts(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_heads_and_parts(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     cases: dict[str, tuple[dict[str, Any], str]] = {
         "a later format": ({"head": {"format": 2}}, "format 2, and this Postern reads format 1"),
         "another schema": ({"head": {"schema": 1}}, "bring both installations to the same release"),
@@ -303,7 +303,7 @@ def test_a_dump_of_the_file_shows_nothing(moving: Moving) -> None:
         assert word not in content
 
 
-def test_people_come_first(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_people_come_first(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     path = tmp_path / "late"
     known = contents(moving.file, moving.secret)
     writer = FileWriter(path, public(moving))
@@ -317,17 +317,17 @@ def test_people_come_first(moving: Moving, here: Installation, tmp_path: Path) -
         here.import_(path)
 
 
-def test_a_dear_password_is_left_out(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_a_dear_password_is_left_out(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     dear = f"$argon2id$v=19$m=2147483648,t=99,p=1${'a' * 22}${'b' * 43}"
     arrived = here.import_(
         rewritten(moving, tmp_path / "dear", lambda part, row: {**row, "password_hash": dear} if part == "users" else row),
-        Options(trusts=True),
+        ImportOptions(trusts=True),
     )
     assert here.one("select count(*) from users where password_hash is not null") == 0
     assert arrived.people.without_password == 4
 
 
-def test_a_maker_who_is_another_here_makes_nothing(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_a_maker_who_is_another_here_makes_nothing(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     """A key names its maker. In a file the maker could be any account of this installation."""
     here.rows("insert into users (id, email, email_key, is_platform_owner) values (%s, 'o@example.org', 'o@example.org', true)", STRANGER)
 

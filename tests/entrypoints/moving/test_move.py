@@ -32,16 +32,16 @@ from core.domain.secrets import Password, Token
 from core.usecases.record.audit import CheckedChain
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli import main
-from entrypoints.cli.moving.arrival import Options
+from entrypoints.cli.moving.arrival import ImportOptions
 from ports.encryption import CannotOpen
 from tests.adapters.postgres.populous import ACME, MEMBERS
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, Installation, settings_for
+from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, settings_for
 from tests.patience import PATIENCE
 
 T = TypeVar("T")
 CLIENT: Final = Client(None, "a browser")
-TRUSTED: Final = Options(trusts=True)
+TRUSTED: Final = ImportOptions(trusts=True)
 # What arrives otherwise than it left, for a reason that the declaration names.
 _OTHERWISE: Final = {
     "all_organizations": {"slug", "status", "updated_at"},
@@ -52,7 +52,7 @@ _OTHERWISE: Final = {
 }
 
 
-def within(installation: Installation, work: Callable[[Postern], Awaitable[T]]) -> T:
+def within(installation: MovingPlace, work: Callable[[Postern], Awaitable[T]]) -> T:
     async def run() -> T:
         async with open_postern(installation.settings) as postern:
             return await work(postern)
@@ -60,11 +60,11 @@ def within(installation: Installation, work: Callable[[Postern], Awaitable[T]]) 
     return trio.run(run)
 
 
-def signed_in(installation: Installation, email: str, password: str = PASSWORD) -> SignedIn | AwaitingSecondFactor:
+def signed_in(installation: MovingPlace, email: str, password: str = PASSWORD) -> SignedIn | AwaitingSecondFactor:
     return within(installation, lambda postern: postern.identity.sign_in.with_password(Email(email), Password(password), CLIENT))
 
 
-def faults_of_log(installation: Installation, noted: ChainHead | None = None) -> tuple[list[ChainFinding], list[CheckedChain]]:
+def faults_of_log(installation: MovingPlace, noted: ChainHead | None = None) -> tuple[list[ChainFinding], list[CheckedChain]]:
     async def verify(postern: Postern) -> tuple[list[ChainFinding], list[CheckedChain]]:
         while await postern.record.audit.link():
             pass
@@ -83,7 +83,7 @@ def wait_until(holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def moved_rows(installation: Installation) -> dict[str, list[dict[str, Any]]]:
+def moved_rows(installation: MovingPlace) -> dict[str, list[dict[str, Any]]]:
     """The rows of the organization, by table, as the file has them; values that are sealed are left out."""
 
     async def tables(postern: Postern) -> dict[str, str]:
@@ -107,7 +107,7 @@ def moved_rows(installation: Installation) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here: Installation) -> None:
+def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here: MovingPlace) -> None:
     arrived = here.import_(moving.file)
     assert (arrived.digest, arrived.audit, arrived.status) == (moving.departed.digest, moving.departed.audit, "suspended")
     there_rows, here_rows = moved_rows(moving.there), moved_rows(here)
@@ -143,7 +143,7 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
     assert here.one("select count(*) from all_organizations") == 1
 
 
-def test_the_audit_log_holds_at_both_places_and_goes_on(moving: Moving, here: Installation) -> None:
+def test_the_audit_log_holds_at_both_places_and_goes_on(moving: Moving, here: MovingPlace) -> None:
     arrived = here.import_(moving.file)
     assert arrived.audit.faults == 0
     faults, (chain,) = faults_of_log(here)
@@ -161,7 +161,7 @@ def test_the_audit_log_holds_at_both_places_and_goes_on(moving: Moving, here: In
     assert left[0]["details"]["operator"]
 
 
-def test_people_arrive_without_anything_of_their_own(moving: Moving, here: Installation) -> None:
+def test_people_arrive_without_anything_of_their_own(moving: Moving, here: MovingPlace) -> None:
     here.import_(moving.file)
     assert (
         here.rows(
@@ -191,7 +191,7 @@ def test_people_arrive_without_anything_of_their_own(moving: Moving, here: Insta
     assert signed.user == moving.there.user(ADA)
 
 
-def test_trusted_people_sign_in_with_what_they_had(moving: Moving, here: Installation) -> None:
+def test_trusted_people_sign_in_with_what_they_had(moving: Moving, here: MovingPlace) -> None:
     arrived = here.import_(moving.file, TRUSTED)
     signed = signed_in(here, ADA)
     assert isinstance(signed, SignedIn)
@@ -219,19 +219,19 @@ def test_trusted_people_sign_in_with_what_they_had(moving: Moving, here: Install
     assert here.one("select count(*) from consents") == 4 * 3
 
 
-def test_passkeys_arrive_where_the_installation_keeps_its_name(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_passkeys_arrive_where_the_installation_keeps_its_name(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     environment = {"POSTERN_BASE_URL": "https://old.example.org"}
-    same = Installation(renamed(here, tmp_path, environment), here.url, here.key)
+    same = MovingPlace(renamed(here, tmp_path, environment), here.url, here.key)
     same.import_(moving.file, TRUSTED)
     assert same.one("select count(*) from passkeys") == 1
     assert [row["email"] for row in same.rows("select email from users where password_hash is not null order by 1")] == [ADA, BOB, CY, DAN]
 
 
-def renamed(here: Installation, directory: Path, environment: dict[str, str]) -> Any:
+def renamed(here: MovingPlace, directory: Path, environment: dict[str, str]) -> Any:
     return settings_for(here.url, directory, here.key, environment["POSTERN_BASE_URL"].removeprefix("https://"))
 
 
-def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving, here: Installation, tmp_path: Path) -> None:
+def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     here.rows(
         "insert into users (id, email, email_key, email_verified_at, password_hash) values (%s, %s, %s, now(), 'hers')",
         *(ada := uuid4(), "U1@example.org", ADA),
@@ -242,7 +242,7 @@ def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving
     here.rows("insert into users (id, email, email_key) values (%s, 'x@example.org', 'x@example.org')", dan := moving.there.user(DAN))
     before = here.rows("select * from users where id in (%s, %s) order by id", ada, dan)
     report = tmp_path / "people.csv"
-    planned = here.import_(moving.file, Options(plan=True, trusts=True))
+    planned = here.import_(moving.file, ImportOptions(plan=True, trusts=True))
     arrived = here.import_(moving.file, TRUSTED, report)
     assert here.rows("select * from users where id in (%s, %s) order by id", ada, dan) == before
     people = arrived.people
@@ -275,16 +275,16 @@ def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving
     assert chain.forgotten == 3
 
 
-def test_a_plan_writes_nothing(moving: Moving, here: Installation) -> None:
+def test_a_plan_writes_nothing(moving: Moving, here: MovingPlace) -> None:
     before = here.everything()
-    planned = here.import_(moving.file, Options(plan=True, trusts=True))
+    planned = here.import_(moving.file, ImportOptions(plan=True, trusts=True))
     assert planned.planned
     assert here.everything() == before
     arrived = here.import_(moving.file, TRUSTED)
     assert (planned.tables, planned.people, planned.digest) == (arrived.tables, arrived.people, arrived.digest)
 
 
-def test_it_is_closed_until_an_operator_opens_it(moving: Moving, here: Installation) -> None:
+def test_it_is_closed_until_an_operator_opens_it(moving: Moving, here: MovingPlace) -> None:
     here.import_(moving.file)
 
     async def resolve(postern: Postern) -> OrganizationId:
@@ -301,22 +301,22 @@ def test_it_is_closed_until_an_operator_opens_it(moving: Moving, here: Installat
     assert within(here, resolve) == ACME
 
 
-def test_it_arrives_once(moving: Moving, here: Installation) -> None:
+def test_it_arrives_once(moving: Moving, here: MovingPlace) -> None:
     here.import_(moving.file)
     before = here.everything()
     with pytest.raises(UnfitFile, match="slug of an organization here"):
         here.import_(moving.file)
     with pytest.raises(UnfitFile, match="here already: it was imported on"):
-        here.import_(moving.file, Options(slug="acme-2"))
+        here.import_(moving.file, ImportOptions(slug="acme-2"))
     assert here.everything() == before
 
 
-def test_two_at_once_are_one(moving: Moving, here: Installation) -> None:
+def test_two_at_once_are_one(moving: Moving, here: MovingPlace) -> None:
     outcomes: list[object] = []
 
     def work() -> None:
         try:
-            outcomes.append(here.import_(moving.file, Options(slug=f"acme-{len(outcomes)}-{uuid4().hex[:6]}")).status)
+            outcomes.append(here.import_(moving.file, ImportOptions(slug=f"acme-{len(outcomes)}-{uuid4().hex[:6]}")).status)
         except Refusal as refusal:
             outcomes.append(refusal)
 
@@ -330,7 +330,7 @@ def test_two_at_once_are_one(moving: Moving, here: Installation) -> None:
     assert here.one("select count(*) from memberships") == MEMBERS
 
 
-def test_killed_in_the_middle_leaves_nothing_and_may_be_repeated(moving: Moving, here: Installation) -> None:
+def test_killed_in_the_middle_leaves_nothing_and_may_be_repeated(moving: Moving, here: MovingPlace) -> None:
     before = here.everything()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
@@ -361,12 +361,12 @@ def test_killed_in_the_middle_leaves_nothing_and_may_be_repeated(moving: Moving,
 
 
 def test_the_commands(
-    moving: Moving, here: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    moving: Moving, here: MovingPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in [name for name in os.environ if name.startswith("POSTERN_")]:
         monkeypatch.delenv(name)
 
-    def run(installation: Installation, *arguments: str) -> tuple[int, str]:
+    def run(installation: MovingPlace, *arguments: str) -> tuple[int, str]:
         for name, value in {
             "POSTERN_DATABASE_URL": installation.url,
             "POSTERN_DATA_DIR": str(tmp_path),

@@ -206,7 +206,7 @@ async def test_the_linker_may_die_between_any_two_statements(bench: ChainScene, 
     await bench.record(bench.acme, 3)
     await bench.link_all()
     entries = await bench.record(bench.acme, 3)
-    statements = ("_TAKE", "_HEADS", "_ADD")
+    statements = ("_TAKE", "_HEADS", "ADD_LINKS")
     for name in statements:
         with monkeypatch.context() as broken:
             # The server ends the connection when it comes to this statement, and rolls back.
