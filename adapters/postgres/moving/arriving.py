@@ -35,6 +35,8 @@ from ports.identity.accounts import EmailSyntax
 
 Row = dict[str, msgspec.Raw]
 _LINKED_AT_ONCE: Final = 500
+# Its rows are read again one after the other.
+_IN_ORDER: Final = "audit_entries"
 _TOLD_AT_ONCE: Final = 1000
 _NIL: Final = "'00000000-0000-0000-0000-000000000000'::uuid"
 _FIRST: Final = UUID(int=0)
@@ -187,6 +189,8 @@ class ArrivingOrganization:
         for table in self._tables.values():
             if "id" in table.columns:
                 await self._tell(f"create index on arriving_{table.name} (id)")
+            if table.name == _IN_ORDER:
+                await self._tell(f"create index on arriving_{table.name} (place)")
             await self._tell(f"analyze arriving_{table.name}")
         (found,) = await self._transaction.ask(CountRow, "select count(*) as count from arriving_all_organizations")
         if found.count != 1:
