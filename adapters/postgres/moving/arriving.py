@@ -195,12 +195,9 @@ class ArrivingOrganization:
         (found,) = await self._transaction.ask(CountRow, "select count(*) as count from arriving_all_organizations")
         if found.count != 1:
             raise UnfitFile("The file is not of one organization")
+        await self._require_none(USERS, [_untimely(people.TIMES)])
         for table in self._tables.values():
-            for fault, condition in _faults(table):
-                statement = f"select count(*) as count from arriving_{table.name} as row where {condition}"
-                (found,) = await self._ask(table.name, statement, self._given(statement))
-                if found.count:
-                    raise UnfitFile(f"{table.name}: {found.count} of its rows: {fault}")
+            await self._require_none(table.name, _faults(table))
 
     async def write(self, advance: Callable[[int], None]) -> Sequence[TableReport]:
         """Raises `UnfitFile` when a row collides with one that is here."""
@@ -254,6 +251,13 @@ class ArrivingOrganization:
         while rows := await self._transaction.ask(PersonIds, people.WHO, {"after": after, "changed": changed, "most": _TOLD_AT_ONCE}):
             yield rows
             after = rows[-1].old
+
+    async def _require_none(self, table: str, faults: Sequence[tuple[str, str]]) -> None:
+        for fault, condition in faults:
+            statement = f"select count(*) as count from arriving_{table} as row where {condition}"
+            (found,) = await self._ask(table, statement, self._given(statement))
+            if found.count:
+                raise UnfitFile(f"{table}: {found.count} of its rows: {fault}")
 
     def _person(self, row: Row) -> Row:
         if row.keys() != set(people.COLUMNS):
@@ -338,7 +342,7 @@ async def arriving(
 
 def _faults(table: MovedTable) -> list[tuple[str, str]]:
     """What a row may be guilty of, and the condition that says so."""
-    found = []
+    found = [_untimely(table.times)] if table.times else []
     if table.owner is not None and table.name != ORGANIZATIONS:
         found.append(("they name another organization", f"row.{table.owner} is distinct from %(organization)s::uuid"))
     for reference in table.references:
@@ -352,6 +356,12 @@ def _faults(table: MovedTable) -> list[tuple[str, str]]:
         found.append((f"their {reference.column} is of nobody and nothing in the file", missing))
     found += [(fault, f"not coalesce(({condition}), false)") for fault, condition in table.declared.checks.items()]
     return found
+
+
+def _untimely(columns: Sequence[str]) -> tuple[str, str]:
+    """PostgreSQL keeps times that Python cannot represent. Every list with such a row would fail, other tenants' lists of people too."""
+    conditions = [f"row.{column} not between '1970-01-01' and '9999-01-01'" for column in columns]
+    return "a time is beyond all times", " or ".join(conditions)
 
 
 def _insert(table: MovedTable) -> str:

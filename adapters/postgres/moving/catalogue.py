@@ -12,6 +12,7 @@ from core.frozen import Frozen
 ORGANIZATIONS: Final = "all_organizations"
 USERS: Final = "users"
 _SERVICES: Final = "all_services"
+_TIME: Final = "timestamptz"
 _OF_ORGANIZATION: Final = ("org_id", "organization_id")
 
 
@@ -48,6 +49,7 @@ class MovedTable(Frozen):
     """The column that names one of its services, by a foreign key."""
     references: tuple[Reference, ...]
     sealed: Mapping[str, str]
+    times: tuple[str, ...]
 
     @property
     def people(self) -> tuple[Reference, ...]:
@@ -87,6 +89,7 @@ def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Refe
             if one.parent in MOVED.keys() | {USERS} and one.by_column not in left
         ),
         sealed_in(name),
+        tuple(one.column_name for one in all_columns if one.table_name == name and one.type == _TIME and one.column_name not in left),
     )
 
 

@@ -18,6 +18,8 @@ COLUMNS: Final = (
     *OWN_COLUMNS,
 )
 
+TIMES: Final = ("created_at", "email_verified_at", "password_changed_at", "profile_updated_at")
+
 LEAVING: Final[LiteralString] = """
     create temporary table leaving_people on commit drop as
     select users.id,

@@ -17,6 +17,8 @@ RECEIVING_KEY: Final = "organization_moves"
 ARRIVED: Final = "It was moved here, and waits to be opened"
 """Why an organization that has arrived is suspended, until an operator activates it."""
 
+_LONGEST_LINE: Final = 300
+
 # A check of a password takes as much work as its hash says. An installation's own settings never come near these.
 _MOST_MEMORY_KIB: Final = 256 * 1024
 _MOST_WORK_KIB: Final = 1024 * 1024
@@ -27,7 +29,13 @@ _HASH: Final = re.compile(
 
 
 class UnfitFile(BadRequest):
-    """The file cannot be imported, and nothing was. The message is one line for the operator."""
+    """The file cannot be imported, and nothing was. The message is one line for the operator, without characters of the file that a
+    terminal would obey.
+    """
+
+    def __init__(self, message: str) -> None:
+        shown = "".join(one if one.isprintable() else "?" for one in message)
+        super().__init__(shown if len(shown) <= _LONGEST_LINE else f"{shown[:_LONGEST_LINE]}…")
 
 
 class FileHead(Frozen):

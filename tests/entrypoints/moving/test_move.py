@@ -14,7 +14,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 import trio
+from psycopg.conninfo import make_conninfo
 
+from adapters.postgres import grants
 from adapters.postgres.moving.catalogue import moved_tables
 from adapters.postgres.moving.declaration import MOVED
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
@@ -23,7 +25,7 @@ from core.domain.email import Email
 from core.domain.errors import Refusal, Unauthorized
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import Client
-from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn
+from core.domain.identity.sign_in import AwaitingSecondFactor, ServiceName, SignedIn
 from core.domain.platform.governance import Authority
 from core.domain.platform.moving import UnfitFile
 from core.domain.record.audit_chains import ChainFinding, ChainHead
@@ -299,6 +301,40 @@ def test_it_is_closed_until_an_operator_opens_it(moving: Moving, here: MovingPla
     within(here, activate)
     # Keys live on: an application's server goes on calling.
     assert within(here, resolve) == ACME
+
+
+def test_applications_know_the_same_people_by_their_tokens(moving: Moving, here: MovingPlace) -> None:
+    here.import_(moving.file, TRUSTED)
+
+    async def claims(postern: Postern) -> Any:
+        await postern.platform.governance.activate(ACME, Authority(SYSTEM, "grace"))
+        where = ServiceName("acme", "service-1")
+        signed = await postern.identity.sign_in.with_password(Email(DAN), Password(PASSWORD), CLIENT, where)
+        assert isinstance(signed, SignedIn)
+        return await postern.foundation.token_verifier.verify_access(signed.tokens.access_token.reveal())
+
+    told = within(here, claims)
+    service = moving.there.one("select id from services where org_id = %s and slug = 'service-1'", ACME)
+    assert (told["sub"], told["org_id"], told["service_id"]) == (str(moving.there.user(DAN)), str(ACME), str(service))
+    assert list(told["roles"]) == ["editor"]
+
+
+def test_the_serving_role_may_do_it(moving: Moving, here: MovingPlace, tmp_path: Path, worker_id: str) -> None:
+    role = f"moving_{worker_id}"
+    here.rows(f"drop role if exists {role}")
+    here.rows(f"create role {role} login password 'made-up'")
+    try:
+        assert trio.run(grants.apply, here.url, role).lacking == []
+        serving = make_conninfo(here.url, user=role, password="made-up")
+        place = MovingPlace(settings_for(serving, tmp_path, here.key, "new.example.org"), serving, here.key)
+        here.rows(f"revoke temporary on database {here.one('select current_database()')} from public")
+        with pytest.raises(Refusal, match="permission denied to create temporary tables"):
+            place.import_(moving.file)
+        here.rows(f"grant temporary on database {here.one('select current_database()')} to public")
+        assert place.import_(moving.file).people.new == MEMBERS
+    finally:
+        here.rows(f"drop owned by {role}")
+        here.rows(f"drop role {role}")
 
 
 def test_it_arrives_once(moving: Moving, here: MovingPlace) -> None:
