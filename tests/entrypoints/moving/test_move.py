@@ -277,6 +277,17 @@ def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving
     assert chain.forgotten == 3
 
 
+def test_a_second_factor_follows_its_person_to_another_id(moving: Moving, here: MovingPlace) -> None:
+    taken = moving.there.user(BOB)
+    here.rows("insert into users (id, email, email_key) values (%s, 'x@example.org', 'x@example.org')", taken)
+    here.import_(moving.file, TRUSTED)
+    bob = here.user(BOB)
+    assert bob != taken
+    sealed = here.one("select sealed_secret from mfa_secrets where user_id = %s", bob)
+    assert here.ring.open(sealed, f"mfa_secrets.sealed_secret:{bob}") == b"JBSWY3DPEHPK3PXP"
+    assert isinstance(signed_in(here, BOB), AwaitingSecondFactor)
+
+
 def test_a_plan_writes_nothing(moving: Moving, here: MovingPlace) -> None:
     before = here.everything()
     planned = here.import_(moving.file, ImportOptions(plan=True, trusts=True))
