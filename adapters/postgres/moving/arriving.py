@@ -133,7 +133,7 @@ class ArrivingOrganization:
         await self._transaction.tell(people.ARRIVING)
         for table in self._tables.values():
             columns = ", ".join(table.columns)
-            await self._tell(
+            await self._transaction.tell(
                 f"create temporary table arriving_{table.name} on commit drop as"
                 f" select 0::bigint as place, {columns} from {table.name} with no data"
             )
@@ -188,10 +188,10 @@ class ArrivingOrganization:
         """Looks at all rows together. Raises `UnfitFile`."""
         for table in self._tables.values():
             if "id" in table.columns:
-                await self._tell(f"create index on arriving_{table.name} (id)")
+                await self._transaction.tell(f"create index on arriving_{table.name} (id)")
             if table.name == _IN_ORDER:
-                await self._tell(f"create index on arriving_{table.name} (place)")
-            await self._tell(f"analyze arriving_{table.name}")
+                await self._transaction.tell(f"create index on arriving_{table.name} (place)")
+            await self._transaction.tell(f"analyze arriving_{table.name}")
         (found,) = await self._transaction.ask(CountRow, "select count(*) as count from arriving_all_organizations")
         if found.count != 1:
             raise UnfitFile("The file is not of one organization")
@@ -314,9 +314,6 @@ class ArrivingOrganization:
             return TableReport(table, rows, row.count, "" if rows == row.count else "Those who have an account here keep it as it is")
         return TableReport(table, rows, row.count, "" if rows == row.count else _LEFT.get(table, _OF_PEOPLE))
 
-    async def _tell(self, statement: str) -> None:
-        await self._transaction.tell(statement)
-
     async def _ask(self, table: str, statement: str, parameters: Mapping[str, Any] | None = None) -> list[CountRow]:
         try:
             return await self._transaction.ask(CountRow, statement, parameters)
@@ -373,10 +370,11 @@ def _insert(table: MovedTable) -> str:
     join = "" if person is None else f" left join arriving_people as person on person.old = row.{person}"
     if declared.of_people:
         conditions.append("person.is_trusted")
-    order = " on conflict do nothing" if declared.of_people else ""
+    # An authenticator that another account here has already stays with that account.
+    collides = " on conflict do nothing" if declared.of_people else ""
     return (
         f"insert into {table.name} ({', '.join(columns)}) select {values} from arriving_{table.name} as row{join}"
-        f" where {' and '.join(conditions)} order by row.place{order}"
+        f" where {' and '.join(conditions)} order by row.place{collides}"
     )
 
 
