@@ -166,9 +166,9 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_privacy_commands(_group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
 
-    organization = _group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them")
-    _add_organization_commands(organization)
-    _add_moving_commands(organization)
+    _add_organization_commands(
+        _group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them")
+    )
 
     _add_service_commands(_group(commands, "service", "make and look at services, the applications of organizations"))
     _add_json(_command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands"))
@@ -282,6 +282,7 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
                 one.add_argument(limit, type=_limit, metavar="N", help="its own limit in place of the tier's; `none` returns to the tier's")
         if name == "delete":
             one.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    _add_moving_commands(organization)
 
 
 def _add_moving_commands(organization: "Commands[argparse.ArgumentParser]") -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.foreign_hashes.hashes import HashRefused, is_foreign, read_stored
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
@@ -132,7 +133,17 @@ class ArrivedOrganization(Frozen):
 
 
 def is_bearable(encoded: str) -> bool:
-    """Whether a password's hash is of our own kind and asks for a sensible amount of work."""
+    """Whether a password's hash asks for a sensible amount of work. A hash of another system must be as we keep it: a fast one wrapped."""
+    if not is_foreign(encoded):
+        return _is_bearable(encoded)
+    try:
+        foreign = read_stored(encoded)
+    except HashRefused:
+        return False
+    return not foreign.is_fast if foreign.wrapping is None else _is_bearable(foreign.wrapping)
+
+
+def _is_bearable(encoded: str) -> bool:
     found = _HASH.fullmatch(encoded)
     if found is None:
         return False
