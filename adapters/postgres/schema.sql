@@ -1594,18 +1594,39 @@ create index domains_due on domains (next_check_at) where next_check_at is not n
 
 -- An organization's own provider. Its issuer and client stay as they are for the people who are connected.
 create table upstream_providers (
-    id                   uuid        primary key,
-    org_id               uuid        not null references all_organizations on delete cascade,
-    name                 text        not null,
-    issuer               text        not null,
-    client_id            text        not null,
-    sealed_client_secret bytea       not null,
-    scopes               text[]      not null,             -- beside those that say who somebody is
-    enabled              boolean     not null,
-    created_at           timestamptz not null,
-    updated_at           timestamptz not null,
-    profile_mapping      jsonb       not null default '{}', -- the organization's fields by the provider's claims
-    constraint upstream_providers_name unique (org_id, name)
+    id                      uuid        primary key,
+    org_id                  uuid        not null references all_organizations on delete cascade,
+    kind                    text        not null default 'oidc' constraint upstream_providers_kind check (kind in ('oidc', 'saml')),
+    state                   text        not null default 'active'
+        constraint upstream_providers_state check (state in ('draft', 'tested', 'active')),
+    name                    text        not null,
+    issuer                  text        not null,
+    client_id               text,
+    sealed_client_secret    bytea,
+    scopes                  text[]      not null,             -- beside those that say who somebody is
+    enabled                 boolean     not null,
+    created_at              timestamptz not null,
+    updated_at              timestamptz not null,
+    profile_mapping         jsonb       not null default '{}', -- the organization's fields by the provider's claims
+    saml                    jsonb,                            -- the settings of SAML
+    certificate             text,                             -- ours, and the next one
+    sealed_private_key      bytea,
+    next_certificate        text,
+    next_sealed_private_key bytea,
+    secret_set_at           timestamptz,
+    tested_digest           bytea,                            -- the settings that the last successful test was about
+    tested_at               timestamptz,
+    activated_at            timestamptz,
+    constraint upstream_providers_name unique (org_id, name),
+    constraint upstream_providers_drafts_are_off check (state = 'active' or not enabled),
+    constraint upstream_providers_whole check (
+        case kind
+            when 'oidc' then client_id is not null and sealed_client_secret is not null and saml is null
+            else client_id is null and sealed_client_secret is null and saml is not null and certificate is not null
+                 and sealed_private_key is not null
+        end
+    ),
+    constraint upstream_providers_next check ((next_certificate is null) = (next_sealed_private_key is null))
 );
 
 -- `domain`, `token` and what follows `verified_at` are the proof, as in `domains`.

@@ -30,10 +30,12 @@ from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.postgres.tenancy.webhooks import WebhookRows
+from adapters.saml.certificates import RsaCertificates
 from adapters.turns import FairTurns
 from core.domain.identifiers import ManagementKeyId
 from core.domain.tenancy.webhook_deliveries import DueEvent
 from core.frozen import Frozen
+from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.record.deliveries import Deliveries
 from core.usecases.tenancy.access import AccessExplainer
 from core.usecases.tenancy.branding import OrganizationBranding
@@ -175,7 +177,13 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, clock=clock, ids=ids
         ),
         upstream_providers=OrganizationUpstreamProviders(
-            new_unit_of_work, UpstreamProviderRows(statements), foundation.upstreams, foundation.keyring, clock=clock, ids=ids
+            new_unit_of_work,
+            UpstreamProviderRows(statements),
+            foundation.upstreams,
+            ConnectionKeys(RsaCertificates(), foundation.keyring, clock, foundation.secrets),
+            foundation.keyring,
+            clock=clock,
+            ids=ids,
         ),
         webhooks=Webhooks(
             new_unit_of_work,

@@ -17,8 +17,8 @@ class UpstreamProviderStore(Protocol):
 
     async def count(self, organization: OrganizationId) -> int: ...
 
-    async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
-        """False when the organization has a provider of this name."""
+    async def add(self, provider: UpstreamProvider, sealed_secret: bytes | None, sealed_key: bytes | None = None) -> bool:
+        """`sealed_key` is our private key at a SAML provider. False when the organization has a provider of this name."""
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when the organization has no such provider."""

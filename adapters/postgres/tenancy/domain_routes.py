@@ -105,7 +105,7 @@ _STANDING: Final = """
     select count(*) as count, coalesce(bool_or(domain = %(domain)s), false) as has_domain from domain_routes where org_id = %(organization)s
 """
 
-# `for key share` keeps other transactions from deleting the provider until this route refers to it.
+# A provider that was never tested successfully may not be named, unless it was active from its beginning. `for key share` keeps other transactions from deleting the provider until this route refers to it.
 _KNOWS_PROVIDER: Final = """
            (
                %(own_provider)s::uuid is null
@@ -113,6 +113,7 @@ _KNOWS_PROVIDER: Final = """
                    select
                      from upstream_providers
                     where upstream_providers.id = %(own_provider)s::uuid and upstream_providers.org_id = %(organization)s
+                      and (upstream_providers.state = 'active' or upstream_providers.tested_at is not null)
                       for key share
                )
            )

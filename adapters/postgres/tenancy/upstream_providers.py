@@ -7,11 +7,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.tenancy.upstream_providers import NO_MAPPING, UpstreamProvider
 from core.frozen import Frozen
 
@@ -21,10 +23,19 @@ class _Provider(Frozen):
     org_id: UUID
     name: str
     issuer: str
-    client_id: str
+    kind: str
+    state: str
+    client_id: str | None
     scopes: list[str]
     enabled: bool
     profile_mapping: Mapping[str, str]
+    saml: str | None
+    certificate: str | None
+    next_certificate: str | None
+    secret_set_at: datetime | None
+    tested_digest: bytes | None
+    tested_at: datetime | None
+    activated_at: datetime | None
     created_at: datetime
     updated_at: datetime
 
@@ -33,11 +44,20 @@ class _Provider(Frozen):
             id=UpstreamProviderId(self.id),
             organization=OrganizationId(self.org_id),
             name=self.name,
+            kind=ProviderKind(self.kind),
+            state=ConnectionState(self.state),
             issuer=self.issuer,
-            client_id=self.client_id,
+            client_id=self.client_id or "",
             scopes=tuple(self.scopes),
             enabled=self.enabled,
             profile_mapping=self.profile_mapping or NO_MAPPING,
+            saml=saml_settings(self.saml),
+            certificate=self.certificate or "",
+            next_certificate=self.next_certificate or "",
+            secret_set_at=self.secret_set_at,
+            tested_digest=self.tested_digest,
+            tested_at=self.tested_at,
+            activated_at=self.activated_at,
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
@@ -56,8 +76,9 @@ class UpstreamProviderRows:
         (row,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return row.count
 
-    async def add(self, provider: UpstreamProvider, sealed_secret: bytes) -> bool:
-        return bool(await self._statements.ask(IdRow, _ADD, _parameters(provider, sealed_secret)))
+    async def add(self, provider: UpstreamProvider, sealed_secret: bytes | None, sealed_key: bytes | None = None) -> bool:
+        parameters = {**_parameters(provider, sealed_secret), "sealed_key": sealed_key}
+        return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
         rows = await self._statements.ask(_Provider, _HOLD, {"organization": organization, "id": provider})
@@ -79,26 +100,36 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
         "id": provider.id,
         "organization": provider.organization,
         "name": storable_text(provider.name),
+        "kind": provider.kind.value,
+        "state": provider.state.value,
         "issuer": provider.issuer,
-        "client_id": provider.client_id,
+        "client_id": provider.client_id if provider.kind is ProviderKind.OIDC else None,
         "sealed_secret": sealed_secret,
         "scopes": list(provider.scopes),
         "enabled": provider.enabled,
         "mapping": Jsonb(storable(provider.profile_mapping)),
+        "saml": None if provider.saml is None else Jsonb(storable(kept_settings(provider.saml))),
+        "certificate": provider.certificate or None,
+        "secret_set_at": provider.secret_set_at,
+        "tested_digest": provider.tested_digest,
+        "tested_at": provider.tested_at,
+        "activated_at": provider.activated_at,
         "created_at": provider.created_at,
         "updated_at": provider.updated_at,
     }
 
 
-_COLUMNS: Final = "id, org_id, name, issuer, client_id, scopes, enabled, profile_mapping, created_at, updated_at"
+_COLUMNS: Final = """
+           id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
+           next_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at"""
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 
 _ADD: Final = """
-    insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, profile_mapping, created_at,
-                                    updated_at)
-    values (%(id)s, %(organization)s, %(name)s, %(issuer)s, %(client_id)s, %(sealed_secret)s, %(scopes)s::text[], %(enabled)s,
-            %(mapping)s, %(created_at)s, %(updated_at)s)
+    insert into upstream_providers (id, org_id, kind, state, name, issuer, client_id, sealed_client_secret, scopes, enabled,
+                                    profile_mapping, saml, certificate, sealed_private_key, secret_set_at, created_at, updated_at)
+    values (%(id)s, %(organization)s, %(kind)s, %(state)s, %(name)s, %(issuer)s, %(client_id)s, %(sealed_secret)s, %(scopes)s::text[],
+            %(enabled)s, %(mapping)s, %(saml)s, %(certificate)s, %(sealed_key)s, %(secret_set_at)s, %(created_at)s, %(updated_at)s)
         on conflict (org_id, name) do nothing
  returning id
 """
@@ -114,9 +145,10 @@ _IS_NAMED: Final = "select exists (select from domain_routes where own_provider 
 # The caller holds the organization's row, so nobody else takes the name meanwhile.
 _SAVE: Final = """
     update upstream_providers
-       set name = %(name)s, client_id = %(client_id)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret),
-           scopes = %(scopes)s::text[], enabled = %(enabled)s, profile_mapping = %(mapping)s,
-           updated_at = %(updated_at)s
+       set name = %(name)s, state = %(state)s, issuer = %(issuer)s, client_id = %(client_id)s,
+           sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret), scopes = %(scopes)s::text[], enabled = %(enabled)s,
+           profile_mapping = %(mapping)s, saml = %(saml)s, secret_set_at = %(secret_set_at)s, tested_digest = %(tested_digest)s,
+           tested_at = %(tested_at)s, activated_at = %(activated_at)s, updated_at = %(updated_at)s
      where id = %(id)s
        and not exists (
                select

@@ -63,6 +63,8 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
     "siem_configurations.sealed_credentials": _column("siem_configurations", "sealed_credentials", "id", "uuid"),
     "upstream_providers.sealed_client_secret": _column("upstream_providers", "sealed_client_secret", "id", "uuid"),
+    "upstream_providers.sealed_private_key": _column("upstream_providers", "sealed_private_key", "id", "uuid"),
+    "upstream_providers.next_sealed_private_key": _column("upstream_providers", "next_sealed_private_key", "id", "uuid"),
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
     "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),
 }

@@ -84,6 +84,8 @@ _ASSIGNMENT: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug"
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
+    "kind": "oidc",
+    "state": "active",
     "issuer": "https://login.acme.example",
     "client_id": "postern",
     "scopes": [],
@@ -178,6 +180,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.upstream_provider.updated": EventData(
         "Each changed term before and after, and whether the client's secret was replaced.",
         {"name": "Acme login", "old_enabled": True, "new_enabled": False},
+    ),
+    "organization.upstream_provider.tested": EventData(
+        "The provider, and whether every check of the test has passed.", {"name": "Acme login", "succeeded": True}
+    ),
+    "organization.upstream_provider.activated": EventData(
+        "The provider that people can sign in through from now on.", {"name": "Acme login", "kind": "saml"}
     ),
     "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),

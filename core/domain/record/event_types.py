@@ -172,6 +172,8 @@ _FURTHER: Final = (
         ("organization.smtp.recovered", "Mail server works again"),
         ("organization.upstream_provider.created", "Upstream provider set up"),
         ("organization.upstream_provider.updated", "Upstream provider changed"),
+        ("organization.upstream_provider.tested", "Upstream provider tested"),
+        ("organization.upstream_provider.activated", "Upstream provider activated"),
         ("organization.upstream_provider.deleted", "Upstream provider removed"),
     ),
     *_types(

@@ -112,7 +112,8 @@ def require_provider(route: DomainRoute) -> None:
 
 TOO_MANY: Final = f"An organization has at most {MOST_ROUTES} domain routes"
 UNKNOWN_PROVIDER: Final = (
-    "upstream_provider_id: name codehost, websuite or officesuite, or one of the organization's own providers by its id"
+    "upstream_provider_id: name codehost, websuite or officesuite, or one of the organization's own providers by its id, once a test of it"
+    " has succeeded"
 )
 
 

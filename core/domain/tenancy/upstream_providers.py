@@ -1,5 +1,5 @@
-"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, known by its issuer, with the
-organization's client there.
+"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, with the organization's client there, or SAML. A
+provider is known by its issuer.
 """
 
 import re
@@ -10,12 +10,21 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.connections import (
+    NOTHING_SET,
+    ConnectionState,
+    ProviderKind,
+    SamlChange,
+    SamlSettings,
+    tested_digest,
+)
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
+from core.domain.saml.entities import entity_id
 from core.domain.tenancy.profile_fields import is_field_key
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # Each provider is a button on the organization's sign-in page.
 MOST_PROVIDERS: Final = 20
@@ -33,20 +42,111 @@ NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class UpstreamProvider(Frozen, kw_only=True):
-    """The provider without the client's secret, which is opened only for use."""
+    """The provider without the client's secret and without our private keys, which are opened only for use."""
 
     id: UpstreamProviderId
     organization: OrganizationId
+    kind: ProviderKind = ProviderKind.OIDC
+    state: ConnectionState = ConnectionState.ACTIVE
     name: str
     issuer: str
+    """For SAML the provider's entity id, and empty while nobody has named it."""
     client_id: str
+    """Empty for SAML."""
     scopes: tuple[str, ...]
     """Scopes to ask for, besides those that identify a person."""
     enabled: bool
+    """Whether people can sign in through the provider. A provider that is not active is never enabled."""
     profile_mapping: Mapping[str, str] = NO_MAPPING
     """The keys of the organization's fields, by the provider's claims that are written into them at each sign-in."""
+    saml: SamlSettings | None = None
+    """None for OpenID Connect."""
+    certificate: str = ""
+    """Our certificate at a SAML provider, in PEM."""
+    next_certificate: str = ""
+    """Our next certificate, which our metadata show already."""
+    secret_set_at: datetime | None = None
+    """When the client's secret was last changed. None when it never was."""
+    tested_digest: bytes | None = None
+    """The settings that the last successful test was about."""
+    tested_at: datetime | None = None
+    activated_at: datetime | None = None
+    """When an owner activated the provider. None for a provider that was active from its beginning."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def digest(self) -> bytes:
+        """The settings of this moment, as `tested_digest` has those that were tested."""
+        told: Mapping[str, Json] = {
+            "kind": self.kind.value,
+            "issuer": self.issuer,
+            "client_id": self.client_id,
+            "scopes": list(self.scopes),
+        }
+        return tested_digest(told, self.saml, self.secret_set_at)
+
+    @property
+    def was_tested(self) -> bool:
+        """Whether a test of the settings as they are now has succeeded."""
+        return self.tested_digest is not None and self.tested_digest == self.digest
+
+    @property
+    def was_ever_active(self) -> bool:
+        """Whether people may have connected identities. They are stored with the issuer and the subject, so these must stay."""
+        return self.state is ConnectionState.ACTIVE or self.activated_at is not None
+
+
+def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvider:
+    """Raises `BadRequest` for another issuer once people may be known by the present one."""
+    if named is None or named == provider.issuer:
+        return provider
+    if provider.kind is ProviderKind.OIDC or provider.was_ever_active:
+        # Identities are stored with their issuer, so connected people would no longer be recognised.
+        raise BadRequest("issuer: it cannot be changed; for another one, make another provider")
+    return replace(provider, issuer=entity_id(named) if named else "")
+
+
+def with_settings(provider: UpstreamProvider, change: SamlChange, now: datetime) -> SamlSettings:
+    """Raises `BadRequest`, also for another source of the subject once people may be known by the present one."""
+    before = provider.saml or NOTHING_SET
+    after = change.applied(before, now)
+    if provider.was_ever_active and after.subject_source != before.subject_source:
+        raise BadRequest("subject_source: it cannot be changed; for another one, make another provider")
+    return after
+
+
+def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvider:
+    """The provider turned on or off. None leaves it. Raises `BadRequest` for one that is not active."""
+    if enabled and provider.state is not ConnectionState.ACTIVE:
+        raise BadRequest("enabled: the provider is not active yet: test it, and let an owner activate it")
+    return provider if enabled is None else replace(provider, enabled=enabled)
+
+
+def after_change(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
+    """The provider after a change of its settings. A change of what was tested makes a draft again. Only a provider of OpenID Connect that
+    is active stays so: its issuer says who is who, and cannot change.
+    """
+    if after.digest == before.digest or (before.kind is ProviderKind.OIDC and before.state is ConnectionState.ACTIVE):
+        return after
+    return replace(after, state=ConnectionState.DRAFT, enabled=False)
+
+
+def tested(provider: UpstreamProvider, digest: bytes, now: datetime) -> UpstreamProvider:
+    """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested."""
+    if digest != provider.digest:
+        return provider
+    state = ConnectionState.TESTED if provider.state is ConnectionState.DRAFT else provider.state
+    return replace(provider, state=state, tested_digest=digest, tested_at=now)
+
+
+def activated(provider: UpstreamProvider, now: datetime) -> UpstreamProvider:
+    """Raises `BadRequest` for a provider whose settings were never tested successfully as they are now."""
+    if provider.state is ConnectionState.ACTIVE:
+        return provider
+    if provider.state is ConnectionState.DRAFT or not provider.was_tested:
+        raise BadRequest("The provider has not been tested successfully as it is now: test it first", words="connection_untested")
+    return replace(provider, state=ConnectionState.ACTIVE, enabled=True, activated_at=now, updated_at=now)
 
 
 def sealing_context(provider: UpstreamProviderId) -> str:
@@ -111,18 +211,42 @@ def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: A
     return _event("organization.upstream_provider.updated", after, actor, details)
 
 
+def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool) -> Event:
+    return _event("organization.upstream_provider.tested", provider, actor, {"name": provider.name, "succeeded": succeeded})
+
+
+def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:
+    return _event("organization.upstream_provider.activated", provider, actor, {"name": provider.name, "kind": provider.kind.value})
+
+
 def provider_deleted(provider: UpstreamProvider, actor: Actor) -> Event:
     return _event("organization.upstream_provider.deleted", provider, actor, _told(provider))
 
 
 def _told(provider: UpstreamProvider) -> Mapping[str, Json]:
-    return {
+    told: dict[str, Json] = {
         "name": provider.name,
+        "kind": provider.kind.value,
+        "state": provider.state.value,
         "issuer": provider.issuer,
         "client_id": provider.client_id,
         "scopes": list(provider.scopes),
         "enabled": provider.enabled,
         "profile_mapping": dict(provider.profile_mapping),
+    }
+    return told if provider.saml is None else {**told, **_told_saml(provider.saml)}
+
+
+def _told_saml(settings: SamlSettings) -> Mapping[str, Json]:
+    return {
+        "sso_url": settings.sso_url,
+        "slo_url": settings.slo_url,
+        "certificates_sha256": [one.fingerprint for one in settings.certificates],
+        "metadata_url": settings.metadata_url,
+        "subject_source": settings.subject_source,
+        "email_sources": list(settings.email_sources),
+        "wants_encrypted": settings.wants_encrypted,
+        "requested_contexts": list(settings.contexts),
     }
 
 

@@ -4,13 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identifiers import UpstreamProviderId
+from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
 from core.domain.record.events import Actor
+from core.domain.saml.entities import entity_id
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import client_id, client_secret
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
+    after_change,
     issuer,
     profile_mapping,
     provider_created,
@@ -20,8 +23,12 @@ from core.domain.tenancy.upstream_providers import (
     require_room,
     scopes,
     sealing_context,
+    turned,
+    with_issuer,
+    with_settings,
 )
 from core.frozen import Frozen, replace
+from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -35,6 +42,7 @@ class OrganizationUpstreamProviders(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: UpstreamProviderStore
     protocols: UpstreamProtocols
+    keys: ConnectionKeys
     keyring: KeyRing
     clock: Clock
     ids: Ids
@@ -55,30 +63,81 @@ class OrganizationUpstreamProviders(Frozen):
         enabled: bool,
         mapping: Mapping[str, str],
     ) -> UpstreamProvider:
-        """Create a provider. Raises `BadRequest`, also when the issuer does not answer as an OpenID Connect provider."""
+        """Create a provider of OpenID Connect, active at once. Raises `BadRequest`, also when the issuer does not answer as such."""
+        made = await self.prepared(
+            member.organization, name=name, issued_by=issued_by, client=client, secret=secret, asked=asked, enabled=enabled, mapping=mapping
+        )
+        return await self._create(member, actor, made)
+
+    async def create_saml(
+        self, member: Member, actor: Actor, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
+    ) -> UpstreamProvider:
+        """Create the draft of a provider of SAML, with a key pair of our own. Raises `BadRequest` and `CertificateNotMade`."""
+        made = await self.prepared_saml(member.organization, name=name, issued_by=issued_by, settings=settings, mapping=mapping)
+        return await self._create(member, actor, made)
+
+    async def prepared(
+        self,
+        organization: OrganizationId,
+        *,
+        name: str,
+        issued_by: str,
+        client: str,
+        secret: str,
+        asked: Sequence[str],
+        enabled: bool,
+        mapping: Mapping[str, str],
+        draft: bool = False,
+    ) -> "NewProvider":
+        """Returns a provider of OpenID Connect that `add` stores. Raises the errors of `create`."""
         now = self.clock.now()
         provider = UpstreamProvider(
             id=UpstreamProviderId(self.ids.new()),
-            organization=member.organization,
+            organization=organization,
+            state=ConnectionState.DRAFT if draft else ConnectionState.ACTIVE,
             name=provider_name(name),
             issuer=issuer(issued_by),
             client_id=client_id(client),
             scopes=scopes(asked),
-            enabled=enabled,
+            enabled=enabled and not draft,
             profile_mapping=profile_mapping(mapping),
+            secret_set_at=now,
             created_at=now,
             updated_at=now,
         )
         sealed = self._sealed(provider.id, secret)
         await self.protocols.check(provider.issuer)
+        return NewProvider(provider, sealed_secret=sealed)
+
+    async def prepared_saml(
+        self, organization: OrganizationId, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
+    ) -> "NewProvider":
+        """Returns the draft of a provider of SAML that `add` stores. Raises the errors of `create_saml`."""
+        now = self.clock.now()
+        provider = UpstreamProvider(
+            id=UpstreamProviderId(self.ids.new()),
+            organization=organization,
+            kind=ProviderKind.SAML,
+            state=ConnectionState.DRAFT,
+            name=provider_name(name),
+            issuer=entity_id(issued_by) if issued_by else "",
+            client_id="",
+            scopes=(),
+            enabled=False,
+            profile_mapping=profile_mapping(mapping),
+            saml=settings.applied(NOTHING_SET, now),
+            created_at=now,
+            updated_at=now,
+        )
+        pair = await self.keys.make(provider.id)
+        return NewProvider(replace(provider, certificate=pair.certificate), sealed_key=pair.sealed_key)
+
+    async def _create(self, member: Member, actor: Actor, made: "NewProvider") -> UpstreamProvider:
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            require_room(await uow.upstream_providers.count(member.organization))
-            if not await uow.upstream_providers.add(provider, sealed):
-                raise BadRequest(_NAME_TAKEN)
-            await uow.record(provider_created(provider, actor))
+            await add(uow, made, actor)
             await uow.commit()
-        return provider
+        return made.provider
 
     async def change(
         self,
@@ -93,31 +152,36 @@ class OrganizationUpstreamProviders(Frozen):
         asked: Sequence[str] | None,
         enabled: bool | None,
         mapping: Mapping[str, str] | None = None,
+        settings: SamlChange = NO_CHANGE,
     ) -> UpstreamProvider:
-        """Fields that are None keep their values. Raises `BadRequest`, also for another issuer, and `NotFound`."""
-        if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)):
+        """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
+        Connect and is active. Raises `BadRequest`, also for another issuer than people are known by, and `NotFound`.
+        """
+        if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
             raise BadRequest("Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping")
         wanted_name = None if name is None else provider_name(name)
         wanted_client = None if client is None else client_id(client)
         wanted_scopes = None if asked is None else scopes(asked)
         wanted_mapping = None if mapping is None else profile_mapping(mapping)
         sealed = None if secret is None else self._sealed(provider, secret)
+        now = self.clock.now()
         async with self.unit_of_work() as uow:
-            before = await _held(uow, member, provider)
-            if issued_by is not None and issued_by != before.issuer:
-                # Identities are stored with their issuer, so connected people would no longer be recognised.
-                raise BadRequest("issuer: it cannot be changed; for another one, make another provider")
+            before = await held(uow, member, provider)
+            _require_kind(before, oidc=(client, secret, asked), settings=settings)
+            after = with_issuer(before, issued_by)
             after = replace(
-                before,
+                after,
                 name=before.name if wanted_name is None else wanted_name,
                 client_id=before.client_id if wanted_client is None else wanted_client,
                 scopes=before.scopes if wanted_scopes is None else wanted_scopes,
-                enabled=before.enabled if enabled is None else enabled,
                 profile_mapping=before.profile_mapping if wanted_mapping is None else wanted_mapping,
+                saml=None if before.saml is None else with_settings(before, settings, now),
+                secret_set_at=before.secret_set_at if sealed is None else now,
             )
-            if after == before and sealed is None:
+            after = after_change(before, turned(after, enabled=enabled))
+            if after == before:
                 return before
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=now)
             if not await uow.upstream_providers.save(after, sealed):
                 raise BadRequest(_NAME_TAKEN)
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
@@ -129,7 +193,7 @@ class OrganizationUpstreamProviders(Frozen):
         provider.
         """
         async with self.unit_of_work() as uow:
-            deleted = await _held(uow, member, provider)
+            deleted = await held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):
                 raise Conflict("A domain route leads to this provider: change the route first")
             await uow.upstream_providers.delete(provider)
@@ -140,12 +204,38 @@ class OrganizationUpstreamProviders(Frozen):
         return self.keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))
 
 
-async def _held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> UpstreamProvider:
+class NewProvider(Frozen):
+    """A provider that is not stored yet, with its secret or our private key."""
+
+    provider: UpstreamProvider
+    sealed_secret: bytes | None = None
+    sealed_key: bytes | None = None
+
+
+async def add(uow: UnitOfWork, made: NewProvider, actor: Actor) -> None:
+    """Stores a new provider. The caller has locked the organization. Raises `BadRequest`."""
+    require_room(await uow.upstream_providers.count(made.provider.organization))
+    if not await uow.upstream_providers.add(made.provider, made.sealed_secret, made.sealed_key):
+        raise BadRequest(_NAME_TAKEN)
+    await uow.record(provider_created(made.provider, actor))
+
+
+async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> UpstreamProvider:
     await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-    held = await uow.upstream_providers.hold(member.organization, provider)
-    if held is None:
+    return found(await uow.upstream_providers.hold(member.organization, provider))
+
+
+def found(provider: UpstreamProvider | None) -> UpstreamProvider:
+    if provider is None:
         raise NotFound("There is no such upstream provider")
-    return held
+    return provider
+
+
+def _require_kind(before: UpstreamProvider, *, oidc: Sequence[object], settings: SamlChange) -> None:
+    if before.kind is ProviderKind.SAML and any(one is not None for one in oidc):
+        raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
+    if before.kind is ProviderKind.OIDC and not settings.is_empty:
+        raise BadRequest("A provider of the kind oidc has no settings of SAML")
 
 
 _NAME_TAKEN: Final = "name: the organization has an upstream provider of this name"

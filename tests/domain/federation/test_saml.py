@@ -11,7 +11,7 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim, ServiceFac
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
-from core.domain.federation.saml.certificates import due_warning, three_years_after
+from core.domain.federation.saml.certificates import due_warning
 from core.domain.federation.saml.configurations import (
     MOST_CERTIFICATES,
     AcsEndpoint,
@@ -39,6 +39,7 @@ from core.domain.federation.saml.sign_in import (
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM
+from core.domain.saml.certificates import three_years_after
 from core.domain.saml.messages import NameIdFormat, RequestDeclined, RequestedContext, SamlBinding
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace

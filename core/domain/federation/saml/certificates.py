@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.errors import BadRequest, NotFound, Refusal
+from core.domain.errors import BadRequest, NotFound
 from core.domain.federation.saml.configurations import Configuration
 from core.domain.identifiers import SamlCertificateId, ServiceId
 from core.domain.json import Json
@@ -15,7 +15,6 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
-VALIDITY_YEARS: Final = 3
 # The owners get a mail so many days before a certificate ends, the earliest first.
 WARNINGS: Final = (60, 30, 7)
 
@@ -49,21 +48,6 @@ class Signer(Frozen):
 
     certificate: Certificate
     sealed_private_key: bytes
-
-
-class CertificateNotMade(Refusal):
-    """Making the key pair, or encrypting it, failed."""
-
-    code = "INTERNAL_SERVER_ERROR"
-    text = "The certificate could not be made"
-
-
-def three_years_after(moment: datetime) -> datetime:
-    """The same day, three years later. February 29 becomes February 28."""
-    try:
-        return moment.replace(year=moment.year + VALIDITY_YEARS)
-    except ValueError:
-        return moment.replace(year=moment.year + VALIDITY_YEARS, day=28)
 
 
 def sealing_context(certificate: SamlCertificateId) -> str:

@@ -11,7 +11,6 @@ from core.domain.errors import NotFound, Overloaded, Unavailable
 from core.domain.federation.saml.certificates import (
     WARNINGS,
     Certificate,
-    CertificateNotMade,
     CertificateState,
     certificate_activated,
     certificate_made,
@@ -19,7 +18,6 @@ from core.domain.federation.saml.certificates import (
     no_certificate,
     require_enabled,
     sealing_context,
-    three_years_after,
 )
 from core.domain.federation.saml.configurations import (
     Configuration,
@@ -35,6 +33,7 @@ from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.record.events import Actor
+from core.domain.saml.certificates import CertificateNotMade, three_years_after
 from core.domain.saml.messages import NameIdFormat
 from core.domain.services.services import Service
 from core.domain.tenancy.members import Member

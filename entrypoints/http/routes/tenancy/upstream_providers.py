@@ -1,6 +1,7 @@
 """Upstream providers of an organization's own."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -9,6 +10,15 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.connections import (
+    CertificateSource,
+    ConnectionState,
+    ProviderKind,
+    SamlChange,
+    addresses,
+)
+from core.domain.saml.certificates import CertificateNotMade
+from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
@@ -37,6 +47,15 @@ _ClientId = Annotated[str, _Length, example("postern")]
 _ClientSecret = Annotated[str, _Length, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 _Scopes = Annotated[Sequence[str], example(["groups"])]
 _Enabled = Annotated[bool, example(True)]
+_Kind = Annotated[ProviderKind, example("oidc")]
+_Binding = Annotated[SamlBinding, example("redirect")]
+_SsoUrl = Annotated[str, example("https://login.acme.example/saml/sso")]
+_SloUrl = Annotated[str, example("https://login.acme.example/saml/slo")]
+_MetadataUrl = Annotated[str, example("https://login.acme.example/saml/metadata")]
+_SubjectSource = Annotated[str, example("urn:oasis:names:tc:SAML:attribute:subject-id")]
+_EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
+_WantsEncrypted = Annotated[bool, example(False)]
+_Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
 class UpstreamProvidersPath(msgspec.Struct, frozen=True):
@@ -53,35 +72,57 @@ _Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/departm
 
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """An OpenID Connect provider of yours."""
+    """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once. One of SAML begins
+    as a draft: its settings can come later, and from its metadata.
+    """
 
     name: _ProviderName
     """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs a name of its own."""
-    issuer: _Issuer
-    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there."""
-    client_id: _ClientId
-    """The id of your client at the provider."""
-    client_secret: _ClientSecret
-    """The secret of that client. We store the secret encrypted, and no answer shows it."""
+    kind: _Kind = ProviderKind.OIDC
+    """`oidc` (OpenID Connect) or `saml`."""
+    issuer: _Issuer = ""
+    """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity id."""
+    client_id: _ClientId = ""
+    """The id of your client at the provider. Not for SAML."""
+    client_secret: _ClientSecret = ""
+    """The secret of that client. We store the secret encrypted, and no answer shows it. Not for SAML."""
     scopes: _Scopes = ()
-    """Further scopes to ask for, beside `openid email profile`."""
+    """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
     enabled: _Enabled = True
-    """Whether people can sign in through the provider."""
+    """Whether people can sign in through the provider. A provider of SAML can be enabled only when it is active."""
     profile_mapping: _Mapped = msgspec.field(default_factory=dict)
-    """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in: at most 50. The fields need
-    `provider` in `written_by`. Wrong values are ignored.
+    """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in, or by the names of the
+    attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
     """
+    sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for sign-ins."""
+    slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for sign-outs; empty for none."""
+    slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
+    metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the address at which the provider publishes its metadata."""
+    subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute. It cannot change
+    once the provider was active.
+    """
+    email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: whether assertions must be encrypted for the certificate of ours; false by default."""
+    requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the authentication contexts to ask for where an application asks for none."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a provider. Fields that you leave out stay as they are. The issuer cannot change, since it identifies people: for another
-    issuer, create another provider.
+    issuer, create another provider. Only the draft of a provider of SAML that never was active can still get another one.
     """
 
     name: _ProviderName | msgspec.UnsetType = msgspec.UNSET
     """1 to 100 characters."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """The present issuer. Any other issuer is refused."""
+    """The present issuer. Any other issuer is refused, except for a draft of SAML that never was active."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The id of your client at the provider."""
     client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
@@ -92,26 +133,104 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
     """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
+    sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for sign-ins."""
+    slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for sign-outs; empty for none."""
+    slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: `redirect` or `post`, as messages go to that address."""
+    metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the address at which the provider publishes its metadata; empty for none."""
+    subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute."""
+    email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: where it says a person's address: `name_id` or names of attributes; the first that came counts."""
+    wants_encrypted: _WantsEncrypted | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: whether assertions must be encrypted."""
+    requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the authentication contexts to ask for where an application asks for none. The list replaces the old one."""
+
+
+class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A certificate of the provider."""
+
+    public_key: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
+    """The X.509 certificate in PEM."""
+    fingerprint: Annotated[str, example("9f2c4d…")]
+    """The SHA-256 fingerprint, in hexadecimal."""
+    valid_from: datetime
+    """The beginning of its validity."""
+    valid_until: datetime
+    """The end of its validity."""
+    source: Annotated[CertificateSource, example("metadata")]
+    """`metadata`, or `hand`."""
+    added_at: datetime
+    """When the certificate came."""
+
+
+class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider of SAML has besides."""
+
+    entity_id: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
+    """Our entity id at this provider, which is also the address of our metadata."""
+    acs_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/acs")]
+    """Our address for the provider's answers, by HTTP-POST."""
+    single_logout_url: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009/slo")]
+    """Our address for sign-outs."""
+    certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")]
+    """Our certificate, which signs our requests, and for which assertions are encrypted."""
+    next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
+    """Our next certificate, which our metadata show already."""
+    sso_url: _SsoUrl
+    """The provider's address for sign-ins."""
+    slo_url: _SloUrl
+    """The provider's address for sign-outs."""
+    slo_binding: _Binding
+    """`redirect` or `post`."""
+    certificates: Sequence[ProviderCertificateRecord]
+    """The provider's certificates."""
+    metadata_url: _MetadataUrl
+    """The address at which the provider publishes its metadata."""
+    preset: Annotated[str, example("entra")]
+    """The product whose names of attributes were taken; empty for none."""
+    subject_source: _SubjectSource
+    """Where the provider says who a person is: `name_id`, or the name of an attribute."""
+    email_sources: _EmailSources
+    """Where it says a person's address; the first that came counts."""
+    wants_encrypted: _WantsEncrypted
+    """Whether assertions must be encrypted."""
+    requested_contexts: _Contexts
+    """The authentication contexts to ask for where an application asks for none."""
 
 
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An OpenID Connect provider of yours, without the secret of your client at the provider."""
+    """A provider of yours, without the secret of your client at the provider."""
 
     id: Id
+    kind: _Kind
+    """`oidc` or `saml`."""
+    state: Annotated[ConnectionState, example("active")]
+    """`draft`: its settings were not tested as they are now. `tested`: they were, and it waits for an owner to activate it. `active`:
+    people can sign in through it, if it is enabled.
+    """
+    tested_at: datetime | None
+    """When a test last succeeded."""
     name: _ProviderName
     """The name on the button."""
     issuer: _Issuer
-    """The provider's issuer."""
-    client_id: _ClientId
-    """The id of your client at the provider."""
+    """The provider's issuer; for SAML its entity id, which is empty while it is not known."""
+    client_id: _ClientId | None
+    """The id of your client at the provider; null for SAML."""
     has_secret: Annotated[bool, example(True)]
-    """Always true: every client has a secret."""
+    """Whether your client has a secret: true for OpenID Connect."""
     scopes: _Scopes
     """The further scopes, beside `openid email profile`."""
     enabled: _Enabled
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
+    saml: SamlProviderRecord | None
+    """What a provider of SAML has besides; null for OpenID Connect."""
     callback_url: Annotated[str, example("https://id.example.org/auth/0199d3a0-0000-7000-8000-000000000009/callback")]
     """The redirect URI that you must allow for your client at the provider."""
     created_at: CreatedAt
@@ -123,7 +242,7 @@ async def list_upstream_providers(
     call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> Sequence[UpstreamProviderRecord]:
     """List the organization's own upstream providers, the oldest first"""
-    return [_record(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
+    return [record_of(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 
 @endpoint.post(
@@ -133,7 +252,7 @@ async def list_upstream_providers(
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     status=201,
-    refuses=(BadRequest,),
+    refuses=(BadRequest, CertificateNotMade),
     tags=_TAGS,
 )
 async def create_upstream_provider(
@@ -141,12 +260,23 @@ async def create_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
-    The provider can be any that supports OpenID Connect over https. Its statements about an address count only in a domain that your
+    The provider can be any that supports OpenID Connect over https, or SAML. Nobody can sign in through a provider of SAML before a test of
+    its settings has succeeded, and an owner has activated it. Its statements about an address count only in a domain that your
     organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An organization has at
     most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
-    body = call.body
-    created = await postern.tenancy.upstream_providers.create(
+    body, providers = call.body, postern.tenancy.upstream_providers
+    settings = _saml_change(body)
+    if body.kind is ProviderKind.SAML:
+        if body.client_id or body.client_secret or body.scopes:
+            raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
+        made = await providers.create_saml(
+            call.caller, call.actor, name=body.name, issued_by=body.issuer, settings=settings, mapping=body.profile_mapping
+        )
+        return record_of(postern, made)
+    if not settings.is_empty:
+        raise BadRequest("A provider of the kind oidc has no settings of SAML")
+    created = await providers.create(
         call.caller,
         call.actor,
         name=body.name,
@@ -157,7 +287,7 @@ async def create_upstream_provider(
         enabled=body.enabled,
         mapping=body.profile_mapping,
     )
-    return _record(postern, created)
+    return record_of(postern, created)
 
 
 @endpoint.patch(
@@ -174,8 +304,10 @@ async def change_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Change an upstream provider of your organization
 
-    Once the provider is disabled, nobody can sign in through it, not even people who are at the provider at this moment. Sessions continue.
-    You need a recent proof of who you are: of the second factor, if you have one.
+    If you change what was tested, the provider becomes a draft again, and nobody can sign in through it until it is tested and activated
+    once more. A provider of OpenID Connect that is active stays so. Once the provider is disabled, nobody can sign in through it, not even
+    people who are at the provider at this moment. Sessions continue. You need a recent proof of who you are: of the second factor, if you
+    have one.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -189,8 +321,9 @@ async def change_upstream_provider(
         asked=given(body.scopes),
         enabled=given(body.enabled),
         mapping=given(body.profile_mapping),
+        settings=_saml_change(body),
     )
-    return _record(postern, changed)
+    return record_of(postern, changed)
 
 
 @endpoint.delete(
@@ -206,17 +339,70 @@ async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, 
     return NO_BODY
 
 
-def _record(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRecord:
+def _saml_change(body: NewUpstreamProvider | UpstreamProviderPatch) -> SamlChange:
+    contexts, sources = given(body.requested_contexts), given(body.email_sources)
+    return SamlChange(
+        sso_url=given(body.sso_url),
+        slo_url=given(body.slo_url),
+        slo_binding=given(body.slo_binding),
+        metadata_url=given(body.metadata_url),
+        subject_source=given(body.subject_source),
+        email_sources=None if sources is None else tuple(sources),
+        wants_encrypted=given(body.wants_encrypted),
+        contexts=None if contexts is None else tuple(contexts),
+    )
+
+
+def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRecord:
+    is_saml = provider.saml is not None
     return UpstreamProviderRecord(
         id=provider.id,
+        kind=provider.kind,
+        state=provider.state,
+        tested_at=provider.tested_at,
         name=provider.name,
         issuer=provider.issuer,
-        client_id=provider.client_id,
-        has_secret=True,
+        client_id=None if is_saml else provider.client_id,
+        has_secret=not is_saml,
         scopes=provider.scopes,
         enabled=provider.enabled,
         profile_mapping=dict(provider.profile_mapping),
+        saml=_saml_record(postern, provider),
         callback_url=postern.identity.journeys.callback(str(provider.id)),
         created_at=provider.created_at,
         updated_at=provider.updated_at,
+    )
+
+
+def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRecord | None:
+    settings = provider.saml
+    if settings is None:
+        return None
+    ours = addresses(postern.foundation.public_url, provider.id)
+    return SamlProviderRecord(
+        entity_id=ours.entity_id,
+        acs_url=ours.acs,
+        single_logout_url=ours.slo,
+        certificate=provider.certificate,
+        next_certificate=provider.next_certificate or None,
+        sso_url=settings.sso_url,
+        slo_url=settings.slo_url,
+        slo_binding=settings.slo_binding,
+        certificates=[
+            ProviderCertificateRecord(
+                public_key=one.pem,
+                fingerprint=one.fingerprint,
+                valid_from=one.valid_from,
+                valid_until=one.valid_until,
+                source=one.source,
+                added_at=one.added_at,
+            )
+            for one in settings.certificates
+        ],
+        metadata_url=settings.metadata_url,
+        preset=settings.preset,
+        subject_source=settings.subject_source,
+        email_sources=settings.email_sources,
+        wants_encrypted=settings.wants_encrypted,
+        requested_contexts=settings.contexts,
     )

@@ -1,0 +1,231 @@
+"""Connections: organizations' own providers. A connection speaks OpenID Connect or SAML. Nobody signs in through a connection before it is
+active; a draft serves its own test alone.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.saml.mappings import NAME_ID, AttributeMapping
+from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
+from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
+from core.domain.json import Json
+from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.saml.messages import SamlBinding
+from core.frozen import Frozen, names_of, replace
+
+MOST_CONTEXTS: Final = 10
+MOST_SOURCES: Final = 10
+LONGEST_SOURCE: Final = 200
+LONGEST_CONTEXT: Final = 300
+
+
+class ProviderKind(StrEnum):
+    """The protocol between us and the provider."""
+
+    OIDC = "oidc"
+    SAML = "saml"
+
+
+class ConnectionState(StrEnum):
+    DRAFT = "draft"
+    """Nobody signs in through it. Its settings have not been tried as they are now."""
+    TESTED = "tested"
+    """Nobody signs in through it yet. A test of these settings has succeeded."""
+    ACTIVE = "active"
+
+
+class CertificateSource(StrEnum):
+    """How a certificate of the directory came to us."""
+
+    METADATA = "metadata"
+    HAND = "hand"
+
+
+class KnownCertificate(Frozen, kw_only=True):
+    """A certificate with which the directory may sign."""
+
+    pem: str
+    fingerprint: str
+    """SHA-256, in hexadecimal digits."""
+    subject: str
+    valid_from: datetime
+    valid_until: datetime
+    source: CertificateSource
+    added_at: datetime
+
+
+def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> KnownCertificate:
+    return KnownCertificate(
+        pem=certificate.pem,
+        fingerprint=certificate.fingerprint,
+        subject=certificate.subject,
+        valid_from=certificate.valid_from,
+        valid_until=certificate.valid_until,
+        source=source,
+        added_at=now,
+    )
+
+
+class SamlSettings(Frozen, kw_only=True):
+    """A directory that speaks SAML, as the organization describes it. Its entity id is the connection's issuer."""
+
+    sso_url: str = ""
+    """The address that people go to with our requests, by redirect. Empty while it is not known."""
+    slo_url: str = ""
+    """The address for sign-outs. Empty when the directory has none."""
+    slo_response_url: str = ""
+    """The address for answers about sign-outs, if it is another one."""
+    slo_binding: SamlBinding = SamlBinding.REDIRECT
+    certificates: tuple[KnownCertificate, ...] = ()
+    metadata_url: str = ""
+    """The address at which the directory publishes its metadata. Empty when nobody has named one."""
+    subject_source: str = NAME_ID
+    """Where the directory says who a person is, for good: the NameID, or the name of an attribute."""
+    email_sources: tuple[str, ...] = (NAME_ID,)
+    """Where it says a person's address. The first that came counts."""
+    wants_encrypted: bool = False
+    """An assertion that is not encrypted is refused."""
+    contexts: tuple[str, ...] = ()
+    """The authentication contexts to ask for where the application asks for none."""
+    preset: str = ""
+    """The product that the sources were taken from."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a person can be sent there, and an answer be checked. The issuer must be known, too."""
+        return self.sso_url != "" and self.certificates != ()
+
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        return tuple(one.pem for one in self.certificates)
+
+    def mapping(self, profile_mapping: Mapping[str, str]) -> AttributeMapping:
+        return AttributeMapping(subject=self.subject_source, email=self.email_sources, fields=profile_mapping)
+
+
+NOTHING_SET: Final = SamlSettings()
+
+
+class OurAddresses(Frozen):
+    """Our addresses at one directory. The entity id is also the address of our metadata."""
+
+    entity_id: str
+    acs: str
+    slo: str
+
+
+def addresses(base_url: str, provider: UpstreamProviderId | str) -> OurAddresses:
+    own = f"{base_url}/saml/sp/{provider}"
+    return OurAddresses(own, f"{own}/acs", f"{own}/slo")
+
+
+def private_key_context(provider: UpstreamProviderId | str) -> str:
+    """The place that our private key is sealed for. The next key has a place of its own."""
+    return f"upstream_providers.sealed_private_key:{provider}"
+
+
+def next_private_key_context(provider: UpstreamProviderId | str) -> str:
+    return f"upstream_providers.next_sealed_private_key:{provider}"
+
+
+class SamlChange(Frozen, kw_only=True):
+    """A change of the settings. Fields that are None keep their values."""
+
+    sso_url: str | None = None
+    slo_url: str | None = None
+    slo_response_url: str | None = None
+    slo_binding: SamlBinding | None = None
+    certificates: tuple[DirectoryCertificate, ...] | None = None
+    """They replace the known ones. A certificate that was known before keeps its source."""
+    certificate_source: CertificateSource = CertificateSource.HAND
+    metadata_url: str | None = None
+    subject_source: str | None = None
+    email_sources: tuple[str, ...] | None = None
+    wants_encrypted: bool | None = None
+    contexts: tuple[str, ...] | None = None
+    preset: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self == NO_CHANGE
+
+    def applied(self, before: SamlSettings, now: datetime) -> SamlSettings:
+        """Raises `BadRequest`. Another address for sign-outs drops the address for answers that came beside the former."""
+        given: dict[str, Any] = {
+            name: value for name in names_of(before) if name != "certificates" and (value := getattr(self, name)) is not None
+        }
+        if self.certificates is not None:
+            had = {one.fingerprint: one for one in before.certificates}
+            new = {one.fingerprint: one for one in self.certificates}
+            given["certificates"] = tuple(had.get(one.fingerprint) or known(one, self.certificate_source, now) for one in new.values())
+        if self.slo_response_url is None and self.slo_url not in {None, before.slo_url}:
+            given["slo_response_url"] = ""
+        return _checked(replace(before, **given))
+
+
+NO_CHANGE: Final = SamlChange()
+
+
+def _checked(settings: SamlSettings) -> SamlSettings:
+    """The settings, if each of them can be used. Raises `BadRequest`."""
+    for field in ("sso_url", "slo_url", "slo_response_url"):
+        _require_page(field, getattr(settings, field))
+    if settings.metadata_url:
+        _require_destination("metadata_url", settings.metadata_url)
+    if not _are_sources((settings.subject_source,)):
+        raise BadRequest(f"subject_source: name_id, or the name of an attribute, of at most {LONGEST_SOURCE} visible characters")
+    if len(settings.email_sources) > MOST_SOURCES or not _are_sources(settings.email_sources):
+        raise BadRequest(f"email_sources: at most {MOST_SOURCES}, each name_id or the name of an attribute")
+    if len(settings.contexts) > MOST_CONTEXTS or not all(0 < len(one) <= LONGEST_CONTEXT and _is_visible(one) for one in settings.contexts):
+        raise BadRequest(f"requested_contexts: at most {MOST_CONTEXTS}, of at most {LONGEST_CONTEXT} visible characters each")
+    if len(settings.certificates) > MOST_CERTIFICATES:
+        raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}")
+    return settings
+
+
+def _are_sources(texts: Sequence[str]) -> bool:
+    return all(0 < len(one) <= LONGEST_SOURCE and one.isprintable() for one in texts)
+
+
+def _is_visible(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _require_page(field: str, text: str) -> None:
+    """An address of the directory that browsers go to: over https, or on this very machine."""
+    if text and _require_destination(field, text) != "https":
+        raise BadRequest(f"{field}: must begin with https://")
+
+
+# A directory without a certificate may run on the machine itself.
+_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _require_destination(field: str, text: str) -> str:
+    """Returns the scheme that counts: https also for this very machine."""
+    try:
+        found = destination(text)
+    except NotADestination as refusal:
+        raise BadRequest(f"{field}: {refusal}") from None
+    return "https" if found.host in _THIS_MACHINE else found.scheme
+
+
+def tested_digest(told: Mapping[str, Json], settings: SamlSettings | None, secret_set_at: datetime | None) -> bytes:
+    """The settings that a test is about. `told` has those that are no settings of SAML. The time when the secret was set stands for the
+    secret, which a digest must not give away.
+    """
+    saml = None if settings is None else {name: _plain(getattr(settings, name)) for name in names_of(settings)}
+    at = None if secret_set_at is None else secret_set_at.isoformat()
+    return sha256(json.dumps([dict(told), saml, at], sort_keys=True).encode()).digest()
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, tuple):
+        return [one.fingerprint if isinstance(one, KnownCertificate) else str(one) for one in value]
+    return value if isinstance(value, bool) else str(value)
