@@ -32,6 +32,7 @@ from ports.identity.realms import ProviderOutageStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
+from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
 from ports.jobs import JobStore
@@ -106,6 +107,10 @@ class UnitOfWork(Protocol):
     def identities(self) -> IdentityStore: ...
     @property
     def identity_grants(self) -> IdentityGrantStore: ...
+    @property
+    def connection_tests(self) -> ConnectionTestStore: ...
+    @property
+    def directory_sessions(self) -> DirectorySessionStore: ...
     @property
     def provider_outages(self) -> ProviderOutageStore: ...
     @property

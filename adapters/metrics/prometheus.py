@@ -57,7 +57,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 class PrometheusMetrics:
     """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
 
-    def __init__(self) -> None:  # noqa: C901, PLR0915 - a list
+    def __init__(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a list
         directory = os.environ.get(_SHARED_DIRECTORY)
         self._registry = CollectorRegistry()
         self._page = self._registry if directory is None else _summed(self._registry, Path(directory))
@@ -165,6 +165,13 @@ class PrometheusMetrics:
         self._saml = self._counter("sso_saml_messages_total", "SAML messages that came or went", ("kind", "outcome"))
         for saml_kind, outcome in product(_KNOWN_SAML, ("succeeded", "refused")):
             self._saml.labels(saml_kind, outcome)
+        self._connections = self._counter(
+            "sso_connection_exchanges_total",
+            "Exchanges with organizations' own providers",
+            ("kind", "outcome"),
+        )
+        for kind, outcome in product(("sign_in", "test", "logout"), ("succeeded", "refused")):
+            self._connections.labels(kind, outcome)
         self._saml_ending = self._gauge(
             "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days", mode="mostrecent"
         )
@@ -288,6 +295,9 @@ class PrometheusMetrics:
     def billing_waiting(self, events: int, oldest: timedelta | None) -> None:
         self._billing_pending.set(events)
         self._billing_oldest.set(0 if oldest is None else oldest.total_seconds())
+
+    def connection_exchanged(self, kind: str, *, succeeded: bool) -> None:
+        self._connections.labels(kind, "succeeded" if succeeded else "refused").inc()
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()

@@ -31,6 +31,7 @@ from adapters.postgres.identity.realms.providers import ProviderOutageRows
 from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
+from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.jobs import JobRows
@@ -113,6 +114,8 @@ class PostgresUnitOfWork:
     passkeys = _Made(PasskeyRows)
     identities = _Made(IdentityRows)
     identity_grants = _Made(IdentityGrantRows)
+    connection_tests = _Made(ConnectionTestRows)
+    directory_sessions = _Made(DirectorySessionRows)
     provider_outages = _Made(ProviderOutageRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)

@@ -1,4 +1,4 @@
-"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect."""
+"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect or SAML."""
 
 from typing import Protocol
 
@@ -6,6 +6,7 @@ from adapters.upstream.calls import Calls
 from adapters.upstream.codehost import CodeHost
 from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
+from adapters.upstream.saml import SamlDirectories
 from adapters.upstream.websuite import WebSuite
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.providers import Provider, Upstream
@@ -26,7 +27,8 @@ class Upstreams:
     `guarded` makes calls to providers that tenants have named.
     """
 
-    def __init__(self, named: Calls, guarded: Calls, clock: Clock) -> None:
+    def __init__(self, named: Calls, guarded: Calls, directories: SamlDirectories, clock: Clock) -> None:
+        self._directories = directories
         self._own = OpenId(guarded, clock)
         self._three: dict[Provider, _Protocol] = {
             Provider.CODEHOST: CodeHost(named),
@@ -57,4 +59,6 @@ class Upstreams:
 
     def _of(self, upstream: Upstream) -> _Protocol:
         kind = upstream.kind
+        if upstream.saml is not None:
+            return self._directories
         return self._own if kind is None else self._three[kind]

@@ -79,6 +79,7 @@ def assemble_actors(
         tenancy.management_key_presence,
         federation.scim_token_presence,
         federation.refusal_recorder,
+        identity.connection_recorder,
         federation.scim_recorder,
         subscription_expirer(services.subscriptions, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),

@@ -25,7 +25,6 @@ from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
-from adapters.saml.threads import XmlThreads
 from adapters.turns import FairTurns
 from core.domain.federation.logout.logout_notices import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
@@ -138,7 +137,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
-    saml_lookup, documents = PostgresSaml(pool), XmlDocuments(XmlThreads(), fair_turn)
+    saml_lookup, documents = PostgresSaml(pool), XmlDocuments(foundation.xml_threads, fair_turn)
     saml_messages = SamlMessages(
         new_unit_of_work,
         keyring=foundation.keyring,

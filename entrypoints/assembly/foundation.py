@@ -23,17 +23,21 @@ from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
 from adapters.postgres.unit_of_work import unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from adapters.saml.directories import XmlServiceProviderDocuments
+from adapters.saml.threads import XmlThreads
 from adapters.system import SystemClock, SystemIds, SystemSecrets
 from adapters.texts import ShippedTexts
 from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
 from adapters.upstream.calls import Calls
+from adapters.upstream.saml import SamlDirectories
 from core.domain.identity.links import Links
 from core.frozen import Frozen
 from core.usecases.dead_jobs import GivenUpJobs
@@ -43,11 +47,13 @@ from core.usecases.signing_keys import SigningKeys, stored
 from entrypoints.assembly.configured import guarded_client, guarded_dialer, inside_client, key_ring, mail_transport, plain_client
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
+from entrypoints.rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
@@ -89,6 +95,8 @@ class Foundation(Frozen, kw_only=True):
     outbound: Outbound
     key_sets: KeySets
     upstreams: UpstreamProtocols
+    xml_threads: XmlThreads
+    directory_documents: ServiceProviderDocuments
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -129,6 +137,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         doorbell = PostgresDoorbell(target, f"{APPLICATION_NAME} {_version()}")
         new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
+        xml_threads = XmlThreads()
+        directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
         yield Foundation(
             version=_version(),
@@ -154,7 +164,14 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             mail=mail,
             outbound=outbound,
             key_sets=GuardedKeySets(outbound),
-            upstreams=Upstreams(Calls(operators_outbound, operators_outbound), Calls(outbound, inside), clock),
+            upstreams=Upstreams(
+                Calls(operators_outbound, operators_outbound),
+                Calls(outbound, inside),
+                SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
+                clock,
+            ),
+            xml_threads=xml_threads,
+            directory_documents=directory_documents,
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,

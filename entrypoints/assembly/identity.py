@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 import trio
 
 from actors.presence import PresenceWriter
+from actors.recorders.connection_recorder import ConnectionExchangeWriter
 from adapters.crypto.authenticators import Fido2Authenticators
 from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.common_passwords import ShippedCommonPasswords
@@ -27,6 +28,7 @@ from adapters.postgres.identity.realms.providers import PostgresRealmProviders
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
@@ -79,6 +81,7 @@ from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import installed_providers, listed_proxies, location_database, password_hasher, with_client
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
+from ports.identity.upstream.connections import ConnectionLookup
 from ports.passwords import CommonPasswords, PasswordHasher
 
 
@@ -113,6 +116,8 @@ class Identity(Frozen, kw_only=True):
     reauthentication: Reauthentication
     privacy: Privacy
     journeys: Journeys
+    connection_lookup: ConnectionLookup
+    connection_recorder: ConnectionExchangeWriter
     upstream_proofs: UpstreamProofs
     identities: Identities
     link_requests: LinkRequests
@@ -249,14 +254,18 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
         identity_grant_lookup = IdentityGrantRows(statements)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
+        connections = PostgresConnections(pool)
+        connection_recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=secrets.spread)
         journeys = Journeys(
             upstream_lookup,
             foundation.upstreams,
             providers=providers,
             outages=ProviderOutages(new_unit_of_work, clock),
             server_secrets=foundation.server_secrets,
+            recorder=connection_recorder,
             metrics=foundation.metrics,
             clock=clock,
+            ids=ids,
             secrets=secrets,
             base_url=settings.public_url,
         )
@@ -353,6 +362,8 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 clock=clock,
             ),
             journeys=journeys,
+            connection_lookup=connections,
+            connection_recorder=connection_recorder,
             upstream_proofs=UpstreamProofs(
                 new_unit_of_work,
                 upstream_lookup,

@@ -40,6 +40,10 @@ from core.usecases.record.deliveries import Deliveries
 from core.usecases.tenancy.access import AccessExplainer
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
+from core.usecases.tenancy.connections.answers import DirectoryAnswers
+from core.usecases.tenancy.connections.lifecycle import Connections
+from core.usecases.tenancy.connections.logouts import DirectoryLogouts
+from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domain_routes import DomainRoutes
 from core.usecases.tenancy.domains import Domains
@@ -89,6 +93,10 @@ class Tenancy(Frozen, kw_only=True):
     join_requests: JoinRequests
     oauth_credentials: OrganizationOAuthCredentials
     upstream_providers: OrganizationUpstreamProviders
+    connections: Connections
+    connection_tests: ConnectionTests
+    directory_answers: DirectoryAnswers
+    directory_logouts: DirectoryLogouts
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
     deliveries: Deliveries[ClaimedWebhook, DueEvent]
@@ -110,6 +118,34 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
         clock=clock,
+    )
+    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, clock, foundation.secrets)
+    connection_tests = ConnectionTests(
+        new_unit_of_work,
+        identity.connection_lookup,
+        foundation.upstreams,
+        identity.journeys,
+        identity.connection_recorder,
+        keyring=foundation.keyring,
+        server_secrets=foundation.server_secrets,
+        metrics=foundation.metrics,
+        clock=clock,
+        ids=ids,
+        secrets=foundation.secrets,
+        base_url=settings.public_url,
+    )
+    directory_answers = DirectoryAnswers(
+        identity.connection_lookup,
+        connection_tests,
+        foundation.directory_documents,
+        identity.connection_recorder,
+        keyring=foundation.keyring,
+        server_secrets=foundation.server_secrets,
+        metrics=foundation.metrics,
+        clock=clock,
+        ids=ids,
+        secrets=foundation.secrets,
+        base_url=settings.public_url,
     )
     profile_values = ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)
     return Tenancy(
@@ -180,10 +216,34 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work,
             UpstreamProviderRows(statements),
             foundation.upstreams,
-            ConnectionKeys(RsaCertificates(), foundation.keyring, clock, foundation.secrets),
+            connection_keys,
             foundation.keyring,
             clock=clock,
             ids=ids,
+        ),
+        connections=Connections(
+            new_unit_of_work,
+            identity.connection_lookup,
+            foundation.directory_documents,
+            foundation.outbound,
+            connection_keys,
+            keyring=foundation.keyring,
+            clock=clock,
+            base_url=settings.public_url,
+        ),
+        connection_tests=connection_tests,
+        directory_answers=directory_answers,
+        directory_logouts=DirectoryLogouts(
+            new_unit_of_work,
+            identity.connection_lookup,
+            foundation.directory_documents,
+            directory_answers,
+            identity.connection_recorder,
+            metrics=foundation.metrics,
+            clock=clock,
+            ids=ids,
+            secrets=foundation.secrets,
+            base_url=settings.public_url,
         ),
         webhooks=Webhooks(
             new_unit_of_work,

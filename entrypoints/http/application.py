@@ -30,6 +30,7 @@ from entrypoints.http.pages.console.platform.people.acting_pages import stop_act
 from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
+from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -73,6 +74,8 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     saml_open_pages,
     saml_logout_pages,
     logout_pages,
+    directory_pages,
+    trial_pages,
     device_flow_pages,
     overview_pages,
     first_steps_pages,

@@ -1,6 +1,7 @@
 """The store of organizations' own upstream providers."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
@@ -25,6 +26,12 @@ class UpstreamProviderStore(Protocol):
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         """After `hold`. Without a secret, the old secret stays. False when another provider of the organization has this name."""
+
+    async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
+        """After `hold`. Keeps our next key pair at a directory, in place of the one that was the next before."""
+
+    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
+        """After `hold`. This key pair is the present one from now on, and there is no next one."""
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
         """Whether a domain route names the provider. After `hold`, so that no route comes to name it meanwhile."""

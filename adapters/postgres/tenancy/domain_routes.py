@@ -105,7 +105,8 @@ _STANDING: Final = """
     select count(*) as count, coalesce(bool_or(domain = %(domain)s), false) as has_domain from domain_routes where org_id = %(organization)s
 """
 
-# A provider that was never tested successfully may not be named, unless it was active from its beginning. `for key share` keeps other transactions from deleting the provider until this route refers to it.
+# A provider that was never tested successfully may not be named, unless it was active from its beginning. `for key share` keeps other
+# transactions from deleting the provider until this route refers to it.
 _KNOWS_PROVIDER: Final = """
            (
                %(own_provider)s::uuid is null

@@ -87,6 +87,12 @@ class UpstreamProviderRows:
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         return bool(await self._statements.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
 
+    async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
+        await self._statements.tell(_FOLLOW, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
+
+    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
+        await self._statements.tell(_ADVANCE, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
+
     async def is_named(self, provider: UpstreamProviderId) -> bool:
         (answer,) = await self._statements.ask(AnswerRow, _IS_NAMED, {"id": provider})
         return answer.yes
@@ -139,6 +145,19 @@ _HOLD: Final[LiteralString] = f"""
 """
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from upstream_providers where org_id = %(organization)s order by created_at, id"
+
+_FOLLOW: Final = """
+    update upstream_providers
+       set next_certificate = %(certificate)s, next_sealed_private_key = %(sealed)s, updated_at = %(now)s
+     where id = %(id)s
+"""
+
+_ADVANCE: Final = """
+    update upstream_providers
+       set certificate = %(certificate)s, sealed_private_key = %(sealed)s, next_certificate = null, next_sealed_private_key = null,
+           updated_at = %(now)s
+     where id = %(id)s
+"""
 
 _IS_NAMED: Final = "select exists (select from domain_routes where own_provider = %(id)s) as yes"
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from core.domain.email import mail_domain
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -139,6 +140,8 @@ class Preauthentication(Frozen):
     """The provider's key: the word of a shared provider, or the id of an organization's own. Filled when the store reads a
     pre-authentication.
     """
+    visit: DirectoryVisit | None = None
+    """The visit to a directory by SAML that gave the first proof."""
     vouched_domains: frozenset[str] | None = None
     """The domains that the organization's own provider may vouch for at this moment. None when the first proof did not come from such a
     provider.

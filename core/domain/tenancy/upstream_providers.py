@@ -132,6 +132,25 @@ def after_change(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamP
     return replace(after, state=ConnectionState.DRAFT, enabled=False)
 
 
+def vouched_by_owner(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
+    """The provider after a change of its certificates that an owner makes: it keeps its state, and counts as tested if it did before."""
+    return replace(after, tested_digest=after.digest) if before.was_tested else after
+
+
+def require_complete(provider: UpstreamProvider) -> None:
+    """Raises `BadRequest` while nobody could be sent to the provider."""
+    settings = provider.saml
+    if settings is None:
+        return
+    missing = [
+        name
+        for name, is_there in (("issuer", provider.issuer), ("sso_url", settings.sso_url), ("certificates", settings.certificates))
+        if not is_there
+    ]
+    if missing:
+        raise BadRequest(f"{', '.join(missing)}: missing. Give the directory's metadata, or these values", words="connection_incomplete")
+
+
 def tested(provider: UpstreamProvider, digest: bytes, now: datetime) -> UpstreamProvider:
     """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested."""
     if digest != provider.digest:
@@ -209,6 +228,12 @@ def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: A
     if secret:
         details["secret_changed"] = True
     return _event("organization.upstream_provider.updated", after, actor, details)
+
+
+def key_changed(provider: UpstreamProvider, actor: Actor, *, made: bool) -> Event:
+    """Our next key pair at the provider was made, or signs from now on."""
+    told = {"name": provider.name, "our_certificate": "made" if made else "activated"}
+    return _event("organization.upstream_provider.updated", provider, actor, told)
 
 
 def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool) -> Event:

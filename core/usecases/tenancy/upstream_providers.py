@@ -1,7 +1,7 @@
 """Organizations' own upstream providers: members who may manage the settings create, change and delete them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
@@ -36,6 +36,8 @@ from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.ids import Ids
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+T = TypeVar("T")
 
 
 class OrganizationUpstreamProviders(Frozen):
@@ -225,7 +227,7 @@ async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) ->
     return found(await uow.upstream_providers.hold(member.organization, provider))
 
 
-def found(provider: UpstreamProvider | None) -> UpstreamProvider:
+def found(provider: T | None) -> T:
     if provider is None:
         raise NotFound("There is no such upstream provider")
     return provider

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -16,6 +16,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
+from core.domain.identity.upstream.directory_visits import restored_visit
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
@@ -65,6 +66,7 @@ class _Preauthentication(Frozen):
     authenticated_by: list[str]
     identity_id: UUID | None
     upstream: str
+    directory_visit: Mapping[str, Any] | None
     vouched_domains: list[str] | None
 
 
@@ -173,6 +175,7 @@ class MfaRows:
                 "provider": preauthentication.provider,
                 "authenticated_by": list(preauthentication.amr),
                 "identity": preauthentication.identity,
+                "visit": None if preauthentication.visit is None else Jsonb(storable(preauthentication.visit.stored())),
             },
         )
 
@@ -193,6 +196,7 @@ class MfaRows:
             amr=tuple(row.authenticated_by),
             identity=None if row.identity_id is None else IdentityId(row.identity_id),
             upstream=row.upstream,
+            visit=None if row.directory_visit is None else restored_visit(row.directory_visit),
             vouched_domains=None if row.vouched_domains is None else frozenset(row.vouched_domains),
         )
 
@@ -397,15 +401,15 @@ _LOG: Final = """
 
 _ADD_PREAUTHENTICATION: Final = """
     insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at, provider,
-                                   authenticated_by, identity_id)
+                                   authenticated_by, identity_id, directory_visit)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s, %(provider)s,
-            %(authenticated_by)s, %(identity)s)
+            %(authenticated_by)s, %(identity)s, %(visit)s)
 """
 
 # The disconnection of an identity deletes the row. An organization's own provider must be on at this moment, too.
 _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
     select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
-           waiting.provider, waiting.authenticated_by, waiting.identity_id,
+           waiting.provider, waiting.authenticated_by, waiting.identity_id, waiting.directory_visit,
            coalesce(identities.provider, '') as upstream,
            case when providers.id is not null then coalesce({proved_domains("providers.org_id")}, '{{}}') end as vouched_domains
       from preauthentications as waiting

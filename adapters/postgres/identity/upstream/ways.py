@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from core.domain.identifiers import OrganizationId, ServiceId
+from adapters.postgres.identity.upstream.saml_settings import saml_settings
+from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId
+from core.domain.identity.upstream.connections import private_key_context
 from core.domain.identity.upstream.providers import NOTHING_MAPPED, is_one_of_three
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class WayRow(Frozen, kw_only=True):
@@ -39,6 +41,8 @@ class WayRow(Frozen, kw_only=True):
     provider_secret: bytes | None = None
     provider_scopes: list[str] | None = None
     provider_mapping: Mapping[str, str] | None = None
+    provider_saml: str | None = None
+    provider_certificate: str | None = None
 
     def way(self) -> WayThrough:
         return WayThrough(
@@ -55,7 +59,12 @@ class WayRow(Frozen, kw_only=True):
         )
 
     def _configured(self) -> ConfiguredProvider | None:
-        client = _client("upstream_providers", self.provider_id, self.provider_client, self.provider_secret)
+        client, saml = (
+            _client("upstream_providers", self.provider_id, self.provider_client, self.provider_secret),
+            saml_settings(self.provider_saml),
+        )
+        if client is not None and saml is not None and self.provider_id is not None:
+            client = replace(client, context=private_key_context(UpstreamProviderId(self.provider_id)))
         if client is None or self.provider_organization is None or self.provider_name is None or self.issuer is None:
             return None
         return ConfiguredProvider(
@@ -65,6 +74,8 @@ class WayRow(Frozen, kw_only=True):
             client=client,
             scopes=tuple(self.provider_scopes or ()),
             profile_mapping=self.provider_mapping or NOTHING_MAPPED,
+            saml=saml,
+            certificate=self.provider_certificate or "",
         )
 
 
@@ -130,8 +141,10 @@ _TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
 
 _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_routes.own_provider = providers.id) as falls_back,
            providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
-           providers.client_id as provider_client, providers.sealed_client_secret as provider_secret,
-           providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping"""
+           coalesce(providers.client_id, providers.issuer) as provider_client,
+           coalesce(providers.sealed_client_secret, providers.sealed_private_key) as provider_secret,
+           providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping, providers.saml::text as provider_saml,
+           providers.certificate as provider_certificate"""
 
 
 def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:

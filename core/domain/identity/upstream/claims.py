@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from core.domain.identity.profile.profiles import NOTHING_TOLD, ToldProfile, told_profile
+from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.providers import TENANT
 from core.domain.json import Json
 from core.frozen import Frozen, replace
@@ -46,6 +47,8 @@ class Asserted(Frozen):
     fields: Mapping[str, Json] = NO_FIELDS
     """The values of the claims that the organization's mapping names, by the keys of its fields. They say nothing about who the person is.
     """
+    visit: DirectoryVisit | None = None
+    """The person's visit to a directory by SAML, which the session remembers."""
 
     @property
     def domain(self) -> str:
@@ -128,7 +131,7 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
         raise NotVouched("no id")
     told_names = told_profile(person)
     for one in emails:
-        if isinstance(one, Mapping) and one.get("primary") is True and (told := _address(one.get("email"))):
+        if isinstance(one, Mapping) and one.get("primary") is True and (told := told_address(one.get("email"))):
             return Asserted(issuer, str(number), told, one.get("verified") is True, told_names)
     return Asserted(issuer, str(number), told=told_names)
 
@@ -150,11 +153,11 @@ def mapped(claims: Mapping[str, Any], mapping: Mapping[str, str]) -> Mapping[str
 
 
 def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule
-    told = _address(claims.get("email"))
+    told = told_address(claims.get("email"))
     return Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
 
 
-def _address(told: object) -> str:
+def told_address(told: object) -> str:
     """The address as the provider told it, for storing and showing. Empty when nobody could send mail to it."""
     return told if isinstance(told, str) and len(told) <= _LONGEST_EMAIL and told.isprintable() else ""
 

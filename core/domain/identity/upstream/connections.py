@@ -72,6 +72,16 @@ def known(certificate: DirectoryCertificate, source: CertificateSource, now: dat
     )
 
 
+def as_given(certificate: KnownCertificate) -> DirectoryCertificate:
+    return DirectoryCertificate(
+        pem=certificate.pem,
+        fingerprint=certificate.fingerprint,
+        subject=certificate.subject,
+        valid_from=certificate.valid_from,
+        valid_until=certificate.valid_until,
+    )
+
+
 class SamlSettings(Frozen, kw_only=True):
     """A directory that speaks SAML, as the organization describes it. Its entity id is the connection's issuer."""
 
@@ -167,6 +177,17 @@ class SamlChange(Frozen, kw_only=True):
         if self.slo_response_url is None and self.slo_url not in {None, before.slo_url}:
             given["slo_response_url"] = ""
         return _checked(replace(before, **given))
+
+
+# The authentication contexts that applications may ask a directory for: SAML's own, and that of research and education for two factors.
+_OF_DIRECTORIES: Final = ("urn:oasis:names:tc:SAML:2.0:ac:classes:", "https://refeds.org/profile/")
+
+
+def directory_contexts(acr_values: object) -> tuple[str, ...]:
+    """Those of an application's `acr_values` that a directory understands. Ours are left out: a directory cannot give our factors."""
+    if not isinstance(acr_values, list | tuple):
+        return ()
+    return tuple(one for one in acr_values if isinstance(one, str) and one.startswith(_OF_DIRECTORIES))[:MOST_CONTEXTS]
 
 
 NO_CHANGE: Final = SamlChange()

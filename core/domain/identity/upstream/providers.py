@@ -10,6 +10,8 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -83,6 +85,13 @@ class Installed(Frozen):
 NOTHING_MAPPED: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+class SamlAtProvider(Frozen):
+    """A provider that speaks SAML, and our key pair there."""
+
+    settings: SamlSettings
+    key: KeyPair
+
+
 class Upstream(Frozen, kw_only=True):
     """A provider, as one sign-in uses it."""
 
@@ -98,6 +107,8 @@ class Upstream(Frozen, kw_only=True):
     """The organization that owns the provider. None for a shared provider."""
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
     """The keys of the organization's fields, by the claims that go into them."""
+    saml: SamlAtProvider | None = None
+    """None for OpenID Connect."""
 
     @property
     def kind(self) -> Provider | None:

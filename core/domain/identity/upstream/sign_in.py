@@ -10,6 +10,7 @@ from typing import Final
 from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
+from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.identity.upstream.providers import (
     NAMES,
     NOTHING_MAPPED,
@@ -18,9 +19,11 @@ from core.domain.identity.upstream.providers import (
     Provider,
     ProviderEndpoints,
     ProviderOff,
+    SamlAtProvider,
     Upstream,
     is_one_of_three,
 )
+from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
 
@@ -34,14 +37,17 @@ REPEATABLE: Final = timedelta(seconds=20)
 LONGEST_CODE: Final = 4096
 
 
+_NO_VALUES: Final[Mapping[str, object]] = {}
+
+
 class OAuthError(Refusal):
     """The provider did not answer, or its answer broke the protocol. Only the log may contain the provider's words."""
 
     code = "OAUTH_ERROR"
     text = "The provider could not be used: try again later"
 
-    def __init__(self, *, detail: str | None = None) -> None:
-        super().__init__(words="provider_failed", detail=detail)
+    def __init__(self, *, words: str = "provider_failed", values: Mapping[str, object] = _NO_VALUES, detail: str | None = None) -> None:
+        super().__init__(words=words, values=values, detail=detail)
 
 
 class ProviderAway(OAuthError):
@@ -81,6 +87,10 @@ class ConfiguredProvider(Frozen, kw_only=True):
     client: SealedClient
     scopes: tuple[str, ...]
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    saml: SamlSettings | None = None
+    """None for OpenID Connect. For SAML, the client's id is the issuer, and its secret our private key."""
+    certificate: str = ""
+    """Our certificate, for SAML."""
 
 
 class WayThrough(Frozen, kw_only=True):
@@ -201,6 +211,8 @@ class ProviderRequest(Frozen, kw_only=True):
     """We want to act for the person later on, too."""
     consent: bool = False
     """The person must consent again, for providers that give a refresh token only then."""
+    contexts: tuple[str, ...] = ()
+    """The authentication contexts that the application asks for, at a directory of its organization."""
     answer_names_issuer: bool = False
     """The answer named its issuer (RFC 9207), and this issuer is the provider's."""
 
@@ -218,6 +230,10 @@ class ReceivedTokens(Frozen, kw_only=True):
     expires_in: int | None = None
     scopes: tuple[str, ...] | None = None
     """None when the provider did not say: then the scopes are those that we asked for."""
+
+
+NO_TOKENS: Final = ReceivedTokens(access_token=Secret(""))
+"""A provider that gives no tokens: nobody acts for the person there."""
 
 
 def used(digest: bytes) -> bytes:
@@ -254,6 +270,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             scopes=configured.scopes,
             organization=configured.organization,
             profile_mapping=configured.profile_mapping,
+            saml=None if configured.saml is None else SamlAtProvider(configured.saml, KeyPair(configured.certificate, opened)),
         )
     one = Provider(provider)
     ours = installed[one]

@@ -11,6 +11,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, is_unusual, methods, open_context
+from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
@@ -38,6 +39,8 @@ class Arrived(Frozen, kw_only=True):
     """The way to sign in, as the log of sign-ins names it."""
     upstream: str = ""
     """The provider that vouched for the person, if one did: its key, or the id of an organization's own provider."""
+    visit: DirectoryVisit | None = None
+    """The visit to a directory by SAML, which the session remembers."""
 
 
 Kept = TypeVar("Kept")
@@ -108,6 +111,7 @@ class Admission(Frozen):
                 has_second_factor=arrival.named.mfa_enabled or proof.shows_two_factors,
                 provider=proof.provider,
                 upstream=proof.word.provider,
+                visit=proof.visit,
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
@@ -165,6 +169,7 @@ class Admission(Frozen):
                 has_second_factor=True,
                 provider=awaiting.provider,
                 upstream=awaiting.upstream,
+                visit=awaiting.visit,
             )
             admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
             await uow.commit()
@@ -239,6 +244,7 @@ class Admission(Frozen):
                 provider=arrival.proof.provider,
                 amr=arrival.proof.amr,
                 identity=arrival.proof.identity,
+                visit=arrival.proof.visit,
             )
             await uow.mfa.add_preauthentication(awaiting)
             await landing.wait(uow, awaiting)

@@ -4,12 +4,16 @@ is.
 
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 from core.domain.errors import NotFound
-from core.domain.identifiers import FlowId, SessionId, UserId
+from core.domain.identifiers import ConnectionExchangeId, FlowId, SessionId, UpstreamProviderId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, Prompt
 from core.domain.identity.upstream.claims import Asserted, NotVouched, may_be_issued_by
+from core.domain.identity.upstream.connections import directory_contexts
+from core.domain.identity.upstream.directories import DirectoryRefused
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import ProviderOffer, Upstream, provider_key
 from core.domain.identity.upstream.sign_in import (
@@ -28,8 +32,10 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from ports.clock import Clock
+from ports.identity.upstream.connections import ConnectionRecorder
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.sign_in import UpstreamLookup
+from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
@@ -52,8 +58,10 @@ class Journeys(Frozen):
     providers: UpstreamProviders
     outages: ProviderOutages
     server_secrets: ServerSecrets
+    recorder: ConnectionRecorder
     metrics: Metrics
     clock: Clock
+    ids: Ids
     secrets: Secrets
     base_url: str
 
@@ -110,6 +118,7 @@ class Journeys(Frozen):
             choose=choose or wanted.prompt is Prompt.SELECT_ACCOUNT,
             consent=consent,
             fresh=wanted.wants_fresh_sign_in,
+            contexts=directory_contexts(flow.request.get("acr_values")),
         )
         return await self._gone(provider_key(provider), browser, _place(flow, realm), leaving)
 
@@ -160,13 +169,45 @@ class Journeys(Frozen):
             asserted, tokens = await self.outages.watch_return(upstream, taken.way, self.protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
-        except NotVouched as refusal:
-            self.metrics.upstream_sign_in(upstream.label, "not_vouched")
-            raise OAuthError(detail=f"{upstream.label}: {refusal}") from None
-        except OAuthError:
-            self.metrics.upstream_sign_in(upstream.label, "failed")
-            raise
+        except (NotVouched, OAuthError) as refusal:
+            raise self._failed(upstream, refusal) from None
+        if upstream.organization is not None and upstream.saml is None:
+            self._recorded(upstream)
         return Vouched(upstream, asserted, tokens)
+
+    def _failed(self, upstream: Upstream, refusal: NotVouched | OAuthError) -> OAuthError:
+        """The refusal for the person. For an organization's own provider, it has the reference of an entry in the recorder."""
+        is_word = isinstance(refusal, NotVouched | DirectoryRefused)
+        self.metrics.upstream_sign_in(upstream.label, "not_vouched" if is_word else "failed")
+        if isinstance(refusal, DirectoryRefused):
+            # The recorder has the answer already.
+            return refusal
+        if isinstance(refusal, NotVouched):
+            detail = f"{upstream.label}: {refusal}"
+            if upstream.organization is None:
+                return OAuthError(detail=detail)
+            return DirectoryRefused(
+                self._recorded(upstream, "not_vouched", f"The answer shows nobody's identity: {refusal}."), detail=detail
+            )
+        if upstream.organization is not None:
+            refusal.words = "directory_away"
+            refusal.values = {"reference": self._recorded(upstream, "away", str(refusal.detail or refusal.message))}
+        return refusal
+
+    def _recorded(self, upstream: Upstream, fault: str = "", reason: str = "") -> str:
+        """Tells the recorder of an organization's own provider what came of a return. Returns the reference of the entry."""
+        exchange = ConnectionExchange(
+            id=ConnectionExchangeId(self.ids.new()),
+            provider=UpstreamProviderId(UUID(upstream.key)),
+            kind=ConnectionExchangeKind.SIGN_IN,
+            succeeded=not fault,
+            fault=fault,
+            reason=reason,
+            created_at=self.clock.now(),
+        )
+        self.recorder.record(exchange)
+        self.metrics.connection_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
+        return exchange.reference
 
     async def _gone(self, provider: str, browser: Token, place: ServicePlace, leaving: "_Leaving") -> str:
         state = self.secrets.token()
@@ -185,6 +226,8 @@ class Journeys(Frozen):
         way = await self.lookup.leave(kept, place, leaving.begun)
         upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
+        if upstream.organization is not None and upstream.organization == way.organization:
+            asked = replace(asked, contexts=leaving.contexts)
         if way.falls_back:
             # Nobody comes back from a provider that is wholly away, so a look on the way there has to notice the outage.
             await self.outages.watch(upstream, self.protocols.look(upstream))
@@ -228,6 +271,7 @@ class _Leaving(Frozen, kw_only=True):
     choose: bool = False
     fresh: bool = False
     consent: bool = False
+    contexts: tuple[str, ...] = ()
 
 
 def _place(flow: Flow, realm: str) -> ServicePlace:

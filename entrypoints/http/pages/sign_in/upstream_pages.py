@@ -228,7 +228,10 @@ async def _denied(postern: Postern, flow: Flow, state: Token) -> Page:
 async def _again(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, provider: str, state: Token, browser: Token | None
 ) -> Page:
-    """Answers a second request of the same way back, in the browser that has already come back."""
+    """Answers a second request of the same way back, in the browser that has already come back, and a browser that tests a provider."""
+    tested = await postern.tenancy.connection_tests.come_back(provider, state, browser, Token(call.query.code), call.query.error)
+    if tested is not None:
+        return redirect(tested, 303)
     used = await postern.identity.repeated_returns.wait(provider, state, browser)
     flow = used.flow
     if flow is None or used.led_to:

@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.tenancy import (
     branding,
+    connections,
     domain_routes,
     domains,
     invitations,
@@ -33,6 +34,7 @@ ROUTES: Final = Endpoints.of(
     domains,
     oauth_credentials,
     upstream_providers,
+    connections,
     domain_routes,
     members,
     roles,

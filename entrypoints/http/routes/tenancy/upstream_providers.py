@@ -33,7 +33,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
 _PROVIDERS = "/api/organizations/{org_slug}/upstream-providers"
-_PROVIDER = f"{_PROVIDERS}/{{provider_id}}"
+PROVIDER = f"{_PROVIDERS}/{{provider_id}}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # An upstream provider lets people in, and outlasts an impersonation.
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
@@ -291,7 +291,7 @@ async def create_upstream_provider(
 
 
 @endpoint.patch(
-    _PROVIDER,
+    PROVIDER,
     caller=_IN_PERSON,
     keys=Capability.CONNECTIONS_MANAGE,
     limit=CREDENTIALS,
@@ -327,7 +327,7 @@ async def change_upstream_provider(
 
 
 @endpoint.delete(
-    _PROVIDER, caller=_IN_PERSON, keys=Capability.CONNECTIONS_MANAGE, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS
+    PROVIDER, caller=_IN_PERSON, keys=Capability.CONNECTIONS_MANAGE, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS
 )
 async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> NoBody:
     """Delete an upstream provider of your organization

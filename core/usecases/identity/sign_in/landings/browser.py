@@ -195,6 +195,8 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
+        if arrived.visit is not None:
+            await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers = arrived.confirmed.owes_answers
         await uow.flows.sign_in(
             self.flow, user, self.digest, session, now, by=arrived.provider, provider=arrived.upstream, owes_answers=owes_answers

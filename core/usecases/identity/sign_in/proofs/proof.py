@@ -12,6 +12,7 @@ from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.json import Json
 from core.frozen import Frozen
 from ports.unit_of_work import UnitOfWork
@@ -71,6 +72,8 @@ class Proof(Frozen, kw_only=True):
     """What an organization's own provider tells of its fields."""
     identity: IdentityId | None = None
     """The connected identity that the provider vouched for."""
+    visit: DirectoryVisit | None = None
+    """The person's visit to a directory by SAML."""
 
 
 class Arrival(Frozen):

@@ -103,6 +103,7 @@ class UpstreamProofs(Frozen):
                     word=self._word(vouched, way, met),
                     told=_told(vouched),
                     identity=known.identity,
+                    visit=asserted.visit,
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")

@@ -1,0 +1,461 @@
+"""Directories by SAML in PostgreSQL: what an answer finds, answers that wait for their browser, tests, and the recorder."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.upstream.saml_settings import saml_settings
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import ask, tell
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import (
+    ConnectionAnswerId,
+    ConnectionExchangeId,
+    ConnectionTestId,
+    OrganizationId,
+    SessionId,
+    UpstreamProviderId,
+    UserId,
+)
+from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
+from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
+from core.domain.identity.upstream.directories import AskedDirectory, Directory, NewAnswer, SealedKey, answer_context
+from core.domain.identity.upstream.directory_visits import DirectoryVisit
+from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
+from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
+from core.frozen import Frozen
+
+_AT_ONCE: Final = 100
+
+
+class _Directory(Frozen, kw_only=True):
+    id: UUID
+    org_id: UUID
+    organization_slug: str
+    kind: str
+    state: str
+    enabled: bool
+    is_active_organization: bool
+    name: str
+    issuer: str
+    saml: str | None
+    profile_mapping: Mapping[str, str]
+    scopes: list[str]
+    client_id: str | None
+    sealed_client_secret: bytes | None
+    certificate: str | None
+    sealed_private_key: bytes | None
+    next_certificate: str | None
+    next_sealed_private_key: bytes | None
+
+    def directory(self) -> Directory:
+        return Directory(
+            id=UpstreamProviderId(self.id),
+            organization=OrganizationId(self.org_id),
+            organization_slug=self.organization_slug,
+            kind=ProviderKind(self.kind),
+            state=ConnectionState(self.state),
+            enabled=self.enabled,
+            is_active_organization=self.is_active_organization,
+            name=self.name,
+            issuer=self.issuer,
+            settings=saml_settings(self.saml),
+            profile_mapping=self.profile_mapping,
+            scopes=tuple(self.scopes),
+            client=self._client(),
+            key=_key(self.certificate, self.sealed_private_key),
+            next_key=_key(self.next_certificate, self.next_sealed_private_key),
+        )
+
+    def _client(self) -> SealedClient | None:
+        if self.client_id is not None and self.sealed_client_secret is not None:
+            context = f"upstream_providers.sealed_client_secret:{self.id}"
+            return SealedClient(client_id=self.client_id, sealed_secret=self.sealed_client_secret, context=context)
+        if self.sealed_private_key is None:
+            return None
+        context = private_key_context(UpstreamProviderId(self.id))
+        return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_private_key, context=context)
+
+
+class _Asked(_Directory, kw_only=True):
+    is_asked: bool
+    was_asked: bool
+    test: UUID | None
+
+    def asked(self) -> AskedDirectory:
+        return AskedDirectory(
+            directory=self.directory(),
+            is_asked=self.is_asked,
+            was_asked=self.was_asked,
+            test=None if self.test is None else ConnectionTestId(self.test),
+        )
+
+
+def _key(certificate: str | None, sealed: bytes | None) -> SealedKey | None:
+    return None if certificate is None or sealed is None else SealedKey(certificate, sealed)
+
+
+class _Redeemed(Frozen):
+    id: UUID
+    sealed_answer: bytes
+
+
+class _Exchange(Frozen, kw_only=True):
+    """For a provider without exchanges, the list has one row of nulls."""
+
+    id: UUID | None
+    upstream_provider_id: UUID
+    kind: str | None
+    succeeded: bool | None
+    fault: str | None
+    reason: str | None
+    advice: str | None
+    checks: Sequence[Mapping[str, Any]] | None
+    certificate: str | None
+    message_id: str | None
+    in_response_to: str | None
+    created_at: datetime | None
+
+    def exchange(self) -> ConnectionExchange | None:
+        if self.id is None or self.kind is None or self.created_at is None:
+            return None
+        return ConnectionExchange(
+            id=ConnectionExchangeId(self.id),
+            provider=UpstreamProviderId(self.upstream_provider_id),
+            kind=ConnectionExchangeKind(self.kind),
+            succeeded=bool(self.succeeded),
+            fault=self.fault or "",
+            reason=self.reason or "",
+            advice=self.advice or "",
+            checks=[_check(one) for one in self.checks or ()],
+            certificate=self.certificate or "",
+            message=self.message_id or "",
+            in_response_to=self.in_response_to or "",
+            created_at=self.created_at,
+        )
+
+
+def _check(kept: Mapping[str, Any]) -> Check:
+    return Check(**{**kept, "name": CheckName(kept["name"]), "state": CheckState(kept["state"])})
+
+
+class _Test(Frozen, kw_only=True):
+    id: UUID
+    upstream_provider_id: UUID
+    org_id: UUID
+    organization_slug: str
+    name: str
+    digest: bytes
+    browser_digest: bytes | None
+    settings_digest: bytes
+    finished_at: datetime | None
+    succeeded: bool | None
+    sealed_result: bytes | None
+
+    def test(self) -> ConnectionTest:
+        return ConnectionTest(
+            id=ConnectionTestId(self.id),
+            provider=UpstreamProviderId(self.upstream_provider_id),
+            organization=OrganizationId(self.org_id),
+            organization_slug=self.organization_slug,
+            name=self.name,
+            digest=self.digest,
+            browser_digest=self.browser_digest,
+            settings_digest=self.settings_digest,
+            finished_at=self.finished_at,
+            succeeded=self.succeeded,
+            sealed_result=self.sealed_result,
+        )
+
+
+class PostgresConnections:
+    """Implements `ConnectionLookup` and `ConnectionExchangeStore` of `ports.identity.upstream.connections`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def directory(self, provider: UpstreamProviderId) -> Directory | None:
+        rows = await ask(self._pool, _Directory, _FIND, {"provider": provider})
+        return rows[0].directory() if rows else None
+
+    async def asked(self, provider: UpstreamProviderId, state_digest: bytes) -> AskedDirectory | None:
+        parameters = {
+            "provider": provider,
+            "key": str(provider),
+            "digest": state_digest,
+            "used": used(state_digest),
+            "lasts": REPEATABLE,
+        }
+        rows = await ask(self._pool, _Asked, _ASKED, parameters)
+        return rows[0].asked() if rows else None
+
+    async def keep(self, answer: NewAnswer) -> bool:
+        parameters = {
+            "id": answer.id,
+            "provider": answer.provider,
+            "code": answer.code_digest,
+            "assertion": answer.assertion_digest,
+            "sealed": answer.sealed,
+            "waits_until": answer.waits_until,
+            "expires_at": answer.expires_at,
+        }
+        return bool(await ask(self._pool, IdRow, _KEEP, parameters))
+
+    async def redeem(self, provider: UpstreamProviderId, code_digest: bytes) -> tuple[bytes, str] | None:
+        rows = await ask(self._pool, _Redeemed, _REDEEM, {"provider": provider, "code": code_digest})
+        return (rows[0].sealed_answer, answer_context(ConnectionAnswerId(rows[0].id))) if rows else None
+
+    async def exchanges(self, organization: OrganizationId, provider: UpstreamProviderId) -> Sequence[ConnectionExchange] | None:
+        parameters = {"organization": organization, "provider": provider, "most": MOST_EXCHANGES}
+        rows = await ask(self._pool, _Exchange, _EXCHANGES, parameters)
+        if not rows:
+            return None
+        return [one for row in rows if (one := row.exchange()) is not None]
+
+    async def test(self, digest: bytes) -> ConnectionTest | None:
+        rows = await ask(self._pool, _Test, _FIND_TEST, {"digest": digest})
+        return rows[0].test() if rows else None
+
+    async def begin_test(self, digest: bytes, browser: bytes, now: datetime) -> ConnectionTest | None:
+        rows = await ask(self._pool, _Test, _BEGIN_TEST, {"digest": digest, "browser": browser, "now": now})
+        return rows[0].test() if rows else None
+
+    async def add(self, exchanges: Sequence[ConnectionExchange]) -> None:
+        for begin in range(0, len(exchanges), _AT_ONCE):
+            part = exchanges[begin : begin + _AT_ONCE]
+            providers = list(dict.fromkeys(one.provider for one in part))
+            await tell(self._pool, _ADD_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in part])})
+            await tell(self._pool, _TRIM_EXCHANGES, {"providers": providers, "most": MOST_EXCHANGES})
+
+
+class ConnectionTestRows:
+    """Implements `ports.identity.upstream.connections.ConnectionTestStore`."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def add(self, test: NewConnectionTest) -> None:
+        parameters = {
+            "id": test.id,
+            "provider": test.provider,
+            "digest": test.digest,
+            "settings": test.settings_digest,
+            "created_at": test.created_at,
+            "expires_at": test.expires_at,
+        }
+        await self._transaction.tell(_END_TESTS, {"provider": test.provider})
+        await self._transaction.tell(_ADD_TEST, parameters)
+
+    async def finish(self, digest: bytes, *, succeeded: bool, sealed_result: bytes, now: datetime, expires_at: datetime) -> bool:
+        parameters = {"digest": digest, "succeeded": succeeded, "result": sealed_result, "now": now, "expires_at": expires_at}
+        return bool(await self._transaction.ask(IdRow, _FINISH_TEST, parameters))
+
+
+class _Session(Frozen):
+    session_id: UUID
+    user_id: UUID
+
+
+class DirectorySessionRows:
+    """Implements `ports.identity.upstream.connections.DirectorySessionStore`."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def keep(self, session: SessionId, visit: DirectoryVisit, now: datetime) -> None:
+        parameters = {
+            "session": session,
+            "provider": visit.provider,
+            "name": visit.name_digest,
+            "index": storable_text(visit.session_index),
+            "context": storable_text(visit.context_class),
+            "now": now,
+        }
+        await self._transaction.tell(_KEEP_SESSION, parameters)
+
+    async def of_name(self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str]) -> Sequence[tuple[SessionId, UserId]]:
+        parameters = {"provider": provider, "name": name_digest, "indexes": [storable_text(one) for one in indexes] or None}
+        rows = await self._transaction.ask(_Session, _SESSIONS_OF_NAME, parameters)
+        return [(SessionId(row.session_id), UserId(row.user_id)) for row in rows]
+
+
+def _told(one: ConnectionExchange) -> Any:
+    return storable(
+        {
+            "id": str(one.id),
+            "provider": str(one.provider),
+            "kind": one.kind.value,
+            "succeeded": one.succeeded,
+            "fault": one.fault,
+            "reason": one.reason,
+            "advice": one.advice,
+            "checks": [check.stored() for check in one.checks],
+            "certificate": one.certificate,
+            "message": one.message,
+            "in_response_to": one.in_response_to,
+            "created_at": one.created_at.isoformat(),
+        }
+    )
+
+
+_DIRECTORY: Final = """
+           providers.id, providers.org_id, organizations.slug as organization_slug, providers.kind, providers.state, providers.enabled,
+           organizations.status = 'active' as is_active_organization, providers.name, providers.issuer, providers.saml::text as saml,
+           providers.profile_mapping, providers.scopes, providers.client_id, providers.sealed_client_secret, providers.certificate,
+           providers.sealed_private_key, providers.next_certificate,
+           providers.next_sealed_private_key"""
+
+_OF_PROVIDER: Final = """
+      from upstream_providers as providers
+      join organizations on organizations.id = providers.org_id
+     where providers.id = %(provider)s"""
+
+_FIND: Final[LiteralString] = f"select {_DIRECTORY} {_OF_PROVIDER}"
+
+_ASKED: Final[LiteralString] = f"""
+    select {_DIRECTORY},
+           exists (
+               select from oauth_states where digest = %(digest)s and provider = %(key)s and expires_at > now()
+           ) as is_asked,
+           exists (
+               select from oauth_states where digest = %(used)s and provider = %(key)s and used_at > now() - %(lasts)s
+           ) as was_asked,
+           (
+               select tests.id
+                 from connection_tests as tests
+                where tests.digest = %(digest)s and tests.upstream_provider_id = providers.id and tests.begun_at is not null
+                  and tests.expires_at > now()
+           ) as test
+           {_OF_PROVIDER}
+"""
+
+_KEEP: Final = """
+    insert into connection_answers (id, upstream_provider_id, code_digest, assertion_digest, sealed_answer, waits_until, expires_at)
+    select %(id)s, upstream_providers.id, %(code)s, %(assertion)s, %(sealed)s, %(waits_until)s, %(expires_at)s
+      from upstream_providers
+     where upstream_providers.id = %(provider)s
+        on conflict (upstream_provider_id, assertion_digest) do nothing
+ returning id
+"""
+
+_REDEEM: Final = """
+    with waiting as (
+             select id, sealed_answer
+               from connection_answers
+              where code_digest = %(code)s and upstream_provider_id = %(provider)s and sealed_answer is not null and waits_until > now()
+                for update
+         )
+    update connection_answers
+       set sealed_answer = null
+      from waiting
+     where connection_answers.id = waiting.id
+ returning waiting.id, waiting.sealed_answer
+"""
+
+_EXCHANGES: Final = """
+    select recent.id, providers.id as upstream_provider_id, recent.kind, recent.succeeded, recent.fault, recent.reason, recent.advice,
+           recent.checks, recent.certificate, recent.message_id, recent.in_response_to, recent.created_at
+      from upstream_providers as providers
+      left join lateral (
+                select *
+                  from connection_exchanges
+                 where connection_exchanges.upstream_provider_id = providers.id
+                 order by id desc
+                 limit %(most)s
+            ) as recent on true
+     where providers.id = %(provider)s and providers.org_id = %(organization)s
+     order by recent.id desc
+"""
+
+_ADD_EXCHANGES: Final = """
+    insert into connection_exchanges (id, upstream_provider_id, kind, succeeded, fault, reason, advice, checks, certificate, message_id,
+                                      in_response_to, created_at)
+    select told.id, upstream_providers.id, told.kind, told.succeeded, told.fault, told.reason, told.advice, told.checks, told.certificate,
+           told.message, told.in_response_to, told.created_at
+      from jsonb_to_recordset(%(exchanges)s)
+        as told (id uuid, provider uuid, kind text, succeeded boolean, fault text, reason text, advice text, checks jsonb,
+                 certificate text, message text, in_response_to text, created_at timestamptz)
+      join upstream_providers on upstream_providers.id = told.provider
+        on conflict do nothing
+"""
+
+# The statement skips rows that another process removes at this moment.
+_TRIM_EXCHANGES: Final = """
+    with past as materialized (
+             select older.id
+               from unnest(%(providers)s::uuid[]) as these (provider)
+              cross join lateral (
+                        select id
+                          from connection_exchanges
+                         where upstream_provider_id = these.provider
+                         order by id desc
+                        offset %(most)s
+                    ) as older
+         )
+    delete from connection_exchanges
+     where id = any (array(
+               select connection_exchanges.id from connection_exchanges join past using (id) for update of connection_exchanges skip locked
+           ))
+"""
+
+_TEST: Final = """
+           tests.id, tests.upstream_provider_id, providers.org_id, organizations.slug as organization_slug, providers.name, tests.digest,
+           tests.browser_digest, tests.settings_digest, tests.finished_at, tests.succeeded, tests.sealed_result"""
+
+_OF_TEST: Final = """
+      join upstream_providers as providers on providers.id = tests.upstream_provider_id
+      join organizations on organizations.id = providers.org_id and organizations.status = 'active'"""
+
+_FIND_TEST: Final[LiteralString] = f"""
+    select {_TEST} from connection_tests as tests {_OF_TEST} where tests.digest = %(digest)s and tests.expires_at > now()
+"""
+
+_BEGIN_TEST: Final[LiteralString] = f"""
+    with begun as (
+             update connection_tests
+                set browser_digest = %(browser)s, begun_at = coalesce(begun_at, %(now)s)
+              where digest = %(digest)s and expires_at > now() and finished_at is null
+                and (browser_digest is null or browser_digest = %(browser)s)
+          returning *
+         )
+  select {_TEST} from begun as tests {_OF_TEST}
+"""
+
+_END_TESTS: Final = "delete from connection_tests where upstream_provider_id = %(provider)s and finished_at is null"
+
+_ADD_TEST: Final = """
+    insert into connection_tests (id, upstream_provider_id, digest, settings_digest, created_at, expires_at)
+    values (%(id)s, %(provider)s, %(digest)s, %(settings)s, %(created_at)s, %(expires_at)s)
+"""
+
+_FINISH_TEST: Final = """
+    update connection_tests
+       set finished_at = %(now)s, succeeded = %(succeeded)s, sealed_result = %(result)s, expires_at = %(expires_at)s
+     where digest = %(digest)s and finished_at is null and begun_at is not null and expires_at > now()
+ returning id
+"""
+
+_KEEP_SESSION: Final = """
+    insert into directory_sessions (session_id, upstream_provider_id, name_digest, session_index, context_class, created_at)
+    values (%(session)s, %(provider)s, %(name)s, %(index)s, %(context)s, %(now)s)
+        on conflict (session_id) do update
+       set upstream_provider_id = excluded.upstream_provider_id, name_digest = excluded.name_digest, session_index = excluded.session_index,
+           context_class = excluded.context_class, created_at = excluded.created_at
+"""
+
+_SESSIONS_OF_NAME: Final = """
+    select directory_sessions.session_id, sessions.user_id
+      from directory_sessions
+      join sessions on sessions.id = directory_sessions.session_id
+     where directory_sessions.upstream_provider_id = %(provider)s and directory_sessions.name_digest = %(name)s
+       and (%(indexes)s::text[] is null or directory_sessions.session_index = any (%(indexes)s::text[]))
+       and sessions.revoked_at is null and sessions.expires_at > now()
+     order by directory_sessions.session_id
+     limit 100
+"""

@@ -1,0 +1,182 @@
+"""Answers of directories by SAML. A form of another site brings an answer, without our cookies. So the answer is read and checked at once,
+and waits sealed for the browser that began the sign-in: the browser comes back with a code, as from any other provider.
+"""
+
+import json
+from datetime import timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, UpstreamProviderId
+from core.domain.identity.upstream.connections import addresses, next_private_key_context, private_key_context
+from core.domain.identity.upstream.directories import (
+    WAITS,
+    Directory,
+    NewAnswer,
+    Unsolicited,
+    answer_context,
+    assertion_digest,
+    request_id,
+)
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, of_examination
+from core.domain.identity.upstream.providers import ProviderOff
+from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
+from core.domain.identity.upstream.saml.requests import Expected
+from core.domain.identity.upstream.sign_in import derived
+from core.domain.saml.entities import KeyPair
+from core.domain.secrets import Secret, Token
+from core.frozen import Frozen, replace
+from core.usecases.identity.upstream.journeys import STATES
+from core.usecases.tenancy.connections.trials import ConnectionTests
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
+from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.ids import Ids
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.server_secrets import ServerSecrets
+
+_NO_ADDRESS: Final = frozenset({CheckName.ADDRESS})
+# An assertion is remembered a little longer than any clock could take it for good.
+_SPARE: Final = timedelta(minutes=5)
+
+
+class DirectoryAnswers(Frozen):
+    lookup: ConnectionLookup
+    tests: ConnectionTests
+    documents: ServiceProviderDocuments
+    recorder: ConnectionRecorder
+    keyring: KeyRing
+    server_secrets: ServerSecrets
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    base_url: str
+
+    async def receive(self, provider: UpstreamProviderId, packed: str, relay_state: str) -> str:
+        """Takes an answer, whatever it says. Returns the address where the browser goes on. Raises `NotFound`, `ProviderOff`, `Unsolicited`
+        for an answer that no browser has left for, and `Overloaded`.
+        """
+        state = Token(relay_state)
+        asked = await self.lookup.asked(provider, state.digest())
+        directory = None if asked is None else asked.directory
+        if asked is None or directory is None or directory.settings is None or not directory.is_active_organization:
+            raise NotFound("There is no such connection", words="connection_unknown")
+        if asked.test is None and not directory.enabled:
+            raise ProviderOff(detail="the connection is not active, or turned off")
+        if asked.was_asked:
+            # The same form, sent twice: the browser gets the first answer again.
+            return self._back(provider, state=relay_state)
+        if not asked.is_asked and asked.test is None:
+            self._record_unsolicited(provider)
+            raise Unsolicited(provider)
+        found = await self._examined(directory, state, packed)
+        exchange = ConnectionExchangeId(self.ids.new())
+        code = self.secrets.token()
+        found = await self._kept(directory, found, code, exchange, state)
+        kind = ConnectionExchangeKind.SIGN_IN if asked.test is None else ConnectionExchangeKind.TEST
+        told = of_examination(exchange, provider, kind, found, self.clock.now())
+        self.recorder.record(told)
+        self.metrics.connection_exchanged(kind.value, succeeded=told.succeeded)
+        if asked.test is not None:
+            await self.tests.finish_by_examination(state, found)
+            return self.tests.page(state)
+        return self._back(provider, state=relay_state, code=code.reveal())
+
+    async def _examined(self, directory: Directory, state: Token, packed: str) -> Examination:
+        settings = directory.settings
+        assert settings is not None  # noqa: S101 - for the type checker
+        ours = addresses(self.base_url, directory.id)
+        nonce, _ = derived(state, await self.server_secrets.get(STATES))
+        expected = Expected(
+            entity_id=ours.entity_id,
+            acs_url=ours.acs,
+            issuer=directory.issuer,
+            certificates=settings.trusted,
+            decryption_keys=self.keys(directory),
+            request_id=request_id(nonce),
+            mapping=settings.mapping(directory.profile_mapping),
+            now=self.clock.now(),
+        )
+        found = await self.documents.read_response(packed, expected)
+        if settings.wants_encrypted and found.asserting is not None and not found.encrypted:
+            return _unencrypted(found)
+        return found
+
+    def keys(self, directory: Directory) -> tuple[KeyPair, ...]:
+        """Our key pairs at the directory, the present one first."""
+        pairs = []
+        for key, context in ((directory.key, private_key_context), (directory.next_key, next_private_key_context)):
+            if key is not None:
+                opened = self.keyring.open(key.sealed_key, context(directory.id)).decode()
+                pairs.append(KeyPair(key.certificate, Secret(opened)))
+        return tuple(pairs)
+
+    async def _kept(
+        self, directory: Directory, found: Examination, code: Token, exchange: ConnectionExchangeId, state: Token
+    ) -> Examination:
+        """Stores what the browser will come back for, and decides whether the assertion counts for the first time."""
+        nonce, _ = derived(state, await self.server_secrets.get(STATES))
+        now, request = self.clock.now(), request_id(nonce)
+        if found.asserting is not None:
+            assertion = found.asserting.assertion
+            answer = self._new(directory, code, {"request": request, "asserting": found.asserting.stored()}, assertion_digest(assertion))
+            ends = max(assertion.usable_until + _SPARE, answer.waits_until)
+            found = found.counted(first=await self.lookup.keep(replace(answer, expires_at=ends)))
+        failed = found.failed
+        if failed is not None:
+            reference = ConnectionExchange(
+                id=exchange, provider=directory.id, kind=ConnectionExchangeKind.SIGN_IN, succeeded=False, created_at=now
+            ).reference
+            refused = {"request": request, "refused": reference, "without_address": failed.name in _NO_ADDRESS}
+            await self.lookup.keep(self._new(directory, code, refused, None))
+        return found
+
+    def _new(self, directory: Directory, code: Token, content: object, assertion: bytes | None) -> NewAnswer:
+        answer, until = ConnectionAnswerId(self.ids.new()), self.clock.now() + WAITS
+        return NewAnswer(
+            id=answer,
+            provider=directory.id,
+            code_digest=code.digest(),
+            assertion_digest=assertion,
+            sealed=self.keyring.seal(json.dumps(content).encode(), answer_context(answer)),
+            waits_until=until,
+            expires_at=until,
+        )
+
+    def _record_unsolicited(self, provider: UpstreamProviderId) -> None:
+        self.recorder.record(
+            ConnectionExchange(
+                id=ConnectionExchangeId(self.ids.new()),
+                provider=provider,
+                kind=ConnectionExchangeKind.SIGN_IN,
+                succeeded=False,
+                fault="unsolicited",
+                reason="The answer belongs to no sign-in that began here.",
+                advice=f"Let people begin here: use {self.start(provider)} as the bookmark or the start address in the directory.",
+                created_at=self.clock.now(),
+            )
+        )
+        self.metrics.connection_exchanged(ConnectionExchangeKind.SIGN_IN.value, succeeded=False)
+
+    def start(self, provider: UpstreamProviderId) -> str:
+        """The address for a bookmark in the directory: it begins a sign-in of ours."""
+        return f"{addresses(self.base_url, provider).entity_id}/start"
+
+    def _back(self, provider: UpstreamProviderId, **query: str) -> str:
+        return f"{self.base_url}/auth/{provider}/callback?{urlencode(query)}"
+
+
+def _unencrypted(found: Examination) -> Examination:
+    failed = Check(
+        name=CheckName.ENCRYPTION,
+        state=CheckState.FAILED,
+        fault="not_encrypted",
+        words="The assertion is not encrypted, and this connection accepts only encrypted ones.",
+        mend="Let the directory encrypt assertions for the certificate in our metadata, or turn wants_encrypted off.",
+    )
+    checks = tuple(failed if one.name is CheckName.ENCRYPTION else one for one in found.checks)
+    return replace(found, checks=checks, asserting=None)

@@ -1,0 +1,235 @@
+"""An organization's own provider from draft to active: its metadata, its certificates, the owner's word, and the recorder."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.connections import (
+    CertificateSource,
+    ProviderKind,
+    SamlChange,
+    SamlSettings,
+    addresses,
+    as_given,
+    next_private_key_context,
+    private_key_context,
+)
+from core.domain.identity.upstream.exchanges import ConnectionExchange
+from core.domain.identity.upstream.saml.metadata import DirectoryMetadata
+from core.domain.identity.upstream.saml.requests import ServiceProviderMetadata
+from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.record.events import Actor
+from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.saml.messages import SamlBinding
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.upstream_providers import (
+    UpstreamProvider,
+    activated,
+    after_change,
+    key_changed,
+    provider_activated,
+    provider_updated,
+    vouched_by_owner,
+    with_issuer,
+    with_settings,
+)
+from core.frozen import Frozen, replace
+from core.usecases.identity.upstream.connection_keys import ConnectionKeys
+from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_owner
+from core.usecases.tenancy.upstream_providers import found
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.upstream.connections import ConnectionLookup
+from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.outbound import Outbound, OutboundFailed
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+FETCHED_WITHIN: Final = timedelta(seconds=8)
+_METADATA: Final = {"accept": "application/samlmetadata+xml, application/xml, text/xml", "user-agent": "Postern"}
+
+
+class Connections(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ConnectionLookup
+    documents: ServiceProviderDocuments
+    outbound: Outbound
+    keys: ConnectionKeys
+    keyring: KeyRing
+    clock: Clock
+    base_url: str
+
+    async def activate(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
+        """Lets people sign in through the provider. May be repeated. Raises `NotFound`, `Forbidden` for anybody but an owner, and
+        `BadRequest` when the settings as they are now were not tested successfully.
+        """
+        async with self.unit_of_work() as uow:
+            acting, before = await _held(uow, member, provider)
+            require_owner(acting)
+            after = activated(before, self.clock.now())
+            if after != before:
+                await uow.upstream_providers.save(after, None)
+                await uow.record(provider_activated(after, actor))
+                await uow.commit()
+        return after
+
+    async def exchanges(self, member: Member, provider: UpstreamProviderId) -> Sequence[ConnectionExchange]:
+        """The last fifty, newest first. Raises `NotFound`."""
+        return found(await self.lookup.exchanges(member.organization, provider))
+
+    async def fill(
+        self, member: Member, provider: UpstreamProviderId, actor: Actor, *, document: bytes = b"", address: str = ""
+    ) -> UpstreamProvider:
+        """Fills the settings from the directory's metadata: from the document, or from where the address leads. Raises `NotFound`,
+        `Forbidden`, `Overloaded`, and `BadRequest`, which says what is missing.
+        """
+        if bool(document) == bool(address):
+            raise BadRequest("Send either url or document")
+        fetched = document or await self.fetch(address)
+        known = await self.lookup.directory(provider)
+        settings = None if known is None or known.organization != member.organization else known.settings
+        metadata = await self.documents.read_directory(fetched, () if settings is None else settings.trusted)
+        change = from_metadata(metadata, address)
+        return await self.change(member, provider, actor, change, issuer=metadata.entity_id)
+
+    async def fetch(self, address: str) -> bytes:
+        """Raises `BadRequest`."""
+        try:
+            to = destination(address)
+            if to.scheme != "https" or not self.outbound.may_call(to):
+                raise BadRequest("url: must be an address over https that may be called")
+            answer = await self.outbound.get(to, FETCHED_WITHIN, most=LONGEST_METADATA + 1, headers=_METADATA)
+        except NotADestination as refusal:
+            raise BadRequest(f"url: {refusal}") from None
+        except OutboundFailed as failed:
+            raise BadRequest(f"url: no metadata came from there ({failed.failure.value})") from None
+        if answer.status != 200:
+            raise BadRequest(f"url: the answer has the status {answer.status}, and no metadata")
+        if len(answer.body) > LONGEST_METADATA:
+            raise BadRequest("url: the metadata there are too long")
+        return answer.body
+
+    async def trust(self, member: Member, provider: UpstreamProviderId, actor: Actor, text: str) -> UpstreamProvider:
+        """Adds a certificate of the directory. It counts at once if an owner adds it; otherwise the provider becomes a draft again. Raises
+        the errors of `fill`.
+        """
+        added = await self.documents.read_certificate(text)
+        async with self.unit_of_work() as uow:
+            acting, before = await _held(uow, member, provider)
+            present = _saml(before)
+            if any(one.fingerprint == added.fingerprint for one in present.certificates):
+                return before
+            kept = [as_given(one) for one in present.certificates]
+            after = self._changed(before, SamlChange(certificates=(*kept, added)))
+            after = vouched_by_owner(before, after) if acting.is_owner else after_change(before, after)
+            await _save(uow, before, after, actor)
+        return after
+
+    async def follow(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
+        """Makes our next key pair, which our metadata show from now on. Raises `NotFound`, `Forbidden` and `CertificateNotMade`."""
+        pair = await self.keys.make(provider, follows=True)
+        async with self.unit_of_work() as uow:
+            _, before = await _held(uow, member, provider)
+            _saml(before)
+            await uow.upstream_providers.follow(provider, pair.certificate, pair.sealed_key, self.clock.now())
+            await uow.record(key_changed(before, actor, made=True))
+            await uow.commit()
+        return replace(before, next_certificate=pair.certificate)
+
+    async def advance(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
+        """Lets our next key pair sign. The present one is deleted. Raises `Conflict` when there is no next one, or when somebody else was
+        quicker, and the errors of `follow`.
+        """
+        directory = await self.lookup.directory(provider)
+        following = None if directory is None or directory.organization != member.organization else directory.next_key
+        async with self.unit_of_work() as uow:
+            _, before = await _held(uow, member, provider)
+            _saml(before)
+            if following is None or before.next_certificate != following.certificate:
+                raise Conflict("There is no next certificate: make one first")
+            opened = self.keyring.open(following.sealed_key, next_private_key_context(provider))
+            sealed = self.keyring.seal(opened, private_key_context(provider))
+            await uow.upstream_providers.advance(provider, following.certificate, sealed, self.clock.now())
+            await uow.record(key_changed(before, actor, made=False))
+            await uow.commit()
+        return replace(before, certificate=following.certificate, next_certificate="")
+
+    async def change(
+        self, member: Member, provider: UpstreamProviderId, actor: Actor, change: SamlChange, *, issuer: str | None = None
+    ) -> UpstreamProvider:
+        """Changes the settings of a directory. A change of what was tested makes a draft again."""
+        async with self.unit_of_work() as uow:
+            _, before = await _held(uow, member, provider)
+            _saml(before)
+            after = after_change(before, self._changed(with_issuer(before, issuer), change))
+            if after != before:
+                await _save(uow, before, after, actor)
+        return after
+
+    def _changed(self, before: UpstreamProvider, change: SamlChange) -> UpstreamProvider:
+        now = self.clock.now()
+        after = replace(before, saml=with_settings(before, change, now))
+        return after if after == before else replace(after, updated_at=now)
+
+    async def organization_of(self, provider: UpstreamProviderId) -> str:
+        """The slug of the organization. Raises `NotFound` unless people can sign in through the provider."""
+        directory = await self.lookup.directory(provider)
+        if directory is None or not directory.enabled or not directory.is_active_organization:
+            raise NotFound("There is no such connection", words="connection_unknown")
+        return directory.organization_slug
+
+    async def metadata(self, provider: UpstreamProviderId) -> bytes:
+        """Our metadata for the directory. Raises `NotFound`."""
+        directory = await self.lookup.directory(provider)
+        if directory is None or directory.key is None or not directory.is_active_organization:
+            raise NotFound("There is no such connection", words="connection_unknown")
+        ours = addresses(self.base_url, provider)
+        certificates = [one.certificate for one in (directory.key, directory.next_key) if one is not None]
+        return await self.documents.write_service_provider(
+            ServiceProviderMetadata(
+                id=f"_{provider.hex}",
+                entity_id=ours.entity_id,
+                acs_url=ours.acs,
+                slo_url=ours.slo,
+                signing_certificates=certificates,
+                encryption_certificates=certificates,
+            ),
+            None,
+        )
+
+
+def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
+    """Raises `BadRequest`."""
+    sso = metadata.address(SamlBinding.REDIRECT)
+    if sso is None:
+        raise BadRequest("metadata: there is no SingleSignOnService with the binding HTTP-Redirect")
+    slo = next(iter(sorted(metadata.sign_out, key=lambda one: one.binding is not SamlBinding.REDIRECT)), None)
+    return SamlChange(
+        sso_url=sso,
+        slo_url="" if slo is None else slo.url,
+        slo_response_url="" if slo is None else slo.response_url or "",
+        slo_binding=SamlBinding.REDIRECT if slo is None else slo.binding,
+        certificates=tuple(metadata.signing_certificates),
+        certificate_source=CertificateSource.METADATA,
+        metadata_url=address or None,
+    )
+
+
+async def _held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
+    acting, _ = await hold_members(uow, member)
+    require_capability(acting, Capability.SETTINGS_MANAGE)
+    return acting, found(await uow.upstream_providers.hold(member.organization, provider))
+
+
+async def _save(uow: UnitOfWork, before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> None:
+    await uow.upstream_providers.save(after, None)
+    await uow.record(provider_updated(before, after, actor, secret=False))
+    await uow.commit()
+
+
+def _saml(provider: UpstreamProvider) -> SamlSettings:
+    if provider.kind is not ProviderKind.SAML or provider.saml is None:
+        raise BadRequest("The provider is not of the kind saml")
+    return provider.saml

@@ -1,0 +1,136 @@
+"""Sign-outs that a directory asks for by SAML: they end our sessions that it has opened, and nothing else."""
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
+from core.domain.identity.devices import Client
+from core.domain.identity.sessions import session_ended
+from core.domain.identity.upstream.connections import addresses
+from core.domain.identity.upstream.directories import Directory
+from core.domain.identity.upstream.directory_visits import name_digest
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, kept_id
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import (
+    Envelope,
+    MessageRefused,
+    OurLogoutResponse,
+    SamlBinding,
+    SamlLogoutRequest,
+    Status,
+    relay_state,
+    require_recent,
+    require_unexpired,
+)
+from core.frozen import Frozen
+from core.usecases.tenancy.connections.answers import DirectoryAnswers
+from ports.clock import Clock
+from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
+from ports.identity.upstream.saml import ServiceProviderDocuments
+from ports.ids import Ids
+from ports.metrics import Metrics
+from ports.secrets import Secrets
+from ports.unit_of_work import UnitOfWorkFactory
+
+
+class DirectoryReply(Frozen):
+    """Our answer to the directory, in a form with these `fields`. Without `fields`, the `url` contains the message."""
+
+    url: str
+    fields: dict[str, str]
+    name: str
+    """The directory's, for people."""
+
+
+class DirectoryLogouts(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: ConnectionLookup
+    documents: ServiceProviderDocuments
+    answers: DirectoryAnswers
+    recorder: ConnectionRecorder
+    metrics: Metrics
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    base_url: str
+
+    async def asked(self, provider: UpstreamProviderId, envelope: Envelope, client: Client) -> DirectoryReply | None:
+        """Ends the sessions that the request names. Returns our answer, or None for a directory without an address for it. Raises
+        `NotFound`, `MessageRefused` and `Overloaded`.
+        """
+        directory = await self.lookup.directory(provider)
+        if directory is None or directory.settings is None or not directory.is_active_organization:
+            raise NotFound("There is no such connection", words="connection_unknown")
+        try:
+            request = await self._taken(directory, envelope)
+        except MessageRefused as refusal:
+            self._record(directory, reason=refusal.reason, advice=refusal.advice)
+            raise
+        await self._end(directory, request, client)
+        self._record(directory, message=request.head.id)
+        return await self._answered(directory, request, envelope)
+
+    async def _taken(self, directory: Directory, envelope: Envelope) -> SamlLogoutRequest:
+        settings, now = directory.settings, self.clock.now()
+        assert settings is not None  # noqa: S101 - for the type checker
+        request = await self.documents.read_logout_request(envelope, settings.trusted)
+        head, slo = request.head, addresses(self.base_url, directory.id).slo
+        if not head.signed:
+            raise MessageRefused("it is not signed by a known certificate", "Let the directory sign logout requests")
+        if head.issuer != directory.issuer:
+            raise MessageRefused("its Issuer is not the connection's entity id", "Set the issuer to the directory's entity id")
+        if head.destination != slo:
+            raise MessageRefused("its Destination is another address", f"Send Destination {slo}")
+        require_recent(head.issue_instant, now)
+        require_unexpired(request.not_on_or_after, now)
+        relay_state(envelope.relay_state)
+        return request
+
+    async def _end(self, directory: Directory, request: SamlLogoutRequest, client: Client) -> None:
+        digest = name_digest(directory.id, request.name_id)
+        async with self.unit_of_work() as uow:
+            found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes)
+        for session, user in found:
+            async with self.unit_of_work() as uow:
+                await uow.accounts.hold(user)
+                if await uow.sessions.revoke(session, user):
+                    await uow.record(session_ended(user, None, client.actor(user), session))
+                    await uow.commit()
+
+    async def _answered(self, directory: Directory, request: SamlLogoutRequest, envelope: Envelope) -> DirectoryReply | None:
+        settings = directory.settings
+        assert settings is not None  # noqa: S101 - for the type checker
+        to = settings.slo_response_url or settings.slo_url
+        if not to:
+            return None
+        answer = OurLogoutResponse(
+            id=f"_{self.secrets.key_bytes(20).hex()}",
+            issuer=addresses(self.base_url, directory.id).entity_id,
+            destination=to,
+            in_response_to=request.head.id,
+            issued_at=self.clock.now(),
+            status=Status.SUCCESS,
+        )
+        key: KeyPair = self.answers.keys(directory)[0]
+        redirects = settings.slo_binding is SamlBinding.REDIRECT
+        written = await self.documents.write_logout(answer, key, relay_state=envelope.relay_state, redirect=redirects)
+        if redirects:
+            return DirectoryReply(written, {}, directory.name)
+        fields = {"SAMLResponse": written}
+        if envelope.relay_state is not None:
+            fields["RelayState"] = envelope.relay_state
+        return DirectoryReply(to, fields, directory.name)
+
+    def _record(self, directory: Directory, *, reason: str = "", advice: str = "", message: str = "") -> None:
+        self.recorder.record(
+            ConnectionExchange(
+                id=ConnectionExchangeId(self.ids.new()),
+                provider=directory.id,
+                kind=ConnectionExchangeKind.LOGOUT,
+                succeeded=not reason,
+                fault="logout_refused" if reason else "",
+                reason=reason,
+                advice=advice,
+                message=kept_id(message),
+                created_at=self.clock.now(),
+            )
+        )
+        self.metrics.connection_exchanged(ConnectionExchangeKind.LOGOUT.value, succeeded=not reason)

@@ -1,0 +1,243 @@
+"""An organization's own provider from draft to active: tests, the owner's word, metadata, certificates, and the recorder."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, NotFound, Overloaded
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.exchanges import ConnectionExchange
+from core.domain.identity.upstream.saml.examinations import Check
+from core.domain.saml.certificates import CertificateNotMade
+from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import RawXml
+from entrypoints.http.machinery.callers import ANYONE, OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, Uri, example
+from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.routes.tenancy.upstream_providers import (
+    PROVIDER,
+    UpstreamProviderPath,
+    UpstreamProviderRecord,
+    record_of,
+)
+
+_TAGS = ("settings",)
+_MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
+_IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
+_METADATA_TYPE: Final = "application/samlmetadata+xml"
+
+
+class ConnectionTestStart(msgspec.Struct, frozen=True, kw_only=True):
+    """A test that waits for a browser."""
+
+    id: Id
+    url: Annotated[Uri, example("https://id.example.org/ui/connections/test?state=3q2-7w")]
+    """The address of a page with a button. The first browser that presses it makes the test, within 15 minutes."""
+
+
+class ConnectionCheckRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One check of an answer."""
+
+    name: Annotated[str, example("audience")]
+    """The check, in one word."""
+    state: Annotated[str, example("failed")]
+    """`passed` or `failed`."""
+    words: Annotated[str, example("The assertion is for another service provider.")]
+    """The result in words."""
+    came: Annotated[str, example("https://other.example.org")]
+    """What the answer said, unless that tells about a person."""
+    expected: Annotated[str, example("https://id.example.org/saml/sp/0199d3a0-0000-7000-8000-000000000009")]
+    """What we expected."""
+    mend: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    """The change that helps."""
+
+
+class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An exchange with the provider, without data about people."""
+
+    id: Id
+    reference: Annotated[str, example("7D21C0FFEE")]
+    """The reference that a person was shown when the sign-in failed."""
+    kind: Annotated[str, example("sign_in")]
+    """`sign_in`, `test` or `logout`."""
+    succeeded: Annotated[bool, example(False)]
+    """Whether the provider's answer was accepted."""
+    fault: Annotated[str, example("audience_differs")]
+    """The kind of failure, in one word; empty if the exchange succeeded."""
+    reason: Annotated[str, example("The assertion is for another service provider.")]
+    """The reason of a failure, in words."""
+    advice: Annotated[str, example("Set our entity id as the audience in the directory.")]
+    """The change that avoids the failure."""
+    checks: Sequence[ConnectionCheckRecord]
+    """The checks that were made, for an answer of SAML."""
+    certificate: Annotated[str, example("9f2c4d…")]
+    """The SHA-256 fingerprint of the provider's certificate that signed the answer; empty for OpenID Connect."""
+    message_id: Annotated[str, example("_9f2c")]
+    """The id of the answer."""
+    in_response_to: Annotated[str, example("_1b7e")]
+    """The id of our request that the answer names."""
+    created_at: CreatedAt
+
+
+class ConnectionExchanges(msgspec.Struct, frozen=True):
+    """The last fifty exchanges of the last seven days."""
+
+    exchanges: Sequence[ConnectionExchangeRecord]
+    """Newest first."""
+
+
+class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
+    url: Annotated[str, example("https://login.acme.example/saml/metadata")] = ""
+    """The address of the metadata, over https, in place of a document. We remember the address."""
+
+
+class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A certificate of the provider; without one, a key pair of ours."""
+
+    certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] = ""
+    """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
+    activate: Annotated[bool, example(False)] = False
+    """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
+
+
+class ConnectionPath(msgspec.Struct, frozen=True):
+    connection_id: UUID
+    """The id of the organization's provider."""
+
+
+@endpoint.post(
+    f"{PROVIDER}/test",
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionTestStart:
+    """Test an upstream provider with its settings as they are now
+
+    Open `url` in a browser and sign in at the provider. The test signs nobody in here. It ends on a page with each check, its result, and
+    the change that helps. If all checks pass, an owner can activate the provider, as long as its settings stay as they are. You need a
+    recent proof of who you are: of the second factor, if you have one.
+    """
+    started = await postern.tenancy.connection_tests.start(call.caller, UpstreamProviderId(call.path.provider_id))
+    return ConnectionTestStart(id=started.id, url=started.url)
+
+
+@endpoint.post(f"{PROVIDER}/activate", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+async def activate_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
+    """Let people sign in through a tested upstream provider
+
+    Only an owner can do this, and only after a test of the settings as they are now has succeeded. You need a recent proof of who you are:
+    of the second factor, if you have one.
+    """
+    activated = await postern.tenancy.connections.activate(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
+    return record_of(postern, activated)
+
+
+@endpoint.get(f"{PROVIDER}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)
+async def list_connection_exchanges(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ConnectionExchanges:
+    """List the last exchanges with an upstream provider, and why they failed
+
+    A person whose sign-in failed has seen a reference, by which you find the exchange.
+    """
+    listed = await postern.tenancy.connections.exchanges(call.caller, UpstreamProviderId(call.path.provider_id))
+    return ConnectionExchanges([_exchange(one) for one in listed])
+
+
+@endpoint.post(
+    f"{PROVIDER}/metadata",
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    accepts=RawXml(LONGEST_METADATA),
+    refuses=(BadRequest, Overloaded),
+    tags=_TAGS,
+)
+async def fill_upstream_provider(
+    call: Call[bytes, DirectoryMetadataQuery, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Fill the settings of a provider of SAML from its metadata
+
+    Send the document, or name its address as `url`. We read entity id, addresses and certificates. A change makes the provider a draft
+    again. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    filled = await postern.tenancy.connections.fill(
+        call.caller, UpstreamProviderId(call.path.provider_id), call.actor, document=call.body, address=call.query.url
+    )
+    return record_of(postern, filled)
+
+
+@endpoint.post(
+    f"{PROVIDER}/certificate",
+    caller=_IN_PERSON,
+    keys=Capability.CONNECTIONS_MANAGE,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, CertificateNotMade, Conflict, Overloaded),
+    tags=_TAGS,
+)
+async def change_connection_certificate(
+    call: Call[ConnectionCertificateBody, None, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Accept another certificate of a provider of SAML, or change ours
+
+    A certificate of the provider counts at once if an owner sends it; from anybody else, it makes the provider a draft again. Our own key
+    pair changes in two steps: the next one is in our metadata until it signs. You need a recent proof of who you are: of the second factor,
+    if you have one.
+    """
+    connections, provider, body = postern.tenancy.connections, UpstreamProviderId(call.path.provider_id), call.body
+    if body.certificate:
+        return record_of(postern, await connections.trust(call.caller, provider, call.actor, body.certificate))
+    change = connections.advance if body.activate else connections.follow
+    return record_of(postern, await change(call.caller, provider, call.actor))
+
+
+@endpoint.get(
+    "/saml/sp/{connection_id}",
+    caller=ANYONE,
+    limit=PAGE_LOADS,
+    produces=_METADATA_TYPE,
+    cache="public, max-age=300",
+    refuses=(NotFound, Overloaded),
+    tags=("saml",),
+)
+async def connection_metadata(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
+    """Get our metadata for an organization's directory
+
+    For the directory, as a service provider. While our key pair changes, the metadata contain both certificates.
+    """
+    return await postern.tenancy.connections.metadata(UpstreamProviderId(call.path.connection_id))
+
+
+def _exchange(exchange: ConnectionExchange) -> ConnectionExchangeRecord:
+    return ConnectionExchangeRecord(
+        id=exchange.id,
+        reference=exchange.reference,
+        kind=exchange.kind.value,
+        succeeded=exchange.succeeded,
+        fault=exchange.fault,
+        reason=exchange.reason,
+        advice=exchange.advice,
+        checks=[_check(one) for one in exchange.checks],
+        certificate=exchange.certificate,
+        message_id=exchange.message,
+        in_response_to=exchange.in_response_to,
+        created_at=exchange.created_at,
+    )
+
+
+def _check(check: Check) -> ConnectionCheckRecord:
+    return ConnectionCheckRecord(
+        name=check.name.value, state=check.state.value, words=check.words, came=check.came, expected=check.expected, mend=check.mend
+    )
