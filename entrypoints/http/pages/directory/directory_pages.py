@@ -2,7 +2,6 @@
 
 from typing import Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 import msgspec
 
@@ -27,15 +26,11 @@ from entrypoints.http.pages.declaring import Advised, WayOn, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.saml.logout_pages import LogoutMessageQuery
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, has, in_address, in_form
+from entrypoints.http.routes.tenancy.connections import ConnectionPath
 
 _SP: Final = "/saml/sp/{connection_id}"
 _ANSWER_FORM: Final = Raw("application/x-www-form-urlencoded", 2 * LONGEST_PACKED_RESPONSE)
 _REFUSES: Final = (BadRequest, NotFound, Overloaded)
-
-
-class ConnectionPath(msgspec.Struct, frozen=True):
-    connection_id: UUID
-    """The id of the organization's provider."""
 
 
 class StartQuery(msgspec.Struct, frozen=True):
@@ -61,11 +56,10 @@ def _advice(refused: Refused) -> str | Advised:
     refuses=_REFUSES,
     accepts=_ANSWER_FORM,
     foreign=True,
-    status=303,
     also={303: NoBody},
     tags=("saml",),
 )
-async def receive_directory_answer(call: Call[bytes, None, ConnectionPath], postern: Postern) -> Answer[NoBody]:
+async def receive_directory_answer(call: Call[bytes, None, ConnectionPath], postern: Postern) -> Page:
     """Take a directory's answer to a sign-in
 
     The assertion consumer service. The answer is read and checked at once. Then the browser goes on to a page of ours, which goes on with
