@@ -15,7 +15,7 @@ from lxml import etree
 
 from tests.adapters.saml import answering
 from tests.adapters.saml.answering import MAIL, PERSISTENT, attribute
-from tests.http.federation.providing import SAML, SAMLP, Pair, pair
+from tests.http.federation.providing import DS, SAML, SAMLP, Pair, pair
 
 SSO: Final = "https://login.acme.example/saml/sso"
 SLO: Final = "https://login.acme.example/saml/slo"
@@ -35,7 +35,7 @@ class Asked:
 
     @property
     def force(self) -> bool:
-        return self.document.get("ForceAuthn") == "true"
+        return bool(self.document.get("ForceAuthn") == "true")
 
     @property
     def contexts(self) -> list[str]:
@@ -60,7 +60,7 @@ class FakeDirectory:
         return self.signer.certificate
 
     def metadata(self) -> str:
-        key = f'<md:KeyDescriptor use="signing"><ds:KeyInfo xmlns:ds="{answering.DS}"><ds:X509Data><ds:X509Certificate>{self.signer.bare}'
+        key = f'<md:KeyDescriptor use="signing"><ds:KeyInfo xmlns:ds="{DS}"><ds:X509Data><ds:X509Certificate>{self.signer.bare}'
         return (
             f'<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="{self.issuer}">'
             f'<md:IDPSSODescriptor protocolSupportEnumeration="{SAMLP}">{key}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>'

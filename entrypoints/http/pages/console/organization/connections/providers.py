@@ -1,12 +1,16 @@
 """The organization's own providers, at which its people sign in."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when
+from core.domain.identity.upstream.connections import ConnectionState
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
+from entrypoints.http.routes.tenancy.connections import activate_upstream_provider, list_connection_exchanges
 from entrypoints.http.routes.tenancy.upstream_providers import (
     change_upstream_provider,
     create_upstream_provider,
@@ -14,29 +18,51 @@ from entrypoints.http.routes.tenancy.upstream_providers import (
     list_upstream_providers,
 )
 
-_STATES: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+_STATES: Final = {
+    "draft": ("console.state.draft", Tone.WARN),
+    "tested": ("console.state.tested", Tone.WARN),
+    "active": ("console.state.active", Tone.GOOD),
+    "off": ("console.state.off", Tone.WARN),
+}
 _ISSUER: Final = Asked("issuer", hint="console.providers.issuer_hint")
 _SCOPES: Final = Asked("scopes", hint="console.providers.scopes_hint")
+_KIND: Final = Asked("kind", hint="console.providers.kind_hint")
 _MAPPING: Final = Asked("profile_mapping", hint="console.providers.mapping_hint")
+
+
+def _of_saml(name: str) -> Callable[[Any], Any]:
+    return lambda one: None if one.saml is None else getattr(one.saml, name)
+
+
+_EXCHANGES: Final = f"{ONE}/exchanges"
+_OUTCOMES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
+
+
+def _state(one: Any) -> str:
+    return "off" if one.state is ConnectionState.ACTIVE and not one.enabled else one.state.value
+
 
 PROVIDERS: Final = Resource(
     name="providers",
     spot=spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
     at=DIRECTORIES,
     listed=list_upstream_providers,
-    columns=(plain("name"), code("issuer"), state("enabled", _STATES), when("created_at")),
+    columns=(plain("name"), words("kind"), code("issuer"), state(_state, _STATES), when("created_at")),
     parameter="provider_id",
-    state=(lambda one: one.enabled, _STATES.__getitem__),
+    state=(_state, _STATES.__getitem__),
     facts=(
-        copied("callback_url"),
+        words("kind"),
+        copied(lambda one: one.callback_url if one.saml is None else None, "console.field.callback_url"),
         code("issuer"),
+        code(lambda one: None if one.saml is None else one.saml.sso_url, "console.field.sso_url"),
+        when("tested_at"),
         code("client_id"),
         listed("scopes"),
         copied("id"),
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(shape(create_upstream_provider, "name", _ISSUER, "client_id", "client_secret", _SCOPES)),
+    making=Making(shape(create_upstream_provider, "name", _KIND, _ISSUER, "client_id", "client_secret", _SCOPES)),
     sections=(
         Section(
             "change",
@@ -50,8 +76,44 @@ PROVIDERS: Final = Resource(
                 _MAPPING,
             ),
         ),
+        Section(
+            "saml",
+            shape(
+                change_upstream_provider,
+                Asked("issuer", hint="console.providers.entity_id_hint"),
+                Asked("sso_url", shown=_of_saml("sso_url")),
+                Asked("slo_url", shown=_of_saml("slo_url")),
+                Asked("metadata_url", shown=_of_saml("metadata_url")),
+                Asked("subject_source", shown=_of_saml("subject_source"), hint="console.providers.subject_source_hint"),
+                Asked("email_sources", shown=_of_saml("email_sources"), hint="console.providers.email_sources_hint"),
+                Asked("wants_encrypted", shown=_of_saml("wants_encrypted")),
+                Asked("requested_contexts", shown=_of_saml("requested_contexts")),
+            ),
+        ),
+    ),
+    acts=(Act("activate", activate_upstream_provider, asks=True, shows=lambda one: one.state is ConnectionState.TESTED),),
+    below=(
+        ("console.connection.title", CONNECTION, list_upstream_providers),
+        ("console.connection_exchanges.title", _EXCHANGES, list_connection_exchanges),
     ),
     ending=Ending(delete_upstream_provider),
 )
 
-PAGES: Final = pages(PROVIDERS)
+EXCHANGES: Final = Resource(
+    name="connection_exchanges",
+    spot=spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=_EXCHANGES,
+    listed=list_connection_exchanges,
+    rows="exchanges",
+    columns=(
+        when("created_at", "console.field.happened_at"),
+        code("reference", "console.field.reference"),
+        words("kind"),
+        state("succeeded", _OUTCOMES),
+        plain("reason", beside="advice"),
+        code(lambda one: one.certificate[:16], "console.field.signed_by"),
+    ),
+    crumbs=above,
+)
+
+PAGES: Final = (*pages(PROVIDERS), *pages(EXCHANGES))

@@ -1,0 +1,143 @@
+"""The set-up of an organization's own provider: what to give to it, its metadata and certificates, our key pair, and the test."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from core.domain.errors import NotFound, Refusal
+from core.domain.saml.entities import LONGEST_METADATA
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormWithFile
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.pages.console.cells import Cell
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.tenancy.connections import (
+    change_connection_certificate,
+    fill_upstream_provider,
+    list_connection_exchanges,
+    test_upstream_provider,
+)
+from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
+
+ONE: Final = f"{DIRECTORIES}/{{provider_id}}"
+CONNECTION: Final = f"{ONE}/connection"
+_METADATA: Final = f"{CONNECTION}/metadata"
+_CERTIFICATE: Final = f"{CONNECTION}/certificate"
+_TEST: Final = f"{CONNECTION}/test"
+_SPOT: Final = spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
+
+
+class DirectoryMetadataForm(BoundForm, frozen=True, kw_only=True):
+    """The metadata by address, as a file, or pasted."""
+
+    url: str = ""
+    file: bytes = b""
+    text: str = ""
+
+
+class ConnectionCertificateForm(BoundForm, frozen=True, kw_only=True):
+    certificate: str = ""
+    activate: str = ""
+    """Not empty: our next key pair signs from now on."""
+
+
+def above(visit: PageVisit) -> Sequence[tuple[str, str]]:
+    return ((visit.text("console.providers.title"), visit.here(DIRECTORIES)), (visit.text("console.connection.provider"), visit.here(ONE)))
+
+
+async def _found(visit: PageVisit) -> Any:
+    for one in await visit.ask(list_upstream_providers):
+        if str(one.id) == visit.path["provider_id"]:
+            return one
+    raise NotFound
+
+
+async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    provider = await _found(visit)
+    listed = await visit.ask(list_connection_exchanges)
+    text = visit.text
+    given = [(text("console.field.callback_url"), Cell("copy", provider.callback_url))]
+    if provider.saml is not None:
+        given = [
+            (text("console.connection.our_entity_id"), Cell("copy", provider.saml.entity_id)),
+            (text("console.connection.our_acs"), Cell("copy", provider.saml.acs_url)),
+            (text("console.connection.our_slo"), Cell("copy", provider.saml.single_logout_url)),
+            (text("console.connection.start"), Cell("copy", f"{provider.saml.entity_id}/start")),
+        ]
+    last = next((one.certificate for one in listed.exchanges if one.succeeded and one.certificate), "")
+    return visit.show(
+        "organization/connections/connection.html",
+        _SPOT,
+        Head(
+            title=text("console.connection.title"),
+            crumbs=(*above(visit)[:1], (provider.name, visit.here(ONE))),
+            curl=visit.curl(test_upstream_provider),
+            done=done,
+            errors=errors,
+        ),
+        provider=provider,
+        given=given,
+        certificates=() if provider.saml is None else [(one, one.fingerprint == last) for one in provider.saml.certificates],
+        may_change=visit.may(fill_upstream_provider),
+        fill=visit.here(_METADATA),
+        certify=visit.here(_CERTIFICATE),
+        test=visit.here(_TEST),
+    )
+
+
+@console.get(CONNECTION, of=list_upstream_providers, also=(list_connection_exchanges,))
+async def show_connection(call: Call[None, DoneLink, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Show what a provider needs to be connected."""
+    return Answer(await _shown(PageVisit(call, postern), done=call.query.done), 200)
+
+
+@console.post(
+    _METADATA,
+    of=fill_upstream_provider,
+    also=(list_upstream_providers, list_connection_exchanges),
+    accepts=FormWithFile(2 * LONGEST_METADATA + (16 << 10)),
+)
+async def fill_connection(call: Call[DirectoryMetadataForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Fill the settings of a directory from its metadata."""
+    visit, body = PageVisit(call, postern), call.body
+    document = b"" if body.url else body.file or body.text.strip().encode()
+    try:
+        await visit.ask(fill_upstream_provider, body=document, query={"url": body.url.strip()} if body.url else None)
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        return Answer(await _shown(visit, errors={"url": " ".join(said.values())}), status)
+    return redirect(f"{visit.here(CONNECTION)}?done=saved")
+
+
+@console.post(_CERTIFICATE, of=change_connection_certificate, also=(list_upstream_providers, list_connection_exchanges))
+async def certify_connection(call: Call[ConnectionCertificateForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Accept another certificate of a directory, or change our key pair."""
+    visit, form = PageVisit(call, postern), call.body
+    sent = {"certificate": form.certificate.strip(), "activate": bool(form.activate)}
+    try:
+        await visit.ask(change_connection_certificate, body=sent)
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        return Answer(await _shown(visit, errors={"certificate": " ".join(said.values())}), status)
+    return redirect(f"{visit.here(CONNECTION)}?done=saved")
+
+
+@console.post(_TEST, of=test_upstream_provider, also=(list_upstream_providers, list_connection_exchanges))
+async def test_connection(call: Call[BoundForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Begin a test of a provider."""
+    visit = PageVisit(call, postern)
+    try:
+        started = await visit.ask(test_upstream_provider)
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        return Answer(await _shown(visit, errors={"": " ".join(said.values())}), status)
+    parts = urlsplit(started.url)
+    return redirect(f"{parts.path}?{parts.query}")
+
+
+PAGES: Final = (show_connection, fill_connection, certify_connection, test_connection)
