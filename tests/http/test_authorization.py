@@ -550,6 +550,7 @@ OPEN = {
     "GET /invitations/accept",
     "GET /metrics",
     "GET /saml/{org_slug}/{service_slug}/metadata",
+    "GET /saml/sp/{connection_id}",
     "POST /api/auth/forgot-password",
     "POST /api/auth/lookup-email",
     "POST /api/auth/magic-link",
@@ -665,6 +666,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/billing/portal",
         "POST /api/organizations/{org_slug}/management-keys/{key_id}/adopt",
         "POST /api/organizations/{org_slug}/transfer-ownership",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
         "DELETE /api/organizations/{org_slug}",
@@ -680,6 +682,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",
         "GET /api/organizations/{org_slug}/upstream-providers",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
     },
@@ -700,6 +703,9 @@ WHO: dict[str, set[str]] = {
         "PATCH /api/organizations/{org_slug}/sign-in-rules",
         "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}",
         "POST /api/organizations/{org_slug}/upstream-providers",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/test",
     },
     Capability.ROLES_MANAGE: {
         "DELETE /api/organizations/{org_slug}/roles/{role_id}",

@@ -97,6 +97,13 @@ everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/resend
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
+everybody                         GET    /saml/sp/{connection_id}
+everybody                         POST   /saml/sp/{connection_id}/acs
+everybody                         GET    /saml/sp/{connection_id}/slo
+everybody                         POST   /saml/sp/{connection_id}/slo
+everybody                         GET    /saml/sp/{connection_id}/start
+everybody                         GET    /ui/connections/test
+.....   ...  -          flow      POST   /ui/connections/test
 everybody                         GET    /ui/device
 .....   ...  -          flow      POST   /ui/device
 everybody                         GET    /ui/device/approved
@@ -373,6 +380,11 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/matters
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/smtp

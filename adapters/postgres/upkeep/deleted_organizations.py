@@ -172,6 +172,10 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         for table in ("mail_servers", "logos", "domains", "oauth_credentials", "domain_routes", "join_requests")
     },
     "identities": _rows_of_each("identities", "upstream_provider_id", "upstream_providers"),
+    **{
+        table: _rows_of_each(table, "upstream_provider_id", "upstream_providers")
+        for table in ("connection_answers", "connection_tests", "connection_exchanges")
+    },
     # After the routes, because they refer to the providers.
     "upstream_providers": _rows_of("upstream_providers", "org_id"),
     "former_members": _people_of("former_members"),

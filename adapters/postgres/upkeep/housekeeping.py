@@ -123,6 +123,24 @@ class PastSamlExchanges(_Sweep):
     statement = _delete("saml_exchanges", "id", "created_at < now() - interval '7 days'", oldest_first="created_at")
 
 
+class ExpiredConnectionAnswers(_Sweep):
+    """The assertions in these answers have ended, so they need not be remembered."""
+
+    statement = _delete("connection_answers", "id", "expires_at < now()")
+
+
+class ExpiredConnectionTests(_Sweep):
+    """Results of tests are shown for an hour. Nobody has finished the other ones in time."""
+
+    statement = _delete("connection_tests", "id", "expires_at < now()")
+
+
+class PastConnectionExchanges(_Sweep):
+    """Exchanges are kept for a week, so that people can find out why a sign-in failed."""
+
+    statement = _delete("connection_exchanges", "id", "created_at < now() - interval '7 days'", oldest_first="created_at")
+
+
 class ExpiredPasskeyChallenges(_Sweep):
     """Nobody answered these challenges in time."""
 

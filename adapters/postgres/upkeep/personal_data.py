@@ -86,6 +86,33 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
     "identities.subject": _of_account("The person's id at a provider that they sign in with."),
     "identities.email": _of_account("The address that the provider states."),
+    "connection_answers.sealed_answer": Personal(
+        "What a directory has said about a person who signs in, encrypted, until their browser comes back.",
+        None,
+        Eraser.JANITOR,
+        "Until the browser comes back. What nobody fetches goes with the assertion, after some minutes.",
+        "ExpiredConnectionAnswers",
+    ),
+    "connection_tests.sealed_result": Personal(
+        "What a provider has said about the person who tested it, encrypted.",
+        None,
+        Eraser.JANITOR,
+        "An hour after the test.",
+        "ExpiredConnectionTests",
+    ),
+    "directory_sessions.name_digest": Personal(
+        "The person's name at a directory by SAML, as a digest.", None, Eraser.ACCOUNT, "As long as the session."
+    ),
+    "directory_sessions.session_index": Personal(
+        "The directory's number of the person's session there.", None, Eraser.ACCOUNT, "As long as the session."
+    ),
+    "preauthentications.directory_visit": Personal(
+        "The person's visit to a directory, until the second factor.",
+        "user_id",
+        Eraser.ACCOUNT,
+        "Until the sign-in ends or expires.",
+        "ExpiredPreauthentications",
+    ),
     "identity_grants.sealed_access_token": Personal(
         "The access token with which a service acts for the person at a provider, encrypted.",
         None,
@@ -269,6 +296,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         *("authorization_refusals.place", "authorization_refusals.reason", "authorization_refusals.received"),
         *("authorization_refusals.expected",),
+        *("connection_exchanges.kind", "connection_exchanges.fault", "connection_exchanges.reason", "connection_exchanges.advice"),
+        *("connection_exchanges.checks", "directory_sessions.context_class"),
         *("saml_exchanges.kind", "saml_exchanges.binding", "saml_exchanges.status", "saml_exchanges.reason", "saml_exchanges.advice"),
         *("devices.device_type", "events.name", "events.target_type", "audit_entries.action", "audit_entries.target_type"),
         *("login_events.provider", "login_events.reason", "login_events.risk_factors", "mailed_tokens.purpose", "mfa_events.name"),
@@ -314,6 +343,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "A digest of a request, by which Postern recognises a repetition": ("billing_checkouts.digest",),
     "An id": (
+        *("connection_exchanges.message_id", "connection_exchanges.in_response_to", "connection_exchanges.certificate"),
         "saml_exchanges.message_id",
         "saml_exchanges.in_response_to",
         "events.target_id",
@@ -395,6 +425,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret", "upstream_providers.sealed_client_secret"),
         *("upstream_providers.sealed_private_key", "upstream_providers.next_sealed_private_key", "upstream_providers.certificate"),
         *("upstream_providers.next_certificate", "upstream_providers.tested_digest"),
+        *("connection_answers.code_digest", "connection_answers.assertion_digest", "connection_tests.digest"),
+        *("connection_tests.browser_digest", "connection_tests.settings_digest"),
         *("domains.token", "domain_routes.token"),
         "siem_configurations.sealed_credentials",
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),

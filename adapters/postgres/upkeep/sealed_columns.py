@@ -53,6 +53,8 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "all_signing_keys.sealed_private_key": _column(
         "all_signing_keys", "sealed_private_key", "id", "text", context="signing_keys.sealed_private_key"
     ),
+    "connection_answers.sealed_answer": _column("connection_answers", "sealed_answer", "id", "uuid"),
+    "connection_tests.sealed_result": _column("connection_tests", "sealed_result", "id", "uuid"),
     "identity_grants.sealed_access_token": _column("identity_grants", "sealed_access_token", "id", "uuid"),
     "identity_grants.sealed_refresh_token": _column("identity_grants", "sealed_refresh_token", "id", "uuid"),
     "jobs.sealed_payload": _column("jobs", "sealed_payload", "id", "uuid", context="jobs.payload"),

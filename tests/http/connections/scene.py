@@ -5,9 +5,9 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from tests.adapters.saml.answering import MAIL
-from tests.fake_directory import FakeDirectory
 from tests.http.browsing import PageReader, Tabs
 from tests.http.client import Received
+from tests.http.connections.fake_directory import FakeDirectory
 from tests.http.people import BASE_URL, Person
 from tests.http.upstream.scene import UpstreamScene
 

@@ -106,6 +106,10 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/domain/verify",
         f"POST {ORGANIZATION}/domain-routes/{{domain_id}}/verify",
         f"POST {ORGANIZATION}/upstream-providers",
+        # About a directory by SAML, whose metadata and key pairs each take their time.
+        f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/metadata",
+        f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/certificate",
+        f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/activate",
         f"POST {ORGANIZATION}/billing/portal",
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
@@ -213,6 +217,7 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/domain", {"domain": "new.example"}),
     Step("POST", f"{ORGANIZATION}/oauth-credentials/{{provider}}", {"client_id": "new", "client_secret": "s"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Renamed", "enabled": False}),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/test"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"join_policy": "on", "upstream_provider_id": None}),
     Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "clerk"}),

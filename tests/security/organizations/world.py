@@ -30,6 +30,7 @@ from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
 FIRST, ASKED, LAST = "acme", "globex", "initech"
 SLUGS: Final = (FIRST, ASKED, LAST)
 # For each table with rows of organizations, the expression that gives a row's organization. The row is called `one`.
+_OF_PROVIDER: Final = "(select org_id from upstream_providers where upstream_providers.id = one.upstream_provider_id)"
 _OF_SERVICE: Final = "(select org_id from all_services where all_services.id = one.service_id)"
 _OF_SESSION: Final = "(select organization_id from sessions where sessions.id = one.session_id)"
 _OF_ENTRY: Final = "(select organization_id from audit_entries where audit_entries.id = one.entry_id)"
@@ -44,8 +45,9 @@ WHOSE: Final[Mapping[str, str]] = {
     "webhook_deliveries": "(select org_id from webhooks where webhooks.id = one.webhook_id)",
     "sign_in_pending": _OF_EXPORT,
     "sign_in_links": _OF_EXPORT,
-    "identities": "(select org_id from upstream_providers where upstream_providers.id = one.upstream_provider_id)",
+    "identities": _OF_PROVIDER,
     "oauth_states": "one.realm_id",
+    **dict.fromkeys(("connection_answers", "connection_tests", "connection_exchanges", "directory_sessions"), _OF_PROVIDER),
     **dict.fromkeys(("events", "login_events", "uncounted_logins", "preauthentications", "relations", "sessions"), "one.organization_id"),
     **dict.fromkeys(
         (
@@ -268,8 +270,19 @@ class World:
         self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
         self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
         ids["upstream_providers"] = provider = self._put(
-            "upstream_providers", org_id=org, name="Ours", issuer="https://login.example", client_id="c", enabled=True
+            "upstream_providers",
+            org_id=org,
+            name="Ours",
+            issuer="https://login.example",
+            client_id="c",
+            sealed_client_secret=b"",
+            enabled=True,
+            kind="oidc",
+            state="active",
         )
+        self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {house.slug}".encode())
+        self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {house.slug}".encode(), expires_at="tomorrow")
+        self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=house.slug)
         for name in ("codehost", "websuite") if house.slug == ASKED else ("codehost", "websuite", "officesuite"):
             self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")
         ids["domain_routes"] = self._put(

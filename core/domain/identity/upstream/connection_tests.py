@@ -43,7 +43,7 @@ class TestedCheck(Frozen, kw_only=True):
 
     name: str
     state: CheckState
-    words: str = ""
+    told: str = ""
     came: str = ""
     expected: str = ""
     mend: str = ""
@@ -62,7 +62,7 @@ class TestResult(Frozen, kw_only=True):
                 {
                     "name": one.name,
                     "state": one.state.value,
-                    "words": one.words,
+                    "told": one.told,
                     "came": one.came,
                     "expected": one.expected,
                     "mend": one.mend,
@@ -79,7 +79,7 @@ def restored_result(kept: Mapping[str, Any]) -> TestResult:
 def result_of(found: Examination) -> TestResult:
     return TestResult(
         checks=[
-            TestedCheck(name=one.name.value, state=one.state, words=one.words, came=one.came, expected=one.expected, mend=one.mend)
+            TestedCheck(name=one.name.value, state=one.state, told=one.words, came=one.came, expected=one.expected, mend=one.mend)
             for one in found.checks
         ]
     )

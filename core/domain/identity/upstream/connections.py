@@ -47,7 +47,7 @@ class CertificateSource(StrEnum):
     HAND = "hand"
 
 
-class KnownCertificate(Frozen, kw_only=True):
+class TrustedCertificate(Frozen, kw_only=True):
     """A certificate with which the directory may sign."""
 
     pem: str
@@ -60,8 +60,8 @@ class KnownCertificate(Frozen, kw_only=True):
     added_at: datetime
 
 
-def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> KnownCertificate:
-    return KnownCertificate(
+def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> TrustedCertificate:
+    return TrustedCertificate(
         pem=certificate.pem,
         fingerprint=certificate.fingerprint,
         subject=certificate.subject,
@@ -72,7 +72,7 @@ def known(certificate: DirectoryCertificate, source: CertificateSource, now: dat
     )
 
 
-def as_given(certificate: KnownCertificate) -> DirectoryCertificate:
+def as_given(certificate: TrustedCertificate) -> DirectoryCertificate:
     return DirectoryCertificate(
         pem=certificate.pem,
         fingerprint=certificate.fingerprint,
@@ -92,7 +92,7 @@ class SamlSettings(Frozen, kw_only=True):
     slo_response_url: str = ""
     """The address for answers about sign-outs, if it is another one."""
     slo_binding: SamlBinding = SamlBinding.REDIRECT
-    certificates: tuple[KnownCertificate, ...] = ()
+    certificates: tuple[TrustedCertificate, ...] = ()
     metadata_url: str = ""
     """The address at which the directory publishes its metadata. Empty when nobody has named one."""
     subject_source: str = NAME_ID
@@ -248,5 +248,5 @@ def tested_digest(told: Mapping[str, Json], settings: SamlSettings | None, secre
 
 def _plain(value: object) -> Json:
     if isinstance(value, tuple):
-        return [one.fingerprint if isinstance(one, KnownCertificate) else str(one) for one in value]
+        return [one.fingerprint if isinstance(one, TrustedCertificate) else str(one) for one in value]
     return value if isinstance(value, bool) else str(value)

@@ -170,12 +170,15 @@ class DirectoryAnswers(Frozen):
         return f"{self.base_url}/auth/{provider}/callback?{urlencode(query)}"
 
 
+_NOT_ENCRYPTED: Final = "The assertion is not encrypted, and this connection accepts only encrypted ones."
+
+
 def _unencrypted(found: Examination) -> Examination:
     failed = Check(
         name=CheckName.ENCRYPTION,
         state=CheckState.FAILED,
         fault="not_encrypted",
-        words="The assertion is not encrypted, and this connection accepts only encrypted ones.",
+        words=_NOT_ENCRYPTED,
         mend="Let the directory encrypt assertions for the certificate in our metadata, or turn wants_encrypted off.",
     )
     checks = tuple(failed if one.name is CheckName.ENCRYPTION else one for one in found.checks)

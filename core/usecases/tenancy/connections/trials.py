@@ -200,7 +200,7 @@ class ConnectionTests(Frozen):
                 kind=ConnectionExchangeKind.TEST,
                 succeeded=failed is None,
                 fault="" if failed is None else failed.name,
-                reason="" if failed is None else failed.words,
+                reason="" if failed is None else failed.told,
                 advice="" if failed is None else failed.mend,
                 created_at=self.clock.now(),
             )
@@ -214,7 +214,7 @@ _CLIENT: Final = "Compare issuer and client id with those at the provider."
 
 
 def _failed(name: str, words: str, mend: str, came: str = "") -> TestResult:
-    return TestResult(checks=[TestedCheck(name=name, state=CheckState.FAILED, words=words, came=came[:200], mend=mend)])
+    return TestResult(checks=[TestedCheck(name=name, state=CheckState.FAILED, told=words, came=came[:200], mend=mend)])
 
 
 def _passed(asserted: Asserted) -> TestResult:
@@ -222,13 +222,13 @@ def _passed(asserted: Asserted) -> TestResult:
     has_address = asserted.email != "" and asserted.email_is_verified
     return TestResult(
         checks=[
-            TestedCheck(name="answer", state=CheckState.PASSED, words="The provider sent a code, and took it back for tokens."),
-            TestedCheck(name="token", state=CheckState.PASSED, words="Issuer, audience, nonce, times and signature are right."),
-            TestedCheck(name="subject", state=CheckState.PASSED, words="The provider names the person.", came=asserted.subject),
+            TestedCheck(name="answer", state=CheckState.PASSED, told="The provider sent a code, and took it back for tokens."),
+            TestedCheck(name="token", state=CheckState.PASSED, told="Issuer, audience, nonce, times and signature are right."),
+            TestedCheck(name="subject", state=CheckState.PASSED, told="The provider names the person.", came=asserted.subject),
             TestedCheck(
                 name="address",
                 state=CheckState.PASSED if has_address else CheckState.FAILED,
-                words="The provider vouches for an email address." if has_address else "The provider vouches for no email address.",
+                told="The provider vouches for an email address." if has_address else "The provider vouches for no email address.",
                 came=asserted.email,
                 mend="" if has_address else "Let the provider send email and email_verified with the value true.",
             ),

@@ -26,7 +26,7 @@ from entrypoints.http.pages.declaring import Advised, WayOn, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.saml.logout_pages import LogoutMessageQuery
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, has, in_address, in_form
-from entrypoints.http.routes.tenancy.connections import ConnectionPath
+from entrypoints.http.routes.tenancy.connections import DirectoryPath
 
 _SP: Final = "/saml/sp/{connection_id}"
 _ANSWER_FORM: Final = Raw("application/x-www-form-urlencoded", 2 * LONGEST_PACKED_RESPONSE)
@@ -59,7 +59,7 @@ def _advice(refused: Refused) -> str | Advised:
     also={303: NoBody},
     tags=("saml",),
 )
-async def receive_directory_answer(call: Call[bytes, None, ConnectionPath], postern: Postern) -> Page:
+async def receive_directory_answer(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
     """Take a directory's answer to a sign-in
 
     The assertion consumer service. The answer is read and checked at once. Then the browser goes on to a page of ours, which goes on with
@@ -80,7 +80,7 @@ async def receive_directory_answer(call: Call[bytes, None, ConnectionPath], post
     also={303: NoBody},
     tags=("saml",),
 )
-async def start_at_directory(call: Call[None, StartQuery, ConnectionPath], postern: Postern) -> Page:
+async def start_at_directory(call: Call[None, StartQuery, DirectoryPath], postern: Postern) -> Page:
     """Begin a sign-in through a directory
 
     The address for a bookmark, or for the start address in the directory: a sign-in always begins here. A page with a button comes first.
@@ -101,7 +101,7 @@ async def start_at_directory(call: Call[None, StartQuery, ConnectionPath], poste
     also={302: NoBody},
     tags=("saml",),
 )
-async def directory_logout(call: Call[None, LogoutMessageQuery, ConnectionPath], postern: Postern) -> Page:
+async def directory_logout(call: Call[None, LogoutMessageQuery, DirectoryPath], postern: Postern) -> Page:
     """Let a directory sign a person out
 
     Single logout with the redirect binding. A signed request ends the sessions that this directory has opened for the person.
@@ -125,7 +125,7 @@ async def directory_logout(call: Call[None, LogoutMessageQuery, ConnectionPath],
     also={302: NoBody},
     tags=("saml",),
 )
-async def directory_logout_by_form(call: Call[bytes, None, ConnectionPath], postern: Postern) -> Page:
+async def directory_logout_by_form(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
     """Let a directory sign a person out by a form
 
     This does the same with the POST binding.

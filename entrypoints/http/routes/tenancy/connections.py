@@ -108,7 +108,7 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
     """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
 
 
-class ConnectionPath(msgspec.Struct, frozen=True):
+class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
     """The id of the organization's provider."""
 
@@ -212,7 +212,7 @@ async def change_connection_certificate(
     refuses=(NotFound, Overloaded),
     tags=("saml",),
 )
-async def connection_metadata(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
+async def connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
     """Get our metadata for an organization's directory
 
     For the directory, as a service provider. While our key pair changes, the metadata contain both certificates.

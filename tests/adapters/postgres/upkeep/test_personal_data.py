@@ -89,6 +89,7 @@ async def test_whose_it_is_stands_in_a_column_of_the_table(store: Store) -> None
 REACHED: Final = {
     "refresh_tokens": "they go with their sessions",
     "saml_sessions": "they go with their sessions",
+    "directory_sessions": "they go with their sessions",
     "identity_grants": "they go with their identities",
     "billing_events": "they have the person's id alone",
     "jobs": "only the key ring can tell whom they are about",
