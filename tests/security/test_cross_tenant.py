@@ -266,6 +266,8 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/teams",
     "POST /api/organizations/{org_slug}/webhooks",
     "POST /api/organizations/{org_slug}/upstream-providers",
+    # With a document that says what is asked.
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata",
 }
 
 

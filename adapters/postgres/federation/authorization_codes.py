@@ -10,6 +10,7 @@ from adapters.postgres.identity.proofs.login_events import log_login, login_para
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.sessions.told import PROFILE, PROFILE_COLUMNS, profile, tells_more
+from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -62,6 +63,7 @@ class _Presented(NamedTuple):
     role: str | None
     subscription: Mapping[str, Any] | None
     profile: Mapping[str, Any] | None
+    directory_context: str | None
     tells_more: bool
 
     def found(self, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
@@ -81,6 +83,7 @@ class _Presented(NamedTuple):
                     depth=0 if self.parent_id is None else 1,
                     proved=Proved(self.auth_time, self.second_factor_at),
                     scopes=tuple(self.scopes),
+                    directory_context=self.directory_context or "",
                 ),
                 email=Email(self.email),
                 email_is_verified=self.email_is_verified or False,
@@ -307,6 +310,7 @@ _PRESENTED: Final[LiteralString] = f"""
          users.email, users.email_is_verified, users.is_platform_owner, services.role,
          {SUBSCRIPTION_STATE} as subscription,
          case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
+         {directory_context("codes.authenticated_by", "parent.id", "all_services.org_id")} as directory_context,
          {tells_more("services.id", "services.org_id", "users.id")} as tells_more
 """
 _WHAT_BECAME_OF_IT: Final = """

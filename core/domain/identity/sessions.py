@@ -119,6 +119,14 @@ class Session(Frozen):
     proved: Proved = UNPROVED
     scopes: tuple[str, ...] | None = None
     """The scopes of an application, in a session in its service. None when the session was not given to an application."""
+    directory_context: str = ""
+    """The authentication context that a directory of the service's own organization has stated for this sign-in."""
+
+    @property
+    def context_class(self) -> str:
+        """The `acr` of the session's tokens. Two factors of ours are more than anything that a directory can state."""
+        ours = context_class(self.authenticated_by)
+        return ours if ours == TWO_FACTORS else self.directory_context or ours
 
 
 class Application(Frozen):
@@ -213,7 +221,7 @@ def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datet
         claims |= {
             "client_id": str(opened.application.client),
             "scope": " ".join(opened.application.scopes),
-            "acr": context_class(session.authenticated_by),
+            "acr": session.context_class,
         }
         if session.proved.at is not None:
             claims["auth_time"] = int(session.proved.at.timestamp())

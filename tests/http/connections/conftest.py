@@ -40,5 +40,5 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
 def house(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> ConnectionScene:
     scene = ConnectionScene(postern, people, client, log, fakes)  # type: ignore[arg-type]
     scene.directory = FakeDirectory()
-    scene.speaker = scene.resident(scene.acme, "owner", "keeper")
+    scene.speaker = scene.resident(scene.acme, "owner", "boss")
     return scene

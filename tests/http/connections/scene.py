@@ -18,6 +18,7 @@ XML: Final = (("content-type", "application/samlmetadata+xml"),)
 @dataclass
 class ConnectionScene(UpstreamScene):
     directory: FakeDirectory = field(default_factory=FakeDirectory)
+    another: Any = None
 
     async def draft(self, name: str = "Acme directory", **changes: Any) -> str:
         """A directory whose metadata were given. Returns its id."""
@@ -80,6 +81,12 @@ class ConnectionScene(UpstreamScene):
         if back.status != 303:
             return back
         return await tabs.request("GET", place_of(back))
+
+    async def keep_recorded(self) -> None:
+        """Stores what the recorder has been told."""
+        recorder = self.postern.identity.connection_recorder
+        await recorder._gather_all()
+        await recorder._write()
 
 
 def place_of(answer: Received) -> str:

@@ -1,8 +1,19 @@
 """Signing in through a directory by SAML."""
 
+from typing import Final
+from urllib.parse import urlencode
+
+import jwt
+
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from tests.http.browsing import Tabs
 from tests.http.connections.scene import PATH, ConnectionScene
+from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in
 from tests.http.people import BASE_URL
+from tests.http.tenants import UsedService
 from tests.http.upstream.scene import ADA
+
+REFEDS: Final = "https://refeds.org/profile/mfa"
 
 
 async def test_a_person_signs_in_through_a_tested_and_active_directory(house: ConnectionScene) -> None:
@@ -32,3 +43,41 @@ async def test_a_draft_serves_its_test_alone(house: ConnectionScene) -> None:
     assert house.people.rows("select from identities") == []
     record = next(one for one in (await house.request("GET", PATH)).json() if one["id"] == provider)
     assert (record["state"], record["enabled"]) == ("tested", False)
+
+
+async def acr(house: ConnectionScene, tabs: Tabs, service: UsedService) -> tuple[str, str]:
+    """The `acr` of the ID token and of the next one, for a person who is signed in in this browser."""
+    answer = await tabs.request("GET", house.asking(service, scope="openid email offline_access"))
+    code = answer_in(answer.header("location"))["code"]
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": CALLBACK,
+        "client_id": house.client_id(service),
+        "code_verifier": VERIFIER,
+    }
+    headers = [("content-type", "application/x-www-form-urlencoded")]
+    told = (await house.client.request("POST", "/oauth/token", body=urlencode(form).encode(), headers=headers)).ok()
+    claims = (jwt.decode(told[name], options={"verify_signature": False}) for name in ("id_token", "access_token"))
+    first, second = (str(one["acr"]) for one in claims)
+    return first, second
+
+
+async def test_the_directorys_context_counts_in_the_services_of_its_organization_alone(house: ConnectionScene) -> None:
+    """It is asked for where the application asks for it, and never counts as our second factor."""
+    provider = await house.active()
+    ada = house.verified()
+    house.directory.context = REFEDS
+    tabs = house.browser()
+    flow = (await tabs.tab().open(house.asking(acr_values=f"{REFEDS} {TWO_FACTORS}"))).place.partition("flow=")[2]
+    location = await house.leave(tabs, f"?flow={flow}", word=provider)
+    assert house.directory.asked(location).contexts == [REFEDS]
+    tabs = house.browser()
+    await house.arrive(tabs, provider)
+    globex = house.tenants.add("globex")
+    theirs = house.application(globex, "theirs", CALLBACK)
+    for service in (house.app, theirs):
+        house.allow(ada, service, "openid email offline_access")
+    assert await acr(house, tabs, house.app) == (REFEDS, REFEDS)
+    assert await acr(house, tabs, theirs) == (ONE_FACTOR, ONE_FACTOR)
+    assert house.people.rows("select from sessions where second_factor_at is not null") == []

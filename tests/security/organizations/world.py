@@ -269,16 +269,30 @@ class World:
         )
         self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
         self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
-        ids["upstream_providers"] = provider = self._put(
+        ids["upstream_providers"] = provider = self._id()
+        self._put(
             "upstream_providers",
             org_id=org,
             name="Ours",
             issuer="https://login.example",
             client_id="c",
-            sealed_client_secret=b"",
+            id=provider,
+            sealed_client_secret=self._people.sealed("secret", f"upstream_providers.sealed_client_secret:{provider}"),
             enabled=True,
             kind="oidc",
             state="active",
+        )
+        directory = self._id()
+        self._put(
+            "upstream_providers",
+            id=directory,
+            org_id=org,
+            name="Directory",
+            kind="saml",
+            state="draft",
+            saml={},
+            certificate=_PEM.format("MIIC"),
+            sealed_private_key=self._people.sealed("secret", f"upstream_providers.sealed_private_key:{directory}"),
         )
         self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {house.slug}".encode())
         self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {house.slug}".encode(), expires_at="tomorrow")
@@ -438,6 +452,7 @@ class World:
                     self._put("saml_sessions", session_id=session.session, service_id=house.shop.id, name_id="n", name_id_format="f")
         browser = self._tenants.session(self.bob).session
         self._put("browser_sessions", session_id=browser, chosen_organization=org)
+        self._put("directory_sessions", session_id=browser, upstream_provider_id=ids["upstream_providers"])
         for person, is_member, is_away in ((self.ada, True, False), (self.bob, True, False), (self.dan, False, True)):
             self._put(
                 "provisioned_users",

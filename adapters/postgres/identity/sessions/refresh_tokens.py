@@ -11,6 +11,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
+from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
@@ -53,6 +54,7 @@ class _Presented(Frozen):
     owes_second_factor: bool
     client_id: UUID | None
     profile: Mapping[str, Any] | None
+    directory_context: str | None
     tells_more: bool
 
     def presented(self) -> PresentedRefreshToken:
@@ -75,6 +77,7 @@ class _Presented(Frozen):
             parent=None if self.parent_id is None else SessionId(self.parent_id),
             proved=Proved(self.proved_at, self.second_factor_at),
             scopes=None if self.scopes is None else tuple(self.scopes),
+            directory_context=self.directory_context or "",
         )
         return PresentedRefreshToken(
             session,
@@ -143,6 +146,7 @@ _ROTATE: Final[LiteralString] = f"""
                     case when sessions.scopes is not null then services.client_id end as client_id,
                     {SUBSCRIPTION_STATE} as subscription,
                     case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
+                    {directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id")} as directory_context,
                     {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
@@ -197,7 +201,8 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.profile, found.tells_more,
+         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.profile,
+         found.directory_context, found.tells_more,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

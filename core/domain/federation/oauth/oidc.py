@@ -29,7 +29,6 @@ from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.scopes import EMAIL, GROUPS, ORGANIZATION, PROFILE, ROLES
 from core.domain.identifiers import ClientId
 from core.domain.identity.profile.profiles import OwnProfile
-from core.domain.identity.sessions import context_class
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.secrets import Token
@@ -161,7 +160,7 @@ def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: 
         "iat": int(now.timestamp()),
         "sid": str(session.id),
         "amr": list(session.authenticated_by),
-        "acr": context_class(session.authenticated_by),
+        "acr": session.context_class,
         "at_hash": half_hash(access_token),
     }
     if session.proved.at is not None:

@@ -92,6 +92,8 @@ REACHED: Final = {
     "directory_sessions": "they go with their sessions",
     "identity_grants": "they go with their identities",
     "billing_events": "they have the person's id alone",
+    "connection_answers": "only the key ring can tell whom they are about",
+    "connection_tests": "only the key ring can tell whom they are about",
     "jobs": "only the key ring can tell whom they are about",
     "privacy_requests": "the request empties itself when it is done",
     "former_addresses": "they are looked for until the request is done",

@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRE
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (
+    ConnectionCertificateBody,
     change_connection_certificate,
     fill_upstream_provider,
     list_connection_exchanges,
@@ -118,7 +119,7 @@ async def fill_connection(call: Call[DirectoryMetadataForm, None, UpstreamProvid
 async def certify_connection(call: Call[ConnectionCertificateForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
     """Accept another certificate of a directory, or change our key pair."""
     visit, form = PageVisit(call, postern), call.body
-    sent = {"certificate": form.certificate.strip(), "activate": bool(form.activate)}
+    sent = ConnectionCertificateBody(certificate=form.certificate.strip(), activate=bool(form.activate))
     try:
         await visit.ask(change_connection_certificate, body=sent)
     except Refusal as problem:

@@ -1,0 +1,59 @@
+"""Sign-outs that a directory asks for."""
+
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from adapters.saml.writing import write_logout
+from core.domain.saml.entities import KeyPair
+from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest
+from core.domain.secrets import Secret
+from tests.http.connections.fake_directory import SLO
+from tests.http.connections.scene import PATH, ConnectionScene
+from tests.http.federation.providing import Pair, pair
+from tests.http.people import BASE_URL
+
+
+def request(
+    house: ConnectionScene, provider: str, *, signer: Pair | None = None, index: str = "_s1", ago: int = 0, issuer: str = ""
+) -> str:
+    signed_by = signer or house.directory.signer
+    message = OurLogoutRequest(
+        id=f"_{uuid4().hex}",
+        issuer=issuer or house.directory.issuer,
+        destination=f"{BASE_URL}/saml/sp/{provider}/slo",
+        issued_at=datetime.now(UTC) - timedelta(seconds=ago),
+        name_id=NameId(text=house.directory.subject, format=NameIdFormat.PERSISTENT),
+        session_index=index,
+    )
+    written = write_logout(message, KeyPair(signed_by.certificate, Secret(signed_by.key)), relay_state="r", redirect=True)
+    parts = urlsplit(written)
+    return f"{parts.path}?{parts.query}"
+
+
+async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_and_no_others(house: ConnectionScene) -> None:
+    provider = await house.active()
+    ada = house.verified()
+    tabs, second = house.browser(), house.browser()
+    await house.arrive(tabs, provider)
+    house.directory.session_index = "_s2"
+    await house.arrive(second, provider)
+    own = house.signed_in(house.people.session_of(ada))
+    for wrong in (
+        request(house, provider, signer=pair("somebody else")),
+        request(house, provider, issuer="https://another.example"),
+        request(house, provider, ago=3600),
+    ):
+        assert (await house.browser().request("GET", wrong)).status == 400
+        assert await house.who(tabs) == ada.user
+    answer = await house.browser().request("GET", request(house, provider, index="_s1"))
+    assert answer.status == 302
+    assert (answer.header("location") or "").startswith(f"{SLO}?SAMLResponse=")
+    assert [await house.who(one) for one in (tabs, second, own)] == [None, ada.user, ada.user]
+    # The name of another person ends nothing.
+    house.directory.subject = "p-2"
+    assert (await house.browser().request("GET", request(house, provider, index="_s2"))).status == 302
+    assert await house.who(second) == ada.user
+    await house.keep_recorded()
+    listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
+    assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True, True, False, False, False]

@@ -1,0 +1,131 @@
+"""Whom a directory may sign in: an organization's own provider vouches for the addresses of its proved domains, and never for platform
+owners, whichever protocol it speaks.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from core.domain.identifiers import UserId
+from tests.http.browsing import Tabs
+from tests.http.client import Received
+from tests.http.connections.scene import ConnectionScene
+from tests.http.people import Person
+
+IN, CREATED, CODE, REFUSED = "signed in", "created", "asked for the code", "refused"
+OURS, ELSEWHERE = "example.org", "elsewhere.example"
+
+Make = Callable[[ConnectionScene, str], Person | None]
+
+
+class Case(NamedTuple):
+    name: str
+    domain: str
+    outcome: str
+    make: Make
+
+
+def nobody(_house: ConnectionScene, _email: str) -> None:
+    return None
+
+
+def somebody(house: ConnectionScene, email: str) -> Person:
+    return house.verified(email)
+
+
+def member(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.tenants.join(person, house.acme)
+    return person
+
+
+def of_another_tenant(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.tenants.join(person, house.another)
+    return person
+
+
+def unproved(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.people.change("update users set email_verified_at = null where id = %s", person.user)
+    return person
+
+
+def deactivated(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
+    return person
+
+
+def platform_owner(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+    return person
+
+
+def with_second_factor(house: ConnectionScene, email: str) -> Person:
+    person = house.verified(email)
+    house.people.change(
+        "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", person.user
+    )
+    return person
+
+
+CASES: Final = (
+    Case("nobody, in the domain", OURS, CREATED, nobody),
+    Case("nobody, outside of it", ELSEWHERE, REFUSED, nobody),
+    Case("somebody, in the domain", OURS, IN, somebody),
+    Case("somebody, outside of it", ELSEWHERE, REFUSED, somebody),
+    Case("a member, in the domain", OURS, IN, member),
+    Case("a member, outside of it", ELSEWHERE, REFUSED, member),
+    Case("a person of another tenant, in the domain", OURS, IN, of_another_tenant),
+    Case("a person of another tenant, outside of it", ELSEWHERE, REFUSED, of_another_tenant),
+    Case("an address that nobody has proved, in the domain", OURS, IN, unproved),
+    Case("an address that nobody has proved, outside of it", ELSEWHERE, REFUSED, unproved),
+    Case("a deactivated account", OURS, REFUSED, deactivated),
+    Case("a platform owner, in the domain", OURS, REFUSED, platform_owner),
+    Case("a platform owner, outside of it", ELSEWHERE, REFUSED, platform_owner),
+    Case("somebody with a second factor", OURS, CODE, with_second_factor),
+)
+
+
+async def test_directories_vouch_for_their_proved_domains_alone_by_either_protocol(house: ConnectionScene) -> None:
+    house.another = house.tenants.add("globex")
+    saml = await house.active(domain=OURS)
+    oidc = await house.own_provider(domain="")
+    for kind, provider in (("saml", saml), ("oidc", oidc)):
+        for number, case in enumerate(CASES):
+            email = f"{kind}-{number}@{case.domain}"
+            person = case.make(house, email)
+            tabs = house.browser()
+            answer = await arrive(house, tabs, kind, provider, email, f"{kind}-{number}")
+            told = await outcome(house, tabs, answer, person, email)
+            assert told == case.outcome, (kind, case.name, answer.status, answer.body)
+    # An identity that is connected counts as long as the account's own address is in the domain, and its person no platform owner.
+    for kind, provider in (("saml", saml), ("oidc", oidc)):
+        number, email = 2, f"{kind}-2@{OURS}"
+        for change in ("is_platform_owner = true", f"is_platform_owner = false, email = 'moved-{kind}@{ELSEWHERE}'"):
+            house.people.change(f"update users set {change} where email = %s", email)
+            tabs = house.browser()
+            await arrive(house, tabs, kind, provider, email, f"{kind}-{number}")
+            assert await house.who(tabs) is None, (kind, change)
+
+
+async def arrive(house: ConnectionScene, tabs: Tabs, kind: str, provider: str, email: str, subject: str) -> Received:
+    if kind == "saml":
+        house.directory.subject, house.directory.email = subject, email
+        return await house.arrive(tabs, provider)
+    house.sits(email, word="own", sub=subject)
+    return await house.go(tabs, "?org=acme", word=provider)
+
+
+async def outcome(house: ConnectionScene, tabs: Tabs, answer: Received, person: Person | None, email: str) -> str:
+    who = await house.who(tabs)
+    if who is None:
+        return CODE if "second-factor" in (answer.header("location") or "") else REFUSED
+    (account,) = house.people.rows("select id, email_verified_at from users where email = %s", email)
+    assert who == UserId(account["id"])
+    assert account["email_verified_at"] is not None
+    if person is None:
+        return CREATED
+    assert who == person.user
+    return IN
