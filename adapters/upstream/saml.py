@@ -44,6 +44,7 @@ class SamlDirectories:
             acs_url=ours.acs,
             issued_at=self._clock.now(),
             force=asked.fresh,
+            name_id_format=saml.settings.name_id_format or None,
             context=RequestedContext(classes=contexts) if contexts else None,
         )
         return await self._documents.write_authn_request(request, saml.key, relay_state=asked.state.reveal())

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, SessionId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
-from core.domain.identity.upstream.directories import AskedDirectory, Directory, NewAnswer
+from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.exchanges import ConnectionExchange
 
@@ -14,7 +14,7 @@ from core.domain.identity.upstream.exchanges import ConnectionExchange
 class ConnectionLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
-    async def directory(self, provider: UpstreamProviderId) -> Directory | None: ...
+    async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None: ...
 
     async def asked(self, provider: UpstreamProviderId, state_digest: bytes) -> AskedDirectory | None:
         """The provider, and what is known of this state. None when there is no such provider."""

@@ -35,6 +35,8 @@ _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
 # Forms that no page shows in the state of the world, each with the reason.
 NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/applications/{service_slug}/saml-certificate": "the next certificate is there already",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate": "the walk opens a provider of OpenID Connect",
 }
 # Forms whose refusal has a status of 500, as that of their endpoint: there is no payment provider here.
 WITHOUT_PROVIDER: Final = ("/settings/billing",)

@@ -175,7 +175,7 @@ _OF_PEOPLE: Final = ("users", "devices", "mfa_secrets", "backup_codes", "mfa_eve
 _LED: Final = """
     insert into domain_routes (id, org_id, domain, token, own_provider, login_policy, join_policy, created_at, updated_at)
     select gen_random_uuid(), org_id, 'led.example', 't', id, 'password_allowed', 'off', now(), now()
-      from upstream_providers where name <> 'New'
+      from upstream_providers where kind = 'oidc' and name <> 'New'
 """
 _PENDING: Final = "update all_organizations set status = 'pending'"
 CHANGES: Final = (

@@ -679,7 +679,9 @@ class World:
                     expires_at="tomorrow",
                 )
             for name in ("Theirs", *map(str, range(MOST_PROVIDERS))):
-                self._put("upstream_providers", org_id=org, name=name, issuer="https://login.example", client_id="c", enabled=True)
+                self._put(
+                    "upstream_providers", org_id=org, name=name, kind="oidc", state="active", client_id="c", sealed_client_secret=b"sealed"
+                )
             for number in range(MOST_ROLES):
                 self._put("roles", org_id=org, slug=f"role-{number}", name="Theirs")
             for number in range(MOST_TEAMS):

@@ -24,7 +24,7 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
-from core.domain.identity.upstream.directories import AskedDirectory, Directory, NewAnswer, SealedKey, answer_context
+from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer, SealedKey, answer_context
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
@@ -54,8 +54,8 @@ class _Directory(Frozen, kw_only=True):
     next_certificate: str | None
     next_sealed_private_key: bytes | None
 
-    def directory(self) -> Directory:
-        return Directory(
+    def directory(self) -> ConnectedDirectory:
+        return ConnectedDirectory(
             id=UpstreamProviderId(self.id),
             organization=OrganizationId(self.org_id),
             organization_slug=self.organization_slug,
@@ -180,7 +180,7 @@ class PostgresConnections:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def directory(self, provider: UpstreamProviderId) -> Directory | None:
+    async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None:
         rows = await ask(self._pool, _Directory, _FIND, {"provider": provider})
         return rows[0].directory() if rows else None
 

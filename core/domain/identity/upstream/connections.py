@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.saml.mappings import NAME_ID, AttributeMapping
+from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
 from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
 from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.json import Json
@@ -103,7 +103,9 @@ class SamlSettings(Frozen, kw_only=True):
     """An assertion that is not encrypted is refused."""
     contexts: tuple[str, ...] = ()
     """The authentication contexts to ask for where the application asks for none."""
-    preset: str = ""
+    name_id_format: str = ""
+    """The format to ask for. Empty where the directory's own setting decides."""
+    preset: Directory | None = None
     """The product that the sources were taken from."""
 
     @property
@@ -159,7 +161,8 @@ class SamlChange(Frozen, kw_only=True):
     email_sources: tuple[str, ...] | None = None
     wants_encrypted: bool | None = None
     contexts: tuple[str, ...] | None = None
-    preset: str | None = None
+    preset: Directory | None = None
+    """It gives the sources and the format that the change does not name."""
 
     @property
     def is_empty(self) -> bool:
@@ -168,8 +171,12 @@ class SamlChange(Frozen, kw_only=True):
     def applied(self, before: SamlSettings, now: datetime) -> SamlSettings:
         """Raises `BadRequest`. Another address for sign-outs drops the address for answers that came beside the former."""
         given: dict[str, Any] = {
-            name: value for name in names_of(before) if name != "certificates" and (value := getattr(self, name)) is not None
+            name: value for name in names_of(before) if name != "certificates" and (value := getattr(self, name, None)) is not None
         }
+        if self.preset is not None:
+            usual = PRESETS[self.preset]
+            sources = {"subject_source": usual.mapping.subject, "email_sources": tuple(usual.mapping.email)}
+            given = {**sources, "name_id_format": usual.name_id_format or "", **given}
         if self.certificates is not None:
             had = {one.fingerprint: one for one in before.certificates}
             new = {one.fingerprint: one for one in self.certificates}

@@ -30,7 +30,7 @@ class SealedKey(Frozen):
     sealed_key: bytes
 
 
-class Directory(Frozen, kw_only=True):
+class ConnectedDirectory(Frozen, kw_only=True):
     """A provider of an organization's own, whatever its state."""
 
     id: UpstreamProviderId
@@ -55,7 +55,7 @@ class Directory(Frozen, kw_only=True):
 class AskedDirectory(Frozen, kw_only=True):
     """A directory, and what is known of the state that its answer brings."""
 
-    directory: Directory
+    directory: ConnectedDirectory
     is_asked: bool = False
     """A browser has left with this state, and has not come back."""
     was_asked: bool = False

@@ -12,7 +12,7 @@ from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, Up
 from core.domain.identity.upstream.connections import addresses, next_private_key_context, private_key_context
 from core.domain.identity.upstream.directories import (
     WAITS,
-    Directory,
+    ConnectedDirectory,
     NewAnswer,
     Unsolicited,
     answer_context,
@@ -86,7 +86,7 @@ class DirectoryAnswers(Frozen):
             return self.tests.page(state)
         return self._back(provider, state=relay_state, code=code.reveal())
 
-    async def _examined(self, directory: Directory, state: Token, packed: str) -> Examination:
+    async def _examined(self, directory: ConnectedDirectory, state: Token, packed: str) -> Examination:
         settings = directory.settings
         assert settings is not None  # noqa: S101 - for the type checker
         ours = addresses(self.base_url, directory.id)
@@ -106,7 +106,7 @@ class DirectoryAnswers(Frozen):
             return _unencrypted(found)
         return found
 
-    def keys(self, directory: Directory) -> tuple[KeyPair, ...]:
+    def keys(self, directory: ConnectedDirectory) -> tuple[KeyPair, ...]:
         """Our key pairs at the directory, the present one first."""
         pairs = []
         for key, context in ((directory.key, private_key_context), (directory.next_key, next_private_key_context)):
@@ -116,7 +116,7 @@ class DirectoryAnswers(Frozen):
         return tuple(pairs)
 
     async def _kept(
-        self, directory: Directory, found: Examination, code: Token, exchange: ConnectionExchangeId, state: Token
+        self, directory: ConnectedDirectory, found: Examination, code: Token, exchange: ConnectionExchangeId, state: Token
     ) -> Examination:
         """Stores what the browser will come back for, and decides whether the assertion counts for the first time."""
         nonce, _ = derived(state, await self.server_secrets.get(STATES))
@@ -135,7 +135,7 @@ class DirectoryAnswers(Frozen):
             await self.lookup.keep(self._new(directory, code, refused, None))
         return found
 
-    def _new(self, directory: Directory, code: Token, content: object, assertion: bytes | None) -> NewAnswer:
+    def _new(self, directory: ConnectedDirectory, code: Token, content: object, assertion: bytes | None) -> NewAnswer:
         answer, until = ConnectionAnswerId(self.ids.new()), self.clock.now() + WAITS
         return NewAnswer(
             id=answer,

@@ -5,7 +5,7 @@ from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.upstream.connections import addresses
-from core.domain.identity.upstream.directories import Directory
+from core.domain.identity.upstream.directories import ConnectedDirectory
 from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, kept_id
 from core.domain.saml.entities import KeyPair
@@ -68,7 +68,7 @@ class DirectoryLogouts(Frozen):
         self._record(directory, message=request.head.id)
         return await self._answered(directory, request, envelope)
 
-    async def _taken(self, directory: Directory, envelope: Envelope) -> SamlLogoutRequest:
+    async def _taken(self, directory: ConnectedDirectory, envelope: Envelope) -> SamlLogoutRequest:
         settings, now = directory.settings, self.clock.now()
         assert settings is not None  # noqa: S101 - for the type checker
         request = await self.documents.read_logout_request(envelope, settings.trusted)
@@ -84,7 +84,7 @@ class DirectoryLogouts(Frozen):
         relay_state(envelope.relay_state)
         return request
 
-    async def _end(self, directory: Directory, request: SamlLogoutRequest, client: Client) -> None:
+    async def _end(self, directory: ConnectedDirectory, request: SamlLogoutRequest, client: Client) -> None:
         digest = name_digest(directory.id, request.name_id)
         async with self.unit_of_work() as uow:
             found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes)
@@ -95,7 +95,7 @@ class DirectoryLogouts(Frozen):
                     await uow.record(session_ended(user, None, client.actor(user), session))
                     await uow.commit()
 
-    async def _answered(self, directory: Directory, request: SamlLogoutRequest, envelope: Envelope) -> DirectoryReply | None:
+    async def _answered(self, directory: ConnectedDirectory, request: SamlLogoutRequest, envelope: Envelope) -> DirectoryReply | None:
         settings = directory.settings
         assert settings is not None  # noqa: S101 - for the type checker
         to = settings.slo_response_url or settings.slo_url
@@ -119,7 +119,7 @@ class DirectoryLogouts(Frozen):
             fields["RelayState"] = envelope.relay_state
         return DirectoryReply(to, fields, directory.name)
 
-    def _record(self, directory: Directory, *, reason: str = "", advice: str = "", message: str = "") -> None:
+    def _record(self, directory: ConnectedDirectory, *, reason: str = "", advice: str = "", message: str = "") -> None:
         self.recorder.record(
             ConnectionExchange(
                 id=ConnectionExchangeId(self.ids.new()),

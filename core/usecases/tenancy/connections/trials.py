@@ -17,7 +17,7 @@ from core.domain.identity.upstream.connection_tests import (
     result_of,
 )
 from core.domain.identity.upstream.connections import ProviderKind
-from core.domain.identity.upstream.directories import RESULT_LASTS, TEST_LASTS, Directory
+from core.domain.identity.upstream.directories import RESULT_LASTS, TEST_LASTS, ConnectedDirectory
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.providers import ClientAtProvider, ProviderEndpoints, SamlAtProvider, Upstream
 from core.domain.identity.upstream.saml.examinations import CheckState, Examination
@@ -136,7 +136,7 @@ class ConnectionTests(Frozen):
         if test is not None:
             await self._finish(test, state, result_of(found), records=False)
 
-    async def _redeemed(self, directory: Directory, state: Token, code: Token, error: str) -> TestResult:
+    async def _redeemed(self, directory: ConnectedDirectory, state: Token, code: Token, error: str) -> TestResult:
         if error:
             return _failed("answer", "The provider sent an error instead of a code.", _ALLOW, came=error)
         if not is_code(code):
@@ -149,11 +149,11 @@ class ConnectionTests(Frozen):
             return _failed("answer", str(refusal.detail or refusal.message), _REACH)
         return _passed(asserted)
 
-    async def _asked(self, directory: Directory, state: Token) -> ProviderRequest:
+    async def _asked(self, directory: ConnectedDirectory, state: Token) -> ProviderRequest:
         nonce, verifier = derived(state, await self.server_secrets.get(STATES))
         return ProviderRequest(redirect_uri=self.journeys.callback(str(directory.id)), state=state, nonce=nonce, verifier=verifier)
 
-    def _upstream(self, directory: Directory) -> Upstream:
+    def _upstream(self, directory: ConnectedDirectory) -> Upstream:
         client = directory.client
         if client is None:
             raise FlowOver

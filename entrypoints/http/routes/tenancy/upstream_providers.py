@@ -17,6 +17,7 @@ from core.domain.identity.upstream.connections import (
     SamlChange,
     addresses,
 )
+from core.domain.identity.upstream.saml.mappings import Directory
 from core.domain.saml.certificates import CertificateNotMade
 from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
@@ -54,6 +55,7 @@ _SloUrl = Annotated[str, example("https://login.acme.example/saml/slo")]
 _MetadataUrl = Annotated[str, example("https://login.acme.example/saml/metadata")]
 _SubjectSource = Annotated[str, example("urn:oasis:names:tc:SAML:attribute:subject-id")]
 _EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
+_Preset = Annotated[Directory, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
@@ -102,6 +104,10 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the address at which the provider publishes its metadata."""
+    preset: _Preset | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
+    `ping`, `shibboleth` or `keycloak`.
+    """
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
     """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute. It cannot change
     once the provider was active.
@@ -141,6 +147,10 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: `redirect` or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the address at which the provider publishes its metadata; empty for none."""
+    preset: _Preset | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the directory's product, whose sources are taken for those that you do not name: `entra_id`, `okta`, `google`, `ad_fs`,
+    `ping`, `shibboleth` or `keycloak`.
+    """
     subject_source: _SubjectSource | msgspec.UnsetType = msgspec.UNSET
     """For SAML: where the provider says who a person is, for good: `name_id` (the default), or the name of an attribute."""
     email_sources: _EmailSources | msgspec.UnsetType = msgspec.UNSET
@@ -191,8 +201,8 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's certificates."""
     metadata_url: _MetadataUrl
     """The address at which the provider publishes its metadata."""
-    preset: Annotated[str, example("entra")]
-    """The product whose names of attributes were taken; empty for none."""
+    preset: _Preset | None
+    """The product whose sources were taken."""
     subject_source: _SubjectSource
     """Where the provider says who a person is: `name_id`, or the name of an attribute."""
     email_sources: _EmailSources
@@ -346,6 +356,7 @@ def _saml_change(body: NewUpstreamProvider | UpstreamProviderPatch) -> SamlChang
         slo_url=given(body.slo_url),
         slo_binding=given(body.slo_binding),
         metadata_url=given(body.metadata_url),
+        preset=given(body.preset),
         subject_source=given(body.subject_source),
         email_sources=None if sources is None else tuple(sources),
         wants_encrypted=given(body.wants_encrypted),

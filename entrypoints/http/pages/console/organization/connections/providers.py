@@ -1,15 +1,17 @@
 """The organization's own providers, at which its people sign in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from core.domain.identity.upstream.connections import ConnectionState
+from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, words
-from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.connections import activate_upstream_provider, list_connection_exchanges
 from entrypoints.http.routes.tenancy.upstream_providers import (
     change_upstream_provider,
@@ -26,7 +28,14 @@ _STATES: Final = {
 }
 _ISSUER: Final = Asked("issuer", hint="console.providers.issuer_hint")
 _SCOPES: Final = Asked("scopes", hint="console.providers.scopes_hint")
+
+
+async def _presets(_visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, preset.name) for one, preset in PRESETS.items()]
+
+
 _KIND: Final = Asked("kind", hint="console.providers.kind_hint")
+_PRESET: Final = Asked("preset", choices=_presets)
 _MAPPING: Final = Asked("profile_mapping", hint="console.providers.mapping_hint")
 
 
@@ -62,7 +71,7 @@ PROVIDERS: Final = Resource(
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(shape(create_upstream_provider, "name", _KIND, _ISSUER, "client_id", "client_secret", _SCOPES)),
+    making=Making(shape(create_upstream_provider, "name", _KIND, _PRESET, _ISSUER, "client_id", "client_secret", _SCOPES)),
     sections=(
         Section(
             "change",
