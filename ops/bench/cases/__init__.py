@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, furnished, upstream
+from ops.bench import answers, console, directories, furnished, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -73,6 +73,7 @@ CASES: Final[Mapping[str, Case]] = {
     "billing": billing.billing,
     "pages": pages.pages,
     "upstream": upstream.upstream,
+    "directories": directories.directories,
     "scim": scim.scim,
     "saml": saml.saml,
     "peers": peers.peers,

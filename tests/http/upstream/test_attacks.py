@@ -155,7 +155,7 @@ async def test_an_answer_says_whose_it_is_where_the_provider_announces_it(house:
     if named == "its own" or (named is None and announced is not True):
         assert await house.who(tabs) is not None
     else:
-        is_page(answer, 502, "did not work")
+        is_page(answer, 502, "did not sign you in")
         assert tabs.session is None
         assert fake.forms == [], "the code goes to nobody"
 

@@ -161,7 +161,7 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     tabs = house.browser()
     leaving = await house.leave(tabs, "?org=acme", word=provider)
     fake.fails = True
-    is_page(await tabs.request("GET", fake.consent(leaving)), 503, "did not work")
+    is_page(await tabs.request("GET", fake.consent(leaving)), 503, "does not answer as it should")
     assert [row["provider"] for row in house.people.rows("select provider from provider_outages")] == [provider]
     assert (await house.unlimited.post(LOGIN, login)).status == 200
     fake.fails = False
