@@ -36,7 +36,7 @@ RESERVED_SLUGS: Final = frozenset(
     {
         *("about", "account", "accounts", "admin", "administrator", "api", "app", "assets", "auth", "billing", "blog", "cdn", "dashboard"),
         *("docs", "documentation", "favicon", "health", "help", "home", "internal", "invitations", "login", "logout", "mail", "metrics"),
-        *("new", "oauth", "oidc", "openapi", "organizations", "platform", "postern", "privacy", "register", "root", "saml", "scim"),
+        *("new", "oauth", "oidc", "openapi", "organizations", "platform", "postern", "privacy", "register", "root", "saml", "scim", "sp"),
         *("security", "service", "services", "settings", "signup", "sso", "static", "status", "support", "system", "ui", "user", "users"),
         *("webhook", "webhooks", "well-known", "www"),
     }

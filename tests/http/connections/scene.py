@@ -72,7 +72,7 @@ class ConnectionScene(UpstreamScene):
     async def post_answer(self, provider: str, fields: dict[str, str]) -> Received:
         """The form of another site: it brings no cookies."""
         headers = [("sec-fetch-site", "cross-site"), ("content-type", "application/x-www-form-urlencoded")]
-        return await self.client.request("POST", f"/saml/sp/{provider}/acs", body=urlencode(fields).encode(), headers=headers)
+        return await self.unlimited.request("POST", f"/saml/sp/{provider}/acs", body=urlencode(fields).encode(), headers=headers)
 
     async def arrive(self, tabs: Tabs, provider: str, query: str = "?org=acme", **answer: Any) -> Received:
         """Goes to the directory and back. Returns the callback's answer."""
