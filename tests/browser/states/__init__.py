@@ -88,9 +88,17 @@ def _said(value: Any, language: Language) -> Any:
 
 
 def states() -> Sequence[State]:
-    from tests.browser.states import authorizing, devices, leaving, mailed, own_account, signing_in  # noqa: PLC0415 - they are made from what stands here
+    from tests.browser.states import (  # noqa: PLC0415 - they are made from what stands here
+        authorizing,
+        devices,
+        directories,
+        leaving,
+        mailed,
+        own_account,
+        signing_in,
+    )
 
-    return [state for module in (signing_in, authorizing, devices, mailed, leaving, own_account) for state in module.STATES]
+    return [state for module in (signing_in, authorizing, devices, mailed, directories, leaving, own_account) for state in module.STATES]
 
 
 def _control(number: int, label: str, kind: str = "text", value: str = "", error: str = "", **field: Any) -> Thing:

@@ -1,0 +1,32 @@
+"""The states of the page of a test."""
+
+from typing import Final
+
+from core.domain.identity.upstream.connection_tests import TestedCheck, TestResult
+from core.domain.identity.upstream.saml.examinations import CheckState
+from tests.browser.states import ENDLESS, State
+
+_PASSED: Final = TestedCheck(name="signature", state=CheckState.PASSED, told="The assertion is signed by a known certificate.")
+_FAILED: Final = TestedCheck(
+    name="audience",
+    state=CheckState.FAILED,
+    told="The assertion is for another service provider.",
+    came="https://another.example",
+    expected="https://id.example.org",
+    mend="Set our entity id as the audience in the directory.",
+)
+_LATER: Final = TestedCheck(name="times", state=CheckState.NOT_REACHED)
+_TEST: Final = "directory/test.html"
+
+_OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
+
+STATES: Final = (
+    State("asked before a test", _TEST, {"name": "Acme directory", "result": None, "action": "#", "flow": "x", "form_token": "x"}),
+    State("a test that passed", _TEST, {"name": "Acme directory", "result": TestResult(checks=[_PASSED]), "back": "#"}),
+    State(
+        "a test that failed",
+        _TEST,
+        {"name": "Acme directory", "result": _OF_FAILED, "back": "#"},
+        ENDLESS,
+    ),
+)
