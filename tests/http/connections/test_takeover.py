@@ -17,7 +17,7 @@ OURS, ELSEWHERE = "example.org", "elsewhere.example"
 Make = Callable[[ConnectionScene, str], Person | None]
 
 
-class Case(NamedTuple):
+class Vouching(NamedTuple):
     name: str
     domain: str
     outcome: str
@@ -71,20 +71,20 @@ def with_second_factor(house: ConnectionScene, email: str) -> Person:
 
 
 CASES: Final = (
-    Case("nobody, in the domain", OURS, CREATED, nobody),
-    Case("nobody, outside of it", ELSEWHERE, REFUSED, nobody),
-    Case("somebody, in the domain", OURS, IN, somebody),
-    Case("somebody, outside of it", ELSEWHERE, REFUSED, somebody),
-    Case("a member, in the domain", OURS, IN, member),
-    Case("a member, outside of it", ELSEWHERE, REFUSED, member),
-    Case("a person of another tenant, in the domain", OURS, IN, of_another_tenant),
-    Case("a person of another tenant, outside of it", ELSEWHERE, REFUSED, of_another_tenant),
-    Case("an address that nobody has proved, in the domain", OURS, IN, unproved),
-    Case("an address that nobody has proved, outside of it", ELSEWHERE, REFUSED, unproved),
-    Case("a deactivated account", OURS, REFUSED, deactivated),
-    Case("a platform owner, in the domain", OURS, REFUSED, platform_owner),
-    Case("a platform owner, outside of it", ELSEWHERE, REFUSED, platform_owner),
-    Case("somebody with a second factor", OURS, CODE, with_second_factor),
+    Vouching("nobody, in the domain", OURS, CREATED, nobody),
+    Vouching("nobody, outside of it", ELSEWHERE, REFUSED, nobody),
+    Vouching("somebody, in the domain", OURS, IN, somebody),
+    Vouching("somebody, outside of it", ELSEWHERE, REFUSED, somebody),
+    Vouching("a member, in the domain", OURS, IN, member),
+    Vouching("a member, outside of it", ELSEWHERE, REFUSED, member),
+    Vouching("a person of another tenant, in the domain", OURS, IN, of_another_tenant),
+    Vouching("a person of another tenant, outside of it", ELSEWHERE, REFUSED, of_another_tenant),
+    Vouching("an address that nobody has proved, in the domain", OURS, IN, unproved),
+    Vouching("an address that nobody has proved, outside of it", ELSEWHERE, REFUSED, unproved),
+    Vouching("a deactivated account", OURS, REFUSED, deactivated),
+    Vouching("a platform owner, in the domain", OURS, REFUSED, platform_owner),
+    Vouching("a platform owner, outside of it", ELSEWHERE, REFUSED, platform_owner),
+    Vouching("somebody with a second factor", OURS, CODE, with_second_factor),
 )
 
 
