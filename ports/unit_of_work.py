@@ -52,6 +52,7 @@ from ports.services.subscriptions import SubscriptionStore
 from ports.signing_keys import SigningKeyStore
 from ports.tenancy.branding import LookStore
 from ports.tenancy.domain_routes import DomainRouteStore
+from ports.tenancy.connection_refreshes import ConnectionRefreshStore
 from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore
@@ -141,6 +142,8 @@ class UnitOfWork(Protocol):
     def management_keys(self) -> ManagementKeyStore: ...
     @property
     def looks(self) -> LookStore: ...
+    @property
+    def connection_refreshes(self) -> ConnectionRefreshStore: ...
     @property
     def domains(self) -> DomainStore: ...
     @property

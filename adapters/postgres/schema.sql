@@ -1618,6 +1618,11 @@ create table upstream_providers (
     tested_digest           bytea,                            -- the settings that the last successful test was about
     tested_at               timestamptz,
     activated_at            timestamptz,
+    refresh_at              timestamptz not null default now(), -- when its metadata are read next
+    refreshed_at            timestamptz,
+    refresh_fault           text,                               -- why they could not be read at the last look
+    failing_since           timestamptz,
+    certificate_until       timestamptz,                        -- the end of our certificate, once the refresher has read it
     constraint upstream_providers_name unique (org_id, name),
     constraint upstream_providers_drafts_are_off check (state = 'active' or not enabled),
     constraint upstream_providers_whole check (
@@ -1690,6 +1695,25 @@ create table directory_sessions (
     created_at           timestamptz not null
 );
 create index directory_sessions_by_name on directory_sessions (upstream_provider_id, name_digest);
+
+create index upstream_providers_due on upstream_providers (refresh_at);
+
+-- When each certificate of a directory last signed an answer.
+create table connection_certificates (
+    upstream_provider_id uuid        not null references upstream_providers on delete cascade,
+    fingerprint          text        not null,
+    signed_at            timestamptz not null,
+    primary key (upstream_provider_id, fingerprint)
+);
+
+-- The last warning of each end: owners get each warning once.
+create table connection_warnings (
+    upstream_provider_id uuid        not null references upstream_providers on delete cascade,
+    ending               text        not null,
+    ends_at              timestamptz not null,
+    days                 smallint    not null,
+    primary key (upstream_provider_id, ending)
+);
 
 -- `domain`, `token` and what follows `verified_at` are the proof, as in `domains`.
 create table domain_routes (

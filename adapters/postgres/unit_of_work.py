@@ -52,6 +52,7 @@ from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
+from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
 from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
@@ -132,6 +133,7 @@ class PostgresUnitOfWork:
     mail_servers = _Made(MailServerRows)
     management_keys = _Made(ManagementKeyRows)
     looks = _Made(LookRows)
+    connection_refreshes = _Made(ConnectionRefreshRows)
     domains = _Made(DomainRows)
     domain_routes = _Made(DomainRouteRows)
     join_requests = _Made(JoinRequestRows)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
@@ -14,11 +15,13 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
-from core.domain.tenancy.upstream_providers import NO_MAPPING, UpstreamProvider
+from core.domain.tenancy.upstream_providers import NO_MAPPING, NO_UPKEEP, Upkeep, UpstreamProvider
 from core.frozen import Frozen
 
 
-class _Provider(Frozen):
+class ProviderRow(Frozen):
+    """The columns of `PROVIDER`."""
+
     id: UUID
     org_id: UUID
     name: str
@@ -36,6 +39,10 @@ class _Provider(Frozen):
     tested_digest: bytes | None
     tested_at: datetime | None
     activated_at: datetime | None
+    refreshed_at: datetime | None
+    refresh_fault: str | None
+    failing_since: datetime | None
+    signed: str | None
     created_at: datetime
     updated_at: datetime
 
@@ -58,9 +65,14 @@ class _Provider(Frozen):
             tested_digest=self.tested_digest,
             tested_at=self.tested_at,
             activated_at=self.activated_at,
+            upkeep=self._upkeep(),
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
+
+    def _upkeep(self) -> Upkeep:
+        signed = NO_UPKEEP.signed if self.signed is None else msgspec.json.decode(self.signed, type=dict[str, datetime])
+        return Upkeep(read_at=self.refreshed_at, fault=self.refresh_fault or "", failing_since=self.failing_since, signed=signed)
 
 
 class UpstreamProviderRows:
@@ -70,7 +82,7 @@ class UpstreamProviderRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
-        return [row.provider() for row in await self._statements.ask(_Provider, _LIST, {"organization": organization})]
+        return [row.provider() for row in await self._statements.ask(ProviderRow, _LIST, {"organization": organization})]
 
     async def count(self, organization: OrganizationId) -> int:
         (row,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
@@ -81,7 +93,7 @@ class UpstreamProviderRows:
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._statements.ask(_Provider, _HOLD, {"organization": organization, "id": provider})
+        rows = await self._statements.ask(ProviderRow, _HOLD, {"organization": organization, "id": provider})
         return rows[0].provider() if rows else None
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
@@ -125,9 +137,16 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
     }
 
 
-_COLUMNS: Final = """
+# From `upstream_providers`, or from something else that has this name.
+PROVIDER: Final = """
            id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
-           next_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at"""
+           next_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at, refreshed_at,
+           refresh_fault, failing_since,
+           (
+               select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+                 from connection_certificates
+                where connection_certificates.upstream_provider_id = upstream_providers.id
+           )::text as signed"""
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 
@@ -141,10 +160,10 @@ _ADD: Final = """
 """
 
 _HOLD: Final[LiteralString] = f"""
-    select {_COLUMNS} from upstream_providers where id = %(id)s and org_id = %(organization)s for update
+    select {PROVIDER} from upstream_providers where id = %(id)s and org_id = %(organization)s for update
 """
 
-_LIST: Final[LiteralString] = f"select {_COLUMNS} from upstream_providers where org_id = %(organization)s order by created_at, id"
+_LIST: Final[LiteralString] = f"select {PROVIDER} from upstream_providers where org_id = %(organization)s order by created_at, id"
 
 _FOLLOW: Final = """
     update upstream_providers

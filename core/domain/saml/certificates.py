@@ -1,6 +1,7 @@
 """The key pairs that sign our SAML messages, and how long they are good."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.errors import Refusal
@@ -21,3 +22,12 @@ def three_years_after(moment: datetime) -> datetime:
         return moment.replace(year=moment.year + VALIDITY_YEARS)
     except ValueError:
         return moment.replace(year=moment.year + VALIDITY_YEARS, day=28)
+
+
+def due_warning(ends_at: datetime, warned: int | None, now: datetime, warnings: Sequence[int]) -> int | None:
+    """The warning that is due now, in days. None when no warning is due, or when this one has been sent."""
+    left = ends_at - now
+    due = [days for days in warnings if left <= timedelta(days=days)]
+    if not due or left <= timedelta(0):
+        return None
+    return min(due) if warned is None or min(due) < warned else None

@@ -41,6 +41,21 @@ _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+class Upkeep(Frozen, kw_only=True):
+    """What Postern has found out by itself about a provider."""
+
+    read_at: datetime | None = None
+    """When its metadata were last read and understood."""
+    fault: str = ""
+    """Why they could not be read at the last look, as `RefreshFault` has it. Empty when they could."""
+    failing_since: datetime | None = None
+    signed: Mapping[str, datetime] = MappingProxyType({})
+    """When each certificate last signed an answer, by fingerprints."""
+
+
+NO_UPKEEP: Final = Upkeep()
+
+
 class UpstreamProvider(Frozen, kw_only=True):
     """The provider without the client's secret and without our private keys, which are opened only for use."""
 
@@ -72,6 +87,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     tested_at: datetime | None = None
     activated_at: datetime | None = None
     """When an owner activated the provider. None for a provider that was active from its beginning."""
+    upkeep: Upkeep = NO_UPKEEP
     created_at: datetime
     updated_at: datetime
 

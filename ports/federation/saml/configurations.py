@@ -94,7 +94,6 @@ class Expiring(Frozen, kw_only=True):
     certificate: Certificate
     warned_days: int | None
     organization: OrganizationId
-    organization_name: str
     service_slug: str
     service_name: str
 

@@ -11,7 +11,7 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim, ServiceFac
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
-from core.domain.federation.saml.certificates import due_warning
+from core.domain.federation.saml.certificates import WARNINGS
 from core.domain.federation.saml.configurations import (
     MOST_CERTIFICATES,
     AcsEndpoint,
@@ -39,7 +39,7 @@ from core.domain.federation.saml.sign_in import (
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM
-from core.domain.saml.certificates import three_years_after
+from core.domain.saml.certificates import due_warning, three_years_after
 from core.domain.saml.messages import NameIdFormat, RequestDeclined, RequestedContext, SamlBinding
 from core.domain.services.services import Service, ServiceType
 from core.frozen import replace
@@ -140,7 +140,7 @@ def test_certificates_end_on_the_same_day() -> None:
     ("days", "warned", "due"), [(61, None, None), (60, None, 60), (29, 60, 30), (29, 30, None), (6, 30, 7), (-1, 7, None)]
 )
 def test_warnings_come_once_each(days: int, warned: int | None, due: int | None) -> None:
-    assert due_warning(NOW + timedelta(days=days), warned, NOW) == due
+    assert due_warning(NOW + timedelta(days=days), warned, NOW, WARNINGS) == due
 
 
 def test_a_service_provider_has_a_few_certificates_at_most() -> None:

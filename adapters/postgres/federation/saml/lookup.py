@@ -331,7 +331,7 @@ _WAITING: Final = """
 _EXPIRING: Final = """
     select certificates.id, certificates.service_id, certificates.state, certificates.certificate, certificates.valid_from,
            certificates.valid_until, certificates.created_at, certificates.last_signed_at, certificates.warned_days,
-           organizations.id as organization_id, organizations.name as organization_name, services.slug as service_slug,
+           organizations.id as organization_id, services.slug as service_slug,
            services.name as service_name
       from saml_certificates as certificates
       join services on services.id = certificates.service_id

@@ -3,7 +3,7 @@ so that service providers can learn of it before it signs.
 """
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -63,15 +63,6 @@ def require_enabled(configuration: Configuration | None) -> Configuration:
 
 def no_certificate() -> NotFound:
     return NotFound("The service has no active certificate")
-
-
-def due_warning(valid_until: datetime, warned: int | None, now: datetime) -> int | None:
-    """The warning that is due now, in days. None when no warning is due, or when this one has been sent."""
-    left = valid_until - now
-    due = [days for days in WARNINGS if left <= timedelta(days=days)]
-    if not due or left <= timedelta(0):
-        return None
-    return min(due) if warned is None or min(due) < warned else None
 
 
 def certificate_made(certificate: Certificate, service: Service, actor: Actor) -> Event:

@@ -58,6 +58,10 @@ class TrustedCertificate(Frozen, kw_only=True):
     valid_until: datetime
     source: CertificateSource
     added_at: datetime
+    listed_at: datetime | None = None
+    """When we last saw it in the directory's metadata."""
+    missing_since: datetime | None = None
+    """Since when the metadata lack it. None while they list it, and for a certificate that they never listed."""
 
 
 def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> TrustedCertificate:
@@ -80,6 +84,18 @@ def as_given(certificate: TrustedCertificate) -> DirectoryCertificate:
         valid_from=certificate.valid_from,
         valid_until=certificate.valid_until,
     )
+
+
+class SeenMetadata(Frozen, kw_only=True):
+    """The directory's metadata, as they were when they last counted."""
+
+    valid_until: datetime | None = None
+    """The end that the document names for itself."""
+    was_signed: bool = False
+    """A certificate that was known then had signed them."""
+
+
+NO_METADATA: Final = SeenMetadata()
 
 
 class SamlSettings(Frozen, kw_only=True):
@@ -107,6 +123,11 @@ class SamlSettings(Frozen, kw_only=True):
     """The format to ask for. Empty where the directory's own setting decides."""
     preset: Directory | None = None
     """The product that the sources were taken from."""
+    waiting: tuple[KnownCertificate, ...] = ()
+    """Certificates from the metadata that do not count before an owner approves them."""
+    declined: tuple[str, ...] = ()
+    """The fingerprints of those that an owner has declined, while the metadata list them."""
+    metadata: SeenMetadata = NO_METADATA
 
     @property
     def is_complete(self) -> bool:
@@ -163,6 +184,7 @@ class SamlChange(Frozen, kw_only=True):
     contexts: tuple[str, ...] | None = None
     preset: Directory | None = None
     """It gives the sources and the format that the change does not name."""
+    metadata: SeenMetadata | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -171,7 +193,7 @@ class SamlChange(Frozen, kw_only=True):
     def applied(self, before: SamlSettings, now: datetime) -> SamlSettings:
         """Raises `BadRequest`. Another address for sign-outs drops the address for answers that came beside the former."""
         given: dict[str, Any] = {
-            name: value for name in names_of(before) if name != "certificates" and (value := getattr(self, name, None)) is not None
+            name: value for name in names_of(before) if name not in _FOLLOWS and (value := getattr(self, name, None)) is not None
         }
         if self.preset is not None:
             usual = PRESETS[self.preset]
@@ -181,6 +203,10 @@ class SamlChange(Frozen, kw_only=True):
             had = {one.fingerprint: one for one in before.certificates}
             new = {one.fingerprint: one for one in self.certificates}
             given["certificates"] = tuple(had.get(one.fingerprint) or known(one, self.certificate_source, now) for one in new.values())
+            given["waiting"] = tuple(one for one in before.waiting if one.fingerprint not in new)
+        if self.metadata_url not in {None, before.metadata_url}:
+            # Another address: its certificates are asked about anew.
+            given |= {"waiting": (), "declined": (), "metadata": self.metadata or NO_METADATA}
         if self.slo_response_url is None and self.slo_url not in {None, before.slo_url}:
             given["slo_response_url"] = ""
         return _checked(replace(before, **given))
@@ -198,6 +224,10 @@ def directory_contexts(acr_values: object) -> tuple[str, ...]:
 
 
 NO_CHANGE: Final = SamlChange()
+# What `applied` derives from the rest of a change.
+_FOLLOWS: Final = frozenset({"certificates", "waiting", "declined"})
+# What no test is about.
+_UNTESTED: Final = frozenset({"waiting", "declined", "metadata"})
 
 
 def _checked(settings: SamlSettings) -> SamlSettings:
@@ -248,7 +278,7 @@ def tested_digest(told: Mapping[str, Json], settings: SamlSettings | None, secre
     """The settings that a test is about. `told` has those that are no settings of SAML. The time when the secret was set stands for the
     secret, which a digest must not give away.
     """
-    saml = None if settings is None else {name: _plain(getattr(settings, name)) for name in names_of(settings)}
+    saml = None if settings is None else {name: _plain(getattr(settings, name)) for name in names_of(settings) if name not in _UNTESTED}
     at = None if secret_set_at is None else secret_set_at.isoformat()
     return sha256(json.dumps([dict(told), saml, at], sort_keys=True).encode()).digest()
 

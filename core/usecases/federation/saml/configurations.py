@@ -6,7 +6,6 @@ from typing import Final
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.errors import NotFound, Overloaded, Unavailable
 from core.domain.federation.saml.certificates import (
     WARNINGS,
@@ -14,7 +13,6 @@ from core.domain.federation.saml.certificates import (
     CertificateState,
     certificate_activated,
     certificate_made,
-    due_warning,
     no_certificate,
     require_enabled,
     sealing_context,
@@ -33,7 +31,7 @@ from core.domain.federation.saml.messages import OurMetadata
 from core.domain.identifiers import SamlCertificateId
 from core.domain.identity.sign_in import ServiceName
 from core.domain.record.events import Actor
-from core.domain.saml.certificates import CertificateNotMade, three_years_after
+from core.domain.saml.certificates import CertificateNotMade, due_warning, three_years_after
 from core.domain.saml.messages import NameIdFormat
 from core.domain.services.services import Service
 from core.domain.tenancy.members import Member
@@ -41,6 +39,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.federation.saml.messages import SamlMessages, usable
 from core.usecases.services.services import found
+from core.usecases.tenancy.owner_mails import tell_owners
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -208,7 +207,7 @@ class Saml(Frozen):
         ending = await self.lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
         self.metrics.saml_certificates_ending(len(ending))
         for expiring in ending:
-            days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now)
+            days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now, WARNINGS)
             try:
                 told += days is not None and await self._warn(expiring, days)
             except (Unavailable, Overloaded):
@@ -222,17 +221,14 @@ class Saml(Frozen):
         async with self.unit_of_work() as uow:
             if not await uow.saml.warned(expiring.certificate.id, days):
                 return False
-            for owner in await uow.saml.owners(expiring.organization):
-                mail = self.templates.mail(
-                    "saml_certificate_ends",
-                    owner.email.address,
-                    account=owner.user,
-                    language=owner.language,
-                    branding=Branding(expiring.organization_name),
-                    service=expiring.service_name,
-                    date=f"{expiring.certificate.valid_until:%Y-%m-%d}",
-                )
-                await uow.jobs.add(mail.as_job())
+            await tell_owners(
+                uow,
+                self.templates,
+                await uow.saml.owners(expiring.organization),
+                "saml_certificate_ends",
+                service=expiring.service_name,
+                date=f"{expiring.certificate.valid_until:%Y-%m-%d}",
+            )
             await uow.commit()
         return True
 

@@ -1,0 +1,24 @@
+"""Mails to the owners of an organization about something that will stop working."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from core.domain.branding import Branding
+from ports.mail_templates import MailTemplates
+from ports.tenancy.webhooks import Owner
+from ports.unit_of_work import UnitOfWork
+
+
+async def tell_owners(
+    uow: UnitOfWork, templates: MailTemplates, owners: Sequence[Owner], template: str, **values: str | bool | datetime | None
+) -> None:
+    for owner in owners:
+        mail = templates.mail(
+            template,
+            owner.email.address,
+            account=owner.user,
+            language=owner.language,
+            branding=Branding(owner.organization_name),
+            **values,
+        )
+        await uow.jobs.add(mail.as_job())
