@@ -52,6 +52,12 @@ class Metrics(Protocol):
     def connection_exchanged(self, kind: str, *, succeeded: bool) -> None:
         """An exchange with an organization's own provider, as its recorder has it."""
 
+    def connection_refreshed(self, outcome: str) -> None:
+        """The daily look at a connection: `read`, `asked`, or a `RefreshFault`."""
+
+    def connections_ending(self, ending: int, waiting: int, failing: int) -> None:
+        """The fields of `ConnectionsEnding`."""
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int) -> None: ...
     def actor_up(self, actor: str, *, up: bool) -> None: ...

@@ -51,8 +51,8 @@ from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
 from ports.signing_keys import SigningKeyStore
 from ports.tenancy.branding import LookStore
-from ports.tenancy.domain_routes import DomainRouteStore
 from ports.tenancy.connection_refreshes import ConnectionRefreshStore
+from ports.tenancy.domain_routes import DomainRouteStore
 from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore

@@ -24,6 +24,7 @@ from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
 from core.domain.services.billing_news import NewsType
@@ -172,6 +173,17 @@ class PrometheusMetrics:
         )
         for kind, outcome in product(("sign_in", "test", "logout"), ("succeeded", "refused")):
             self._connections.labels(kind, outcome)
+        self._refreshes = self._counter(
+            "sso_connection_refreshes_total", "Daily looks at organizations' own providers, by outcome", ("outcome",)
+        )
+        for outcome in ("read", "asked", *RefreshFault):
+            self._refreshes.labels(outcome)
+        self._connection_needs = self._gauge(
+            "sso_connections_in_need",
+            "Organizations' own providers whose certificate ends within 30 days, waits for an owner, or whose metadata fail for days",
+            ("need",),
+            "mostrecent",
+        )
         self._saml_ending = self._gauge(
             "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days", mode="mostrecent"
         )
@@ -298,6 +310,13 @@ class PrometheusMetrics:
 
     def connection_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._connections.labels(kind, "succeeded" if succeeded else "refused").inc()
+
+    def connection_refreshed(self, outcome: str) -> None:
+        self._refreshes.labels(outcome).inc()
+
+    def connections_ending(self, ending: int, waiting: int, failing: int) -> None:
+        for need, count in (("ending", ending), ("waiting", waiting), ("failing", failing)):
+            self._connection_needs.labels(need).set(count)
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()

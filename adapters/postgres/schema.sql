@@ -1623,6 +1623,8 @@ create table upstream_providers (
     refresh_fault           text,                               -- why they could not be read at the last look
     failing_since           timestamptz,
     certificate_until       timestamptz,                        -- the end of our certificate, once the refresher has read it
+    former_certificate      text,                               -- ours from before: it opens what was encrypted for it
+    former_sealed_private_key bytea,
     constraint upstream_providers_name unique (org_id, name),
     constraint upstream_providers_drafts_are_off check (state = 'active' or not enabled),
     constraint upstream_providers_whole check (
@@ -1632,7 +1634,8 @@ create table upstream_providers (
                  and sealed_private_key is not null
         end
     ),
-    constraint upstream_providers_next check ((next_certificate is null) = (next_sealed_private_key is null))
+    constraint upstream_providers_next check ((next_certificate is null) = (next_sealed_private_key is null)),
+    constraint upstream_providers_former check ((former_certificate is null) = (former_sealed_private_key is null))
 );
 
 -- A directory's answer, read and checked, waits for the browser that began the sign-in: for a minute. The row stays as long as the assertion

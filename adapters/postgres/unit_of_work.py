@@ -51,8 +51,8 @@ from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.tenancy.branding import LookRows
-from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
+from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
 from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows

@@ -1,6 +1,6 @@
 """The store of what Postern does with connections by itself: it reads their metadata again, and warns of ends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -29,7 +29,7 @@ class ConnectionsEnding(Frozen):
 
 
 class ConnectionRefreshStore(Protocol):
-    """`claim_due`, `counted` and `signed` are one statement and one round trip each, outside any unit of work. The other methods need a
+    """`claim_due` and `counted` are one statement and one round trip each, outside any unit of work. The other methods need a
     unit of work. Only PostgreSQL implements it.
     """
 
@@ -37,9 +37,6 @@ class ConnectionRefreshStore(Protocol):
         """Connections whose turn it is, the longest overdue first. No other process gets them before `until`."""
 
     async def counted(self, now: datetime, soon: datetime, failing_before: datetime) -> ConnectionsEnding: ...
-
-    async def signed(self, marks: Mapping[tuple[UpstreamProviderId, str], datetime]) -> None:
-        """Notes when certificates of directories have signed answers, by provider and fingerprint."""
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when it is gone."""

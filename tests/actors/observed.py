@@ -29,6 +29,8 @@ class RememberedMetrics:
         self.backups_checked: list[datetime | None] = []
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
+        self.refreshed: Counter[str] = Counter()
+        self.endings: list[tuple[int, int, int]] = []
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self.up[actor] = up
@@ -94,6 +96,12 @@ class RememberedMetrics:
         self.backups_checked.append(at)
 
     def connection_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
+    def connection_refreshed(self, outcome: str) -> None:
+        self.refreshed[outcome] += 1
+
+    def connections_ending(self, ending: int, waiting: int, failing: int) -> None:
+        self.endings.append((ending, waiting, failing))
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int) -> None: ...
     def foreign_passwords(self, remaining: Mapping[str, int]) -> None: ...

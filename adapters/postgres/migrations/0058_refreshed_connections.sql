@@ -7,7 +7,10 @@ alter table upstream_providers
     add column refreshed_at      timestamptz,
     add column refresh_fault     text,
     add column failing_since     timestamptz,
-    add column certificate_until timestamptz;
+    add column certificate_until timestamptz,
+    add column former_certificate        text,
+    add column former_sealed_private_key bytea,
+    add constraint upstream_providers_former check ((former_certificate is null) = (former_sealed_private_key is null));
 create index upstream_providers_due on upstream_providers (refresh_at);
 
 create table connection_certificates (

@@ -44,14 +44,6 @@ class ConnectionRefreshRows:
         (row,) = await self._statements.ask(ConnectionsEnding, _COUNTED, parameters)
         return row
 
-    async def signed(self, marks: Mapping[tuple[UpstreamProviderId, str], datetime]) -> None:
-        parameters = {
-            "providers": [provider for provider, _ in marks],
-            "fingerprints": [fingerprint for _, fingerprint in marks],
-            "times": list(marks.values()),
-        }
-        await self._statements.ask(IdRow, _SIGNED, parameters)
-
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         rows = await self._statements.ask(ProviderRow, _HOLD, {"id": provider})
         return rows[0].provider() if rows else None
@@ -128,17 +120,6 @@ _COUNTED: Final[LiteralString] = f"""
       from upstream_providers
       join organizations on organizations.id = upstream_providers.org_id and organizations.status = 'active'
      where upstream_providers.state <> 'draft'
-"""
-
-_SIGNED: Final = """
-    insert into connection_certificates (upstream_provider_id, fingerprint, signed_at)
-    select upstream_providers.id, marks.fingerprint, marks.signed_at
-      from unnest(%(providers)s::uuid[], %(fingerprints)s::text[], %(times)s::timestamptz[]) as marks (provider, fingerprint, signed_at)
-      join upstream_providers on upstream_providers.id = marks.provider
-     order by upstream_providers.id, marks.fingerprint
-        on conflict (upstream_provider_id, fingerprint) do update
-       set signed_at = excluded.signed_at
-     where connection_certificates.signed_at < excluded.signed_at
 """
 
 _HOLD: Final[LiteralString] = f"select {PROVIDER} from upstream_providers where id = %(id)s for no key update"

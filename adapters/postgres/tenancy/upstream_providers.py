@@ -35,6 +35,7 @@ class ProviderRow(Frozen):
     saml: str | None
     certificate: str | None
     next_certificate: str | None
+    former_certificate: str | None
     secret_set_at: datetime | None
     tested_digest: bytes | None
     tested_at: datetime | None
@@ -61,6 +62,7 @@ class ProviderRow(Frozen):
             saml=saml_settings(self.saml),
             certificate=self.certificate or "",
             next_certificate=self.next_certificate or "",
+            former_certificate=self.former_certificate or "",
             secret_set_at=self.secret_set_at,
             tested_digest=self.tested_digest,
             tested_at=self.tested_at,
@@ -140,7 +142,7 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
 # From `upstream_providers`, or from something else that has this name.
 PROVIDER: Final = """
            id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
-           next_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at, refreshed_at,
+           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at, refreshed_at,
            refresh_fault, failing_since,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))

@@ -67,6 +67,7 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "upstream_providers.sealed_client_secret": _column("upstream_providers", "sealed_client_secret", "id", "uuid"),
     "upstream_providers.sealed_private_key": _column("upstream_providers", "sealed_private_key", "id", "uuid"),
     "upstream_providers.next_sealed_private_key": _column("upstream_providers", "next_sealed_private_key", "id", "uuid"),
+    "upstream_providers.former_sealed_private_key": _column("upstream_providers", "former_sealed_private_key", "id", "uuid"),
     "webhooks.sealed_secret": _column("webhooks", "sealed_secret", "id", "uuid"),
     "webhooks.previous_sealed_secret": _column("webhooks", "previous_sealed_secret", "id", "uuid"),
 }

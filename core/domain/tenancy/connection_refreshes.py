@@ -36,7 +36,9 @@ def with_certificates(before: UpstreamProvider, settings: SamlSettings) -> Upstr
 
 
 def certificates_changed(provider: UpstreamProvider, taken: Taken) -> Event:
-    return _event("organization.upstream_provider.certificates.refreshed", provider, SYSTEM, _told(added=taken.added, removed=taken.removed))
+    return _event(
+        "organization.upstream_provider.certificates.refreshed", provider, SYSTEM, _told(added=taken.added, removed=taken.removed)
+    )
 
 
 def certificates_wait(provider: UpstreamProvider, certificates: Sequence[KnownCertificate], because: AskedBecause) -> Event:

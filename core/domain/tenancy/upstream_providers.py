@@ -80,6 +80,8 @@ class UpstreamProvider(Frozen, kw_only=True):
     """Our certificate at a SAML provider, in PEM."""
     next_certificate: str = ""
     """Our next certificate, which our metadata show already."""
+    former_certificate: str = ""
+    """Ours from before. Its key still opens what a directory encrypts for it."""
     secret_set_at: datetime | None = None
     """When the client's secret was last changed. None when it never was."""
     tested_digest: bytes | None = None

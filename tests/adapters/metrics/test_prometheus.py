@@ -100,6 +100,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.billing_event("invoice.paid", "applied")
     metrics.billing_check("drifted")
     metrics.billing_waiting(3, timedelta(seconds=20))
+    metrics.connection_refreshed("read")
+    metrics.connections_ending(2, 1, 0)
     metrics.saml_exchanged("response", succeeded=True)
     metrics.saml_certificates_ending(1)
     metrics.actor_up("mailer", up=True)

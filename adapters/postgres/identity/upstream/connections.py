@@ -53,6 +53,8 @@ class _Directory(Frozen, kw_only=True):
     sealed_private_key: bytes | None
     next_certificate: str | None
     next_sealed_private_key: bytes | None
+    former_certificate: str | None
+    former_sealed_private_key: bytes | None
 
     def directory(self) -> ConnectedDirectory:
         return ConnectedDirectory(
@@ -71,6 +73,7 @@ class _Directory(Frozen, kw_only=True):
             client=self._client(),
             key=_key(self.certificate, self.sealed_private_key),
             next_key=_key(self.next_certificate, self.next_sealed_private_key),
+            former_key=_key(self.former_certificate, self.former_sealed_private_key),
         )
 
     def _client(self) -> SealedClient | None:
@@ -309,7 +312,7 @@ _DIRECTORY: Final = """
            organizations.status = 'active' as is_active_organization, providers.name, providers.issuer, providers.saml::text as saml,
            providers.profile_mapping, providers.scopes, providers.client_id, providers.sealed_client_secret, providers.certificate,
            providers.sealed_private_key, providers.next_certificate,
-           providers.next_sealed_private_key"""
+           providers.next_sealed_private_key, providers.former_certificate, providers.former_sealed_private_key"""
 
 _OF_PROVIDER: Final = """
       from upstream_providers as providers
@@ -373,7 +376,20 @@ _EXCHANGES: Final = """
      order by recent.id desc
 """
 
+# A certificate that signed an answer has its own note, because exchanges go after a while.
 _ADD_EXCHANGES: Final = """
+    with signing as (
+             insert into connection_certificates (upstream_provider_id, fingerprint, signed_at)
+             select upstream_providers.id, told.certificate, max(told.created_at)
+               from jsonb_to_recordset(%(exchanges)s) as told (provider uuid, certificate text, created_at timestamptz)
+               join upstream_providers on upstream_providers.id = told.provider
+              where told.certificate <> ''
+              group by upstream_providers.id, told.certificate
+              order by upstream_providers.id, told.certificate
+                 on conflict (upstream_provider_id, fingerprint) do update
+                set signed_at = excluded.signed_at
+              where connection_certificates.signed_at < excluded.signed_at
+         )
     insert into connection_exchanges (id, upstream_provider_id, kind, succeeded, fault, reason, advice, checks, certificate, message_id,
                                       in_response_to, created_at)
     select told.id, upstream_providers.id, told.kind, told.succeeded, told.fault, told.reason, told.advice, told.checks, told.certificate,

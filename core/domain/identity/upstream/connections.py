@@ -167,6 +167,10 @@ def next_private_key_context(provider: UpstreamProviderId | str) -> str:
     return f"upstream_providers.next_sealed_private_key:{provider}"
 
 
+def former_private_key_context(provider: UpstreamProviderId | str) -> str:
+    return f"upstream_providers.former_sealed_private_key:{provider}"
+
+
 class SamlChange(Frozen, kw_only=True):
     """A change of the settings. Fields that are None keep their values."""
 

@@ -50,6 +50,8 @@ class ConnectedDirectory(Frozen, kw_only=True):
     """Our client there; for SAML with our private key as its secret."""
     key: SealedKey | None
     next_key: SealedKey | None
+    former_key: SealedKey | None
+    """It opens what a directory encrypts that has not read our metadata since our key pair changed."""
 
 
 class AskedDirectory(Frozen, kw_only=True):
