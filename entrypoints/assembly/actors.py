@@ -8,6 +8,7 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
+from actors.connection_refresher import connection_refresher
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.domain_checker import domain_checker
@@ -98,6 +99,7 @@ def assemble_actors(
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
+        connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread),
         BillingReconciler(
             services.billing,

@@ -7,6 +7,7 @@ from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.callers import PostgresCallers
+from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
@@ -43,6 +44,8 @@ from core.usecases.tenancy.callers import Callers
 from core.usecases.tenancy.connections.answers import DirectoryAnswers
 from core.usecases.tenancy.connections.lifecycle import Connections
 from core.usecases.tenancy.connections.logouts import DirectoryLogouts
+from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
+from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.domain_proofs import DomainProofs
 from core.usecases.tenancy.domain_routes import DomainRoutes
@@ -94,6 +97,7 @@ class Tenancy(Frozen, kw_only=True):
     oauth_credentials: OrganizationOAuthCredentials
     upstream_providers: OrganizationUpstreamProviders
     connections: Connections
+    connection_refreshes: ConnectionRefreshes
     connection_tests: ConnectionTests
     directory_answers: DirectoryAnswers
     directory_logouts: DirectoryLogouts
@@ -229,6 +233,18 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             connection_keys,
             keyring=foundation.keyring,
             clock=clock,
+            base_url=settings.public_url,
+        ),
+        connection_refreshes=ConnectionRefreshes(
+            new_unit_of_work,
+            ConnectionRefreshRows(statements),
+            DirectoryMetadataReader(foundation.outbound, foundation.directory_documents),
+            foundation.directory_documents,
+            foundation.upstreams,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            clock=clock,
+            spread=foundation.secrets.spread,
             base_url=settings.public_url,
         ),
         connection_tests=connection_tests,

@@ -30,8 +30,13 @@ class UpstreamProviderStore(Protocol):
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
         """After `hold`. Keeps our next key pair at a directory, in place of the one that was the next before."""
 
-    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
-        """After `hold`. This key pair is the present one from now on, and there is no next one."""
+    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, sealed_former: bytes, now: datetime) -> None:
+        """After `hold`. This key pair is the present one from now on, and there is no next one. `sealed_former` is the private key that was
+        present, sealed for its new place.
+        """
+
+    async def drop_former(self, provider: UpstreamProviderId, now: datetime) -> None:
+        """After `hold`. Deletes our former key pair."""
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
         """Whether a domain route names the provider. After `hold`, so that no route comes to name it meanwhile."""

@@ -6,6 +6,7 @@ from typing import Final, LiteralString
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
+from adapters.postgres.tenancy.connection_refreshes import ENDS_SOON, WAITS
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.matters import MOST_COUNTED, SOON, Matter, Matters
 from core.frozen import Frozen
@@ -49,6 +50,12 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
                        select from saml_certificates as following
                         where following.service_id = services.id and following.state = 'next'
                    )
+            """,
+        ),
+        _counted(
+            "connections",
+            f"""
+            select from upstream_providers where org_id = %(organization)s and (({ENDS_SOON}) or {WAITS})
             """,
         ),
         _counted(

@@ -102,7 +102,7 @@ _CLAIM_DUE: Final[LiteralString] = f"""
 
 # An end within thirty days that has a successor is none: ours, when the next one is made.
 ENDS_SOON: Final = """
-    upstream_providers.kind = 'saml' and upstream_providers.state = 'active'
+    upstream_providers.kind = 'saml' and upstream_providers.enabled
     and (
         not exists (
             select
@@ -113,9 +113,11 @@ ENDS_SOON: Final = """
     )
 """
 
+WAITS: Final = "jsonb_array_length(upstream_providers.saml -> 'waiting') > 0 and upstream_providers.state <> 'draft'"
+
 _COUNTED: Final[LiteralString] = f"""
     select count(*) filter (where {ENDS_SOON})::int as ending,
-           count(*) filter (where jsonb_array_length(upstream_providers.saml -> 'waiting') > 0)::int as waiting,
+           count(*) filter (where {WAITS})::int as waiting,
            count(*) filter (where upstream_providers.failing_since < %(failing_before)s)::int as failing
       from upstream_providers
       join organizations on organizations.id = upstream_providers.org_id and organizations.status = 'active'

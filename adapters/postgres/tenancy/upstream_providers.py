@@ -43,6 +43,7 @@ class ProviderRow(Frozen):
     refreshed_at: datetime | None
     refresh_fault: str | None
     failing_since: datetime | None
+    certificate_until: datetime | None
     signed: str | None
     created_at: datetime
     updated_at: datetime
@@ -74,7 +75,13 @@ class ProviderRow(Frozen):
 
     def _upkeep(self) -> Upkeep:
         signed = NO_UPKEEP.signed if self.signed is None else msgspec.json.decode(self.signed, type=dict[str, datetime])
-        return Upkeep(read_at=self.refreshed_at, fault=self.refresh_fault or "", failing_since=self.failing_since, signed=signed)
+        return Upkeep(
+            read_at=self.refreshed_at,
+            fault=self.refresh_fault or "",
+            failing_since=self.failing_since,
+            certificate_until=self.certificate_until,
+            signed=signed,
+        )
 
 
 class UpstreamProviderRows:
@@ -104,8 +111,12 @@ class UpstreamProviderRows:
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
         await self._statements.tell(_FOLLOW, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
 
-    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
-        await self._statements.tell(_ADVANCE, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
+    async def advance(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, sealed_former: bytes, now: datetime) -> None:
+        parameters = {"id": provider, "certificate": certificate, "sealed": sealed_key, "former": sealed_former, "now": now}
+        await self._statements.tell(_ADVANCE, parameters)
+
+    async def drop_former(self, provider: UpstreamProviderId, now: datetime) -> None:
+        await self._statements.tell(_DROP_FORMER, {"id": provider, "now": now})
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
         (answer,) = await self._statements.ask(AnswerRow, _IS_NAMED, {"id": provider})
@@ -142,8 +153,8 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
 # From `upstream_providers`, or from something else that has this name.
 PROVIDER: Final = """
            id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
-           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at, refreshed_at,
-           refresh_fault, failing_since,
+           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at,
+           refreshed_at, refresh_fault, failing_since, certificate_until,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
                  from connection_certificates
@@ -176,7 +187,13 @@ _FOLLOW: Final = """
 _ADVANCE: Final = """
     update upstream_providers
        set certificate = %(certificate)s, sealed_private_key = %(sealed)s, next_certificate = null, next_sealed_private_key = null,
-           updated_at = %(now)s
+           former_certificate = certificate, former_sealed_private_key = %(former)s, certificate_until = null, updated_at = %(now)s
+     where id = %(id)s
+"""
+
+_DROP_FORMER: Final = """
+    update upstream_providers
+       set former_certificate = null, former_sealed_private_key = null, updated_at = %(now)s
      where id = %(id)s
 """
 

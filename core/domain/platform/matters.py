@@ -18,6 +18,8 @@ class Matter(StrEnum):
     """People who want to become members wait for an answer."""
     CERTIFICATES = "certificates"
     """SAML certificates that end soon, or have ended, and have no successor."""
+    CONNECTIONS = "connections"
+    """Connections whose last certificate, or ours, ends soon or has ended, or with a certificate that waits for an owner."""
     WEBHOOKS = "webhooks"
     """Webhooks that fail, or that we have disabled because they failed for days."""
     DOMAINS = "domains"

@@ -91,6 +91,7 @@ _UPSTREAM: Final[Mapping[str, Json]] = {
     "scopes": [],
     "enabled": True,
 }
+_FINGERPRINT: Final = "9f2c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80912"
 _DOMAIN: Final[Mapping[str, Json]] = {"domain": "login.example.org"}
 _ROUTE: Final[Mapping[str, Json]] = {
     "domain_id": _ID,
@@ -186,6 +187,23 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "organization.upstream_provider.activated": EventData(
         "The provider that people can sign in through from now on.", {"name": "Acme login", "kind": "saml"}
+    ),
+    "organization.upstream_provider.certificates.refreshed": EventData(
+        "The fingerprints of the provider's certificates that count from now on, and of those that no longer do.",
+        {"name": "Acme login", "added_sha256": [_FINGERPRINT], "removed_sha256": []},
+    ),
+    "organization.upstream_provider.certificates.waiting": EventData(
+        "The fingerprints of the certificates, and why they do not count at once: `not_encrypted`, `other_host` or `no_longer_signed`.",
+        {"name": "Acme login", "waiting_sha256": [_FINGERPRINT], "reason": "other_host"},
+    ),
+    "organization.upstream_provider.certificates.approved": EventData(
+        "The fingerprint of the certificate that counts from now on.", {"name": "Acme login", "certificate_sha256": _FINGERPRINT}
+    ),
+    "organization.upstream_provider.certificates.declined": EventData(
+        "The fingerprint of the certificate that does not count.", {"name": "Acme login", "certificate_sha256": _FINGERPRINT}
+    ),
+    "organization.upstream_provider.metadata.failed": EventData(
+        "Why the metadata are not read or not used. Told again when the reason changes.", {"name": "Acme login", "fault": "status"}
     ),
     "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),

@@ -174,6 +174,11 @@ _FURTHER: Final = (
         ("organization.upstream_provider.updated", "Upstream provider changed"),
         ("organization.upstream_provider.tested", "Upstream provider tested"),
         ("organization.upstream_provider.activated", "Upstream provider activated"),
+        ("organization.upstream_provider.certificates.refreshed", "Certificates of an upstream provider changed by its metadata"),
+        ("organization.upstream_provider.certificates.waiting", "New certificates of an upstream provider wait for an owner"),
+        ("organization.upstream_provider.certificates.approved", "New certificate of an upstream provider approved"),
+        ("organization.upstream_provider.certificates.declined", "New certificate of an upstream provider declined"),
+        ("organization.upstream_provider.metadata.failed", "Metadata of an upstream provider could not be read"),
         ("organization.upstream_provider.deleted", "Upstream provider removed"),
     ),
     *_types(

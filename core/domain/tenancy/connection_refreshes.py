@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from core.domain.identity.upstream.connections import ConnectionState, KnownCertificate, ProviderKind, SamlSettings
+from core.domain.identity.upstream.connections import ConnectionState, KnownCertificate, ProviderKind
 from core.domain.identity.upstream.refreshes import AskedBecause, RefreshFault, Taken
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.upstream_providers import UpstreamProvider
-from core.frozen import replace
 
 
 def is_looked_at(provider: UpstreamProvider) -> bool:
@@ -25,14 +24,6 @@ def is_same(before: UpstreamProvider, now: UpstreamProvider) -> bool:
         and (before.saml is None) == (now.saml is None)
         and (before.saml is None or now.saml is None or before.saml.metadata_url == now.saml.metadata_url)
     )
-
-
-def with_certificates(before: UpstreamProvider, settings: SamlSettings) -> UpstreamProvider:
-    """The provider with other certificates of its directory. A directory that changes its certificate is still the one that was tested, so
-    what was tested stays tested.
-    """
-    after = replace(before, saml=settings)
-    return replace(after, tested_digest=after.digest) if before.was_tested else after
 
 
 def certificates_changed(provider: UpstreamProvider, taken: Taken) -> Event:

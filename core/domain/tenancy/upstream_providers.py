@@ -49,6 +49,8 @@ class Upkeep(Frozen, kw_only=True):
     fault: str = ""
     """Why they could not be read at the last look, as `RefreshFault` has it. Empty when they could."""
     failing_since: datetime | None = None
+    certificate_until: datetime | None = None
+    """When our certificate ends. None until that was read."""
     signed: Mapping[str, datetime] = MappingProxyType({})
     """When each certificate last signed an answer, by fingerprints."""
 
@@ -151,7 +153,9 @@ def after_change(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamP
 
 
 def vouched_by_owner(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
-    """The provider after a change of its certificates that an owner makes: it keeps its state, and counts as tested if it did before."""
+    """The provider after a change of its certificates by an owner, or by the directory itself: it keeps its state, and counts as tested
+    if it did before.
+    """
     return replace(after, tested_digest=after.digest) if before.was_tested else after
 
 
@@ -248,9 +252,9 @@ def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: A
     return _event("organization.upstream_provider.updated", after, actor, details)
 
 
-def key_changed(provider: UpstreamProvider, actor: Actor, *, made: bool) -> Event:
-    """Our next key pair at the provider was made, or signs from now on."""
-    told = {"name": provider.name, "our_certificate": "made" if made else "activated"}
+def key_changed(provider: UpstreamProvider, actor: Actor, change: str) -> Event:
+    """Our next key pair at the provider was `made`, or signs from now on (`activated`), or our former one was `dropped`."""
+    told = {"name": provider.name, "our_certificate": change}
     return _event("organization.upstream_provider.updated", provider, actor, told)
 
 

@@ -36,6 +36,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "domain_route_lost": {"domain": "example.org", "record": "_postern-verification.example.org", "when": WHEN},
     "join_requested": {"person": "grace@example.org", "domain": "example.org"},
     "join_approved": {},
+    "connection_ends": {"connection": "Acme login", "what": "directory", "date": "2026-08-01", "link": LINK},
+    "connection_certificate_waits": {"connection": "Acme login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
+    "connection_unread": {"connection": "Acme login", "other_entity": False, "since": "2026-08-01", "link": LINK},
     "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from core.domain.errors import NotFound
 from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, UpstreamProviderId
-from core.domain.identity.upstream.connections import addresses, next_private_key_context, private_key_context
+from core.domain.identity.upstream.connections import addresses, former_private_key_context, next_private_key_context, private_key_context
 from core.domain.identity.upstream.directories import (
     WAITS,
     ConnectedDirectory,
@@ -109,7 +109,12 @@ class DirectoryAnswers(Frozen):
     def keys(self, directory: ConnectedDirectory) -> tuple[KeyPair, ...]:
         """Our key pairs at the directory, the present one first."""
         pairs = []
-        for key, context in ((directory.key, private_key_context), (directory.next_key, next_private_key_context)):
+        places = (
+            (directory.key, private_key_context),
+            (directory.next_key, next_private_key_context),
+            (directory.former_key, former_private_key_context),
+        )
+        for key, context in places:
             if key is not None:
                 opened = self.keyring.open(key.sealed_key, context(directory.id)).decode()
                 pairs.append(KeyPair(key.certificate, Secret(opened)))

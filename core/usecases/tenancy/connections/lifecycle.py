@@ -11,11 +11,14 @@ from core.domain.identity.upstream.connections import (
     ProviderKind,
     SamlChange,
     SamlSettings,
+    SeenMetadata,
     addresses,
     as_given,
+    former_private_key_context,
     next_private_key_context,
     private_key_context,
 )
+from core.domain.identity.upstream.directories import SealedKey
 from core.domain.identity.upstream.exchanges import ConnectionExchange
 from core.domain.identity.upstream.saml.metadata import DirectoryMetadata
 from core.domain.identity.upstream.saml.requests import ServiceProviderMetadata
@@ -134,27 +137,41 @@ class Connections(Frozen):
             _, before = await _held(uow, member, provider)
             _saml(before)
             await uow.upstream_providers.follow(provider, pair.certificate, pair.sealed_key, self.clock.now())
-            await uow.record(key_changed(before, actor, made=True))
+            await uow.record(key_changed(before, actor, "made"))
             await uow.commit()
         return replace(before, next_certificate=pair.certificate)
 
     async def advance(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
-        """Lets our next key pair sign. The present one is deleted. Raises `Conflict` when there is no next one, or when somebody else was
-        quicker, and the errors of `follow`.
+        """Lets our next key pair sign. The present one still opens what a directory encrypts for it, until it is dropped or this is done
+        again. Raises `Conflict` when there is no next one, or when somebody else was quicker, and the errors of `follow`.
         """
         directory = await self.lookup.directory(provider)
-        following = None if directory is None or directory.organization != member.organization else directory.next_key
+        own = None if directory is None or directory.organization != member.organization else directory
+        following, present = (None, None) if own is None else (own.next_key, own.key)
         async with self.unit_of_work() as uow:
             _, before = await _held(uow, member, provider)
             _saml(before)
-            if following is None or before.next_certificate != following.certificate:
+            if following is None or present is None or before.next_certificate != following.certificate:
                 raise Conflict("There is no next certificate: make one first")
-            opened = self.keyring.open(following.sealed_key, next_private_key_context(provider))
-            sealed = self.keyring.seal(opened, private_key_context(provider))
-            await uow.upstream_providers.advance(provider, following.certificate, sealed, self.clock.now())
-            await uow.record(key_changed(before, actor, made=False))
+            sealed = self._sealed_again(following, next_private_key_context(provider), private_key_context(provider))
+            former = self._sealed_again(present, private_key_context(provider), former_private_key_context(provider))
+            await uow.upstream_providers.advance(provider, following.certificate, sealed, former, self.clock.now())
+            await uow.record(key_changed(before, actor, "activated"))
             await uow.commit()
-        return replace(before, certificate=following.certificate, next_certificate="")
+        return replace(before, certificate=following.certificate, next_certificate="", former_certificate=present.certificate)
+
+    def _sealed_again(self, key: SealedKey, before: str, after: str) -> bytes:
+        return self.keyring.seal(self.keyring.open(key.sealed_key, before), after)
+
+    async def drop_former(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
+        """Deletes our former key pair: from then on nothing opens what is encrypted for it. Raises the errors of `follow`."""
+        async with self.unit_of_work() as uow:
+            _, before = await _held(uow, member, provider)
+            if before.former_certificate:
+                await uow.upstream_providers.drop_former(provider, self.clock.now())
+                await uow.record(key_changed(before, actor, "dropped"))
+                await uow.commit()
+        return replace(before, former_certificate="")
 
     async def change(
         self, member: Member, provider: UpstreamProviderId, actor: Actor, change: SamlChange, *, issuer: str | None = None
@@ -214,6 +231,7 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
         certificates=tuple(metadata.signing_certificates),
         certificate_source=CertificateSource.METADATA,
         metadata_url=address or None,
+        metadata=SeenMetadata(valid_until=metadata.valid_until, was_signed=metadata.signed_by is not None),
     )
 
 

@@ -37,12 +37,11 @@ from core.domain.tenancy.connection_refreshes import (
     is_looked_at,
     is_same,
     reading_failed,
-    with_certificates,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import UpstreamProvider
-from core.frozen import Frozen
+from core.domain.tenancy.upstream_providers import UpstreamProvider, vouched_by_owner
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader, NotRead
 from core.usecases.tenancy.owner_mails import tell_owners
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
@@ -121,7 +120,7 @@ class ConnectionRefreshes(Frozen):
                 return
             change = taken(held.saml, held.issuer, read, now)
             if change.fault is None:
-                after = with_certificates(held, change.settings)
+                after = vouched_by_owner(held, replace(held, saml=change.settings))
                 await uow.connection_refreshes.read(after, now, self._next_turn(now))
                 if change.added or change.removed:
                     await uow.record(certificates_changed(after, change))
@@ -191,7 +190,7 @@ class ConnectionRefreshes(Frozen):
             require_owner(acting)
             held = found(await uow.upstream_providers.hold(member.organization, provider))
             settings = (approved if approves else declined)(held.saml or SamlSettings(), fingerprint)
-            after = with_certificates(held, settings)
+            after = vouched_by_owner(held, replace(held, saml=settings))
             await uow.connection_refreshes.decided(after)
             await uow.record(certificate_decided(after, fingerprint, actor, approved=approves))
             await uow.commit()

@@ -5,6 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.tenancy import (
     branding,
+    connection_certificates,
     connections,
     domain_routes,
     domains,
@@ -35,6 +36,7 @@ ROUTES: Final = Endpoints.of(
     oauth_credentials,
     upstream_providers,
     connections,
+    connection_certificates,
     domain_routes,
     members,
     roles,

@@ -13,6 +13,7 @@ from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.connections import (
     CertificateSource,
     ConnectionState,
+    KnownCertificate,
     ProviderKind,
     SamlChange,
     addresses,
@@ -23,7 +24,7 @@ from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider
+from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, Upkeep, UpstreamProvider
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
@@ -176,6 +177,12 @@ class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`metadata`, or `hand`."""
     added_at: datetime
     """When the certificate came."""
+    listed_at: datetime | None
+    """When the provider's metadata last contained it; null if they never did."""
+    missing_since: datetime | None
+    """Since when the metadata lack it. It goes a week later, unless it was given by hand."""
+    signed_at: datetime | None
+    """When it last signed an answer to us; null if it never did."""
 
 
 class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,6 +198,10 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Our certificate, which signs our requests, and for which assertions are encrypted."""
     next_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
     """Our next certificate, which our metadata show already."""
+    former_certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] | None
+    """Our certificate from before. Its key still opens what the provider encrypts for it."""
+    certificate_valid_until: datetime | None
+    """The end of our certificate; null during the first day."""
     sso_url: _SsoUrl
     """The provider's address for sign-ins."""
     slo_url: _SloUrl
@@ -199,8 +210,12 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`redirect` or `post`."""
     certificates: Sequence[ProviderCertificateRecord]
     """The provider's certificates."""
+    waiting_certificates: Sequence[ProviderCertificateRecord]
+    """New certificates from the metadata. They do not count before an owner approves them."""
     metadata_url: _MetadataUrl
-    """The address at which the provider publishes its metadata."""
+    """The address at which the provider publishes its metadata. We read them every day."""
+    metadata_valid_until: datetime | None
+    """The end that the metadata name for themselves."""
     preset: _Preset | None
     """The product whose sources were taken."""
     subject_source: _SubjectSource
@@ -225,6 +240,14 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     tested_at: datetime | None
     """When a test last succeeded."""
+    metadata_read_at: datetime | None
+    """When we last read the provider's metadata, which we do every day; null if there is no address of them."""
+    metadata_fault: Annotated[str, example("status")]
+    """Why the metadata could not be read at the last look: `unreachable`, `refused`, `status`, `too_long`, `not_metadata`, `other_entity`,
+    `ended`, `too_many` or `issuer`; empty if they could. Sign-ins go on with what is known.
+    """
+    metadata_failing_since: datetime | None
+    """Since when they cannot be read."""
     name: _ProviderName
     """The name on the button."""
     issuer: _Issuer
@@ -371,6 +394,9 @@ def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderR
         kind=provider.kind,
         state=provider.state,
         tested_at=provider.tested_at,
+        metadata_read_at=provider.upkeep.read_at,
+        metadata_fault=provider.upkeep.fault,
+        metadata_failing_since=provider.upkeep.failing_since,
         name=provider.name,
         issuer=provider.issuer,
         client_id=None if is_saml else provider.client_id,
@@ -396,24 +422,32 @@ def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRe
         single_logout_url=ours.slo,
         certificate=provider.certificate,
         next_certificate=provider.next_certificate or None,
+        former_certificate=provider.former_certificate or None,
+        certificate_valid_until=provider.upkeep.certificate_until,
         sso_url=settings.sso_url,
         slo_url=settings.slo_url,
         slo_binding=settings.slo_binding,
-        certificates=[
-            ProviderCertificateRecord(
-                public_key=one.pem,
-                fingerprint=one.fingerprint,
-                valid_from=one.valid_from,
-                valid_until=one.valid_until,
-                source=one.source,
-                added_at=one.added_at,
-            )
-            for one in settings.certificates
-        ],
+        certificates=[_certificate(one, provider.upkeep) for one in settings.certificates],
+        waiting_certificates=[_certificate(one, provider.upkeep) for one in settings.waiting],
+        metadata_valid_until=settings.metadata.valid_until,
         metadata_url=settings.metadata_url,
         preset=settings.preset,
         subject_source=settings.subject_source,
         email_sources=settings.email_sources,
         wants_encrypted=settings.wants_encrypted,
         requested_contexts=settings.contexts,
+    )
+
+
+def _certificate(certificate: KnownCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
+    return ProviderCertificateRecord(
+        public_key=certificate.pem,
+        fingerprint=certificate.fingerprint,
+        valid_from=certificate.valid_from,
+        valid_until=certificate.valid_until,
+        source=certificate.source,
+        added_at=certificate.added_at,
+        listed_at=certificate.listed_at,
+        missing_since=certificate.missing_since,
+        signed_at=upkeep.signed.get(certificate.fingerprint),
     )

@@ -37,6 +37,7 @@ _DAYS: Final = 30
 _DECIDED_AT: Final[Mapping[Matter, str]] = {
     Matter.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
     Matter.CERTIFICATES: APPLICATIONS,
+    Matter.CONNECTIONS: DIRECTORIES,
     Matter.WEBHOOKS: EVENTS,
     Matter.DOMAINS: f"{DIRECTORIES}/domains",
     Matter.SECOND_FACTORS: PEOPLE,
