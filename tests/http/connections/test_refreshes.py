@@ -1,0 +1,484 @@
+"""Certificates of directories change without an outage: the daily look, the owners' decision, and the warnings."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import pytest
+import trio
+
+from actors.connection_refresher import connection_refresher
+from core.domain.outbound.destinations import OutboundDestination
+from core.domain.saml.entities import fingerprint as of_pem
+from core.frozen import replace
+from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
+from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
+from ports.outbound import Failure, OutboundAnswer, OutboundFailed
+from tests.actors.observed import RememberedMetrics
+from tests.adapters.saml import answering
+from tests.fake_directory import ENTITY, SSO
+from tests.http.connections.scene import PATH, ConnectionScene
+from tests.http.federation.providing import DS, MD, SAMLP, pair
+from tests.http.postbox import Postbox
+from tests.meanwhile import meanwhile
+from tests.receiver import answering as answers
+from tests.receiver import receiving
+from tests.usecases.set_clock import SetClock
+
+ADDRESS: Final = "https://login.acme.example/saml/metadata"
+REDIRECT: Final = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect"
+OLD, NEW, NEXT = "directory of acme", "newer directory of acme", "third directory of acme"
+
+
+def metadata(*names: str, signer: str = "", entity: str = ENTITY, until: str = "") -> bytes:
+    keys = "".join(
+        f'<md:KeyDescriptor use="signing"><ds:KeyInfo xmlns:ds="{DS}"><ds:X509Data><ds:X509Certificate>{pair(name).bare}'
+        "</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor>"
+        for name in names
+    )
+    text = (
+        f'<md:EntityDescriptor xmlns:md="{MD}" ID="_m" entityID="{entity}"{until}>'
+        f'<md:IDPSSODescriptor protocolSupportEnumeration="{SAMLP}">{keys}'
+        f'<md:SingleSignOnService Binding="{REDIRECT}" Location="{SSO}"/></md:IDPSSODescriptor></md:EntityDescriptor>'
+    )
+    if not signer:
+        return text.encode()
+    root = answering.document(f"{text.split('>', 1)[0]}><x/>{text.split('>', 1)[1]}")
+    answering.sign(root, pair(signer))
+    root.remove(root[0])
+    return answering.written(root).encode()
+
+
+def fingerprint(name: str) -> str:
+    return of_pem(pair(name).certificate)
+
+
+Answer = bytes | OutboundFailed | OutboundAnswer
+
+
+@dataclass
+class FakeOutbound:
+    """Metadata servers, by their addresses."""
+
+    pages: dict[str, Answer] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    forbidden: str = "10.0.0.1"
+
+    def may_call(self, destination: OutboundDestination) -> bool:
+        return destination.host != self.forbidden
+
+    async def get(self, destination: OutboundDestination, timeout: timedelta, *, most: int, headers: Mapping[str, str]) -> OutboundAnswer:
+        await trio.lowlevel.checkpoint()
+        assert timeout <= timedelta(seconds=10)
+        assert "samlmetadata" in headers["accept"]
+        address = f"{destination.scheme}://{destination.authority}{destination.target}"
+        self.asked.append(address)
+        page = self.pages.get(address, OutboundFailed(Failure.UNREACHABLE))
+        if isinstance(page, OutboundFailed):
+            raise page
+        return page if isinstance(page, OutboundAnswer) else OutboundAnswer(200, {}, page[: most + 1])
+
+
+def leading(to: str) -> OutboundAnswer:
+    return OutboundAnswer(302, {"location": to}, b"")
+
+
+@dataclass
+class Refreshing:
+    """A connection of Acme with the address of its metadata, and the refresher."""
+
+    house: ConnectionScene
+    outbound: FakeOutbound
+    clock: SetClock
+    metrics: RememberedMetrics
+    refreshes: ConnectionRefreshes
+    provider: str = ""
+
+    async def sweep(self, refreshes: ConnectionRefreshes | None = None) -> int:
+        """One round, in which every connection is due."""
+        self.due()
+        return await self.refresher(refreshes).sweep()
+
+    def due(self) -> None:
+        self.house.people.change("update upstream_providers set refresh_at = %s", self.clock.at)
+
+    def refresher(self, refreshes: ConnectionRefreshes | None = None) -> Any:
+        return connection_refresher(refreshes or self.refreshes, metrics=self.metrics, spread=lambda: 0.0)
+
+    def publish(self, page: Answer, at: str = ADDRESS) -> None:
+        self.outbound.pages[at] = page
+
+    async def record(self) -> dict[str, Any]:
+        listed = (await self.house.request("GET", PATH)).json()
+        return next(one for one in listed if one["id"] == self.provider)
+
+    async def certificates(self) -> tuple[list[str], list[str]]:
+        """The fingerprints of those that count, and of those that wait."""
+        saml = (await self.record())["saml"]
+        return [one["fingerprint"] for one in saml["certificates"]], [one["fingerprint"] for one in saml["waiting_certificates"]]
+
+    def events(self) -> list[str]:
+        start = "organization.upstream_provider."
+        events = self.house.audited(f"{start}certificates.%") + self.house.audited(f"{start}metadata.%")
+        return [str(one["action"]).removeprefix(start) for one in events]
+
+    def later(self, **by: float) -> None:
+        self.clock.at += timedelta(**by)
+
+    async def mails(self) -> list[Any]:
+        return list(await Postbox(self.house.postern).empty())
+
+
+@pytest.fixture
+async def refreshing(house: ConnectionScene) -> Refreshing:
+    outbound, metrics = FakeOutbound(), RememberedMetrics()
+    clock = SetClock(house.postern.foundation.clock.now())
+    ready = house.postern.tenancy.connection_refreshes
+    refreshes = replace(ready, reader=DirectoryMetadataReader(outbound, ready.documents), clock=clock, metrics=metrics, spread=lambda: 0.0)
+    scene = Refreshing(house, outbound, clock, metrics, refreshes)
+    scene.provider = await house.active(metadata_url=ADDRESS)
+    await scene.mails()
+    return scene
+
+
+async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing: Refreshing) -> None:
+    house = refreshing.house
+    house.verified()
+    refreshing.publish(metadata(OLD, NEW))
+    assert await refreshing.sweep() == 1
+    old, new = fingerprint(OLD), fingerprint(NEW)
+    assert await refreshing.certificates() == ([old, new], [])
+    record = await refreshing.record()
+    assert (record["state"], record["enabled"], record["metadata_fault"]) == ("active", True, "")
+    assert record["metadata_read_at"] is not None
+    # Both sign people in, and the page says which one signed.
+    for name in (OLD, NEW):
+        house.directory.signer = pair(name)
+        answer = await house.arrive(house.browser(), refreshing.provider)
+        assert answer.status == 303, answer.body
+    await house.postern.identity.connection_recorder.flush() if hasattr(house.postern.identity.connection_recorder, "flush") else None
+    # The old one vanishes, counts for a week, and goes.
+    refreshing.publish(metadata(NEW))
+    for day in range(7):
+        assert await refreshing.sweep() == 1
+        assert (await refreshing.certificates())[0] == [old, new], day
+        refreshing.later(days=1)
+    await refreshing.sweep()
+    assert await refreshing.certificates() == ([new], [])
+    assert refreshing.events() == ["certificates.refreshed", "certificates.refreshed"]
+    assert await refreshing.mails() == []
+    assert refreshing.metrics.refreshed == {"read": 9}
+    # What was tested is still tested: the connection may be turned off and activated again.
+    assert (await refreshing.record())["state"] == "active"
+
+
+# Where the metadata are, the pages there, and what becomes of the new certificate.
+COUNTS: Final[Mapping[str, tuple[str, Mapping[str, Answer]]]] = {
+    "https": (ADDRESS, {ADDRESS: metadata(OLD, NEW)}),
+    "https, and a redirect on the same host": (ADDRESS, {ADDRESS: leading("/m"), "https://login.acme.example/m": metadata(OLD, NEW)}),
+    "http, signed": ("http://login.acme.example/m", {"http://login.acme.example/m": metadata(OLD, NEW, signer=OLD)}),
+    "another host, signed": (ADDRESS, {ADDRESS: leading("https://b.example/m"), "https://b.example/m": metadata(NEW, signer=OLD)}),
+}
+WAITS: Final[Mapping[str, tuple[str, Mapping[str, Answer], str]]] = {
+    "http": ("http://login.acme.example/m", {"http://login.acme.example/m": metadata(OLD, NEW)}, "not_encrypted"),
+    "http, signed by the new one": (
+        "http://login.acme.example/m",
+        {"http://login.acme.example/m": metadata(OLD, NEW, signer=NEW)},
+        "not_encrypted",
+    ),
+    "another host": (ADDRESS, {ADDRESS: leading("https://b.example/m"), "https://b.example/m": metadata(OLD, NEW)}, "other_host"),
+    "back to http": (
+        ADDRESS,
+        {ADDRESS: leading("http://login.acme.example/m"), "http://login.acme.example/m": metadata(NEW)},
+        "not_encrypted",
+    ),
+    "signed before": (ADDRESS, {ADDRESS: metadata(OLD, NEW)}, "no_longer_signed"),
+}
+
+
+async def test_every_way_on_which_a_certificate_counts_or_waits(refreshing: Refreshing) -> None:
+    people, old, new = refreshing.house.people, fingerprint(OLD), fingerprint(NEW)
+    (kept,) = people.rows("select saml from upstream_providers")
+    for name, (address, pages) in COUNTS.items():
+        refreshing.outbound.pages = dict(pages)
+        people.change(
+            "update upstream_providers set saml = %s::jsonb || jsonb_build_object('metadata_url', %s::text)",
+            json.dumps(kept["saml"]),
+            address,
+        )
+        await refreshing.sweep()
+        assert await refreshing.certificates() == ([old, new], []), name
+    assert await refreshing.mails() == []
+    for name, (address, pages, why) in WAITS.items():
+        refreshing.outbound.pages = dict(pages)
+        people.change(
+            "update upstream_providers set saml = %s::jsonb || jsonb_build_object('metadata_url', %s::text)",
+            json.dumps(kept["saml"]),
+            address,
+        )
+        if name == "signed before":
+            people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+        await refreshing.sweep()
+        assert await refreshing.certificates() == ([old], [new]), name
+        (mail,) = await refreshing.mails()
+        assert (mail.to, new in mail.text, refreshing.provider in mail.text) == (refreshing.house.speaker.email, True, True), name
+        assert refreshing.house.audited("organization.upstream_provider.certificates.waiting")[-1]["details"]["reason"] == why, name
+        # Owners are asked once.
+        await refreshing.sweep()
+        assert await refreshing.mails() == [], name
+        assert (await refreshing.record())["state"] == "active"
+
+
+async def test_an_owner_approves_or_declines(refreshing: Refreshing) -> None:
+    house, new = refreshing.house, fingerprint(NEW)
+    house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+    refreshing.publish(metadata(OLD, NEW, NEXT))
+    await refreshing.sweep()
+    place = f"{PATH}/{refreshing.provider}/certificate/waiting"
+    assert [one["matter"] for one in (await house.request("GET", "/api/organizations/acme/matters")).json()] == ["connections"]
+    house.directory.signer = pair(NEW)
+    house.verified()
+    assert (await house.arrive(house.browser(), refreshing.provider)).status != 200
+    (await house.request("POST", f"{place}/{new}")).ok()
+    (await house.request("DELETE", f"{place}/{fingerprint(NEXT)}")).ok()
+    assert await refreshing.certificates() == ([fingerprint(OLD), new], [])
+    assert refreshing.events()[-2:] == ["certificates.approved", "certificates.declined"]
+    record = await refreshing.record()
+    assert (record["state"], record["enabled"]) == ("active", True)
+    assert (await house.request("GET", "/api/organizations/acme/matters")).json() == []
+    # What was decided is not asked again, and cannot be decided again.
+    await refreshing.sweep()
+    assert await refreshing.certificates() == ([fingerprint(OLD), new], [])
+    for method in ("POST", "DELETE"):
+        assert (await house.request(method, f"{place}/{new}")).status == 404
+    answer = await house.arrive(house.browser(), refreshing.provider)
+    assert answer.status == 303
+    # Others cannot decide: not an administrator, not another organization.
+    house.people.change("""update upstream_providers set saml = saml || '{"declined": []}'""")
+    await refreshing.sweep()
+    admin = house.resident(house.acme, "admin", "helper")
+    assert (await house.request("POST", f"{place}/{fingerprint(NEXT)}", by=admin)).status == 403
+    stranger = house.resident(house.globex, "owner", "stranger")
+    elsewhere = place.replace("acme", "globex")
+    for method in ("POST", "DELETE"):
+        assert (await house.request(method, f"{elsewhere}/{fingerprint(NEXT)}", by=stranger)).status == 404
+        assert (await house.request(method, f"{place}/{fingerprint(NEXT)}", by=stranger)).status in {403, 404}
+    assert (await refreshing.certificates())[1] == [fingerprint(NEXT)]
+
+
+HOSTILE: Final[Mapping[str, tuple[Answer, str]]] = {
+    "away": (OutboundFailed(Failure.UNREACHABLE), "unreachable"),
+    "slow": (OutboundFailed(Failure.TIMEOUT), "unreachable"),
+    "an address that is not called": (OutboundFailed(Failure.REFUSED), "refused"),
+    "a redirect inside": (leading("https://10.0.0.1/m"), "refused"),
+    "a redirect to another scheme": (leading("file:///etc/passwd"), "refused"),
+    "a redirect to nowhere": (leading("https://[::1"), "refused"),
+    "a circle": (leading(ADDRESS), "status"),
+    "an error": (OutboundAnswer(500, {}, metadata(NEW)), "status"),
+    "huge": (b" " * (1 << 21), "too_long"),
+    "a page": (b"<!doctype html><html><body>Sign in</body></html>", "not_metadata"),
+    "nothing": (b"", "not_metadata"),
+    "entities": (b'<!DOCTYPE x [<!ENTITY a "aaaa">]>' + metadata(NEW), "not_metadata"),
+    "no certificate": (metadata(), "not_metadata"),
+    "another entity": (metadata(NEW, entity="https://evil.example"), "other_entity"),
+    "past its end": (metadata(NEW, until=' validUntil="2020-01-01T00:00:00Z"'), "ended"),
+}
+
+
+async def test_hostile_metadata_change_nothing(refreshing: Refreshing) -> None:
+    old = fingerprint(OLD)
+    refreshing.house.log.allow("connection_metadata_failed")
+    for name, (page, fault) in HOSTILE.items():
+        refreshing.publish(page)
+        await refreshing.sweep()
+        record = await refreshing.record()
+        assert (record["metadata_fault"], record["state"]) == (fault, "active"), name
+        assert await refreshing.certificates() == ([old], []), name
+        assert refreshing.house.log.events("connection_metadata_failed")[-1]["fault"] == fault, name
+        assert refreshing.house.audited("organization.upstream_provider.metadata.failed")[-1]["details"]["fault"] == fault, name
+    assert len(refreshing.outbound.asked) == len(HOSTILE) + 3
+    # Of each kind of fault, the audit log has one entry in a row.
+    faults = [fault for _, fault in HOSTILE.values()]
+    changes = [one for before, one in zip(["", *faults], faults, strict=False) if one != before]
+    assert refreshing.events() == ["metadata.failed"] * len(changes)
+    refreshing.publish(metadata(OLD))
+    await refreshing.sweep()
+    record = await refreshing.record()
+    assert (record["metadata_fault"], record["metadata_failing_since"]) == ("", None)
+
+
+async def test_owners_hear_of_metadata_that_fail_for_days_and_of_another_entity_at_once(refreshing: Refreshing) -> None:
+    refreshing.house.log.allow("connection_metadata_failed")
+    refreshing.publish(b"gone")
+    for day in range(5):
+        await refreshing.sweep()
+        told = [mail.subject for mail in await refreshing.mails()]
+        assert len(told) == (1 if day == 3 else 0), (day, told)
+        refreshing.later(days=1)
+    refreshing.publish(metadata(NEW, entity="https://evil.example"))
+    await refreshing.sweep()
+    (mail,) = await refreshing.mails()
+    assert "another directory" in mail.subject
+    await refreshing.sweep()
+    assert await refreshing.mails() == []
+    assert refreshing.metrics.endings[-1] == (0, 0, 1)
+
+
+@pytest.mark.parametrize("what", ["directory", "ours", "metadata"])
+async def test_owners_are_warned_of_each_end_three_times(refreshing: Refreshing, what: str) -> None:
+    people = refreshing.house.people
+    people.change("""update upstream_providers set saml = saml || '{"metadata_url": ""}'""")
+    ends = refreshing.clock.at + timedelta(days=40)
+    far = (ends + timedelta(days=900)).isoformat()
+    set_end = "update upstream_providers set saml = jsonb_set(saml, '{certificates,0,valid_until}', to_jsonb(%s::text))"
+    people.change(set_end, far)
+    if what == "directory":
+        people.change(set_end, ends.isoformat())
+    elif what == "metadata":
+        value = f'{{"metadata": {{"valid_until": "{ends.isoformat()}"}}}}'
+        people.change("update upstream_providers set saml = saml || %s::jsonb", value)
+    else:
+        await refreshing.sweep()
+        saml = (await refreshing.record())["saml"]
+        ends = datetime.fromisoformat(saml["certificate_valid_until"])
+        people.change(set_end, (ends + timedelta(days=900)).isoformat())
+    told: list[tuple[int, str]] = []
+    for left in (31, 30, 29, 8, 7, 2, 1, 0, -1):
+        refreshing.clock.at = ends - timedelta(days=left)
+        await refreshing.sweep()
+        told += [(left, mail.to) for mail in await refreshing.mails()]
+        if left == 29 and what != "metadata":
+            assert refreshing.metrics.endings[-1] == (1, 0, 0)
+    assert told == [(left, refreshing.house.speaker.email) for left in (30, 7, 1)]
+
+
+MEANWHILE: Final = {
+    "deleted": "delete from upstream_providers",
+    "a draft": "update upstream_providers set state = 'draft', enabled = false",
+    "another address": """update upstream_providers set saml = saml || '{"metadata_url": "https://other.example/m"}'""",
+    "another entity": "update upstream_providers set issuer = 'https://other.example'",
+}
+
+
+@pytest.mark.parametrize("change", MEANWHILE.values(), ids=MEANWHILE)
+async def test_what_changes_during_a_look_is_left_as_it_is(refreshing: Refreshing, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refreshing.publish(metadata(NEW))
+    people = refreshing.house.people
+    meanwhile(monkeypatch, refreshing.outbound, "get", lambda: people.change(change))
+    assert await refreshing.sweep() == 1
+    rows = people.rows("select saml from upstream_providers")
+    assert all(len(row["saml"]["certificates"]) == 1 and row["saml"]["waiting"] == [] for row in rows)
+    assert refreshing.events() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        ("update upstream_providers set enabled = false", 1),
+        ("update upstream_providers set state = 'draft', enabled = false", 0),
+        ("update all_organizations set status = 'suspended' where slug = 'acme'", 0),
+        ("update all_organizations set deleted_at = now() where slug = 'acme'", 0),
+    ],
+    ids=["turned off", "a draft", "a suspended organization", "a deleted organization"],
+)
+async def test_who_has_a_turn(refreshing: Refreshing, change: str, asked: int) -> None:
+    refreshing.publish(metadata(OLD, NEW))
+    refreshing.house.people.change(change)
+    assert await refreshing.sweep() == 1
+    assert len(refreshing.outbound.asked) == asked
+    # Nothing is due until the next day.
+    refreshing.later(hours=20)
+    assert await refreshing.refresher().sweep() == 0
+    refreshing.later(hours=3)
+    assert await refreshing.refresher().sweep() == 1
+
+
+async def test_of_two_processes_one_looks(refreshing: Refreshing) -> None:
+    refreshing.publish(metadata(OLD, NEW))
+    refreshing.due()
+    handled: list[int] = []
+
+    async def sweep() -> None:
+        handled.append(await refreshing.refresher().sweep())
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(sweep)
+    assert (sorted(handled), len(refreshing.outbound.asked)) == ([0, 0, 0, 1], 1)
+
+
+async def test_a_process_that_dies_leaves_the_turn_to_another(refreshing: Refreshing) -> None:
+    refreshing.due()
+    assert len(await refreshing.refreshes.claim_due(8)) == 1
+    assert await refreshing.refresher().sweep() == 0
+    refreshing.later(hours=1, seconds=1)
+    assert await refreshing.refresher().sweep() == 1
+
+
+async def test_a_look_that_was_late_changes_nothing_twice(refreshing: Refreshing) -> None:
+    """Two processes with the same turn, since the first one's lease has ended: certificates and events come once."""
+    refreshing.house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+    refreshing.publish(metadata(OLD, NEW))
+    refreshing.due()
+    (due,) = await refreshing.refreshes.claim_due(8)
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(refreshing.refreshes.refresh, due)
+    assert await refreshing.certificates() == ([fingerprint(OLD)], [fingerprint(NEW)])
+    assert (refreshing.events(), len(await refreshing.mails())) == (["certificates.waiting"], 1)
+
+
+async def test_the_shipped_client_reads_and_redirects_are_followed_by_us_alone(refreshing: Refreshing) -> None:
+    ready = refreshing.house.postern.tenancy.connection_refreshes
+    shipped = replace(refreshing.refreshes, reader=ready.reader)
+    async with receiving(answers(200, metadata(OLD, NEW))) as receiver:
+        address = f"http://127.0.0.1:{receiver.port}/metadata"
+        refreshing.house.people.change("update upstream_providers set saml = saml || jsonb_build_object('metadata_url', %s::text)", address)
+        await refreshing.sweep(shipped)
+        assert await refreshing.certificates() == ([fingerprint(OLD)], [fingerprint(NEW)])
+        receiver.answer = answers(302, b"", f"location: http://127.0.0.1:{receiver.port}/next")
+        refreshing.house.log.allow("connection_metadata_failed")
+        await refreshing.sweep(shipped)
+        assert [one.target for one in receiver.calls] == ["/metadata", "/metadata", "/next", "/next", "/next"]
+
+
+async def test_our_key_pair_changes_without_an_outage(refreshing: Refreshing) -> None:
+    house, place = refreshing.house, f"{PATH}/{refreshing.provider}/certificate"
+    house.verified()
+
+    async def ours() -> list[str]:
+        text = (await house.client.request("GET", f"/saml/sp/{refreshing.provider}")).body.decode()
+        return sorted(set(_between(text)))
+
+    async def signs_in() -> None:
+        assert (await house.arrive(house.browser(), refreshing.provider)).status == 303
+
+    (first,) = await ours()
+    (await house.request("POST", place, {})).ok()
+    both = await ours()
+    assert (len(both), first in both) == (2, True)
+    await signs_in()
+    record = (await house.request("POST", place, {"activate": True})).ok()
+    assert _bare(record["saml"]["former_certificate"]) == first
+    second = _bare(record["saml"]["certificate"])
+    assert (await ours(), record["saml"]["next_certificate"]) == ([second], None)
+    await signs_in()
+    # The former key still opens what a directory encrypts that has not read our metadata again.
+    directory = await house.postern.identity.connection_lookup.directory(record["id"])
+    assert directory is not None
+    assert [_bare(one.certificate) for one in house.postern.tenancy.directory_answers.keys(directory)] == [second, first]
+    dropped = (await house.request("DELETE", f"{place}/former")).ok()
+    assert dropped["saml"]["former_certificate"] is None
+    (await house.request("DELETE", f"{place}/former")).ok()
+    assert (await house.request("POST", place, {"activate": True})).status == 409
+    await signs_in()
+
+
+def _between(text: str) -> list[str]:
+    return [part.split("<", 1)[0].replace("\n", "") for part in text.split("X509Certificate>")[1::2]]
+
+
+def _bare(pem: str) -> str:
+    return "".join(line for line in pem.splitlines() if not line.startswith("-----"))
