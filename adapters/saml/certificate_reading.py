@@ -29,7 +29,7 @@ class WeakKey(BadRequest):
     """The key of a certificate is too short, or of a kind that is not taken."""
 
 
-class KnownCertificate(Frozen, kw_only=True):
+class TrustedCertificate(Frozen, kw_only=True):
     """A certificate of a connection, when an answer is verified."""
 
     pem: str
@@ -101,10 +101,10 @@ def _is_weak(certificate: Certificate) -> bool:
 
 
 @lru_cache(maxsize=64)
-def known_certificate(pem: str) -> KnownCertificate:
+def known_certificate(pem: str) -> TrustedCertificate:
     """A certificate that is stored for a connection."""
     certificate = load_pem_x509_certificate(pem.encode())
-    return KnownCertificate(
+    return TrustedCertificate(
         pem=pem,
         fingerprint=sha256(certificate.public_bytes(Encoding.DER)).hexdigest(),
         valid_from=certificate.not_valid_before_utc.astimezone(UTC),

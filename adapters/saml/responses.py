@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from adapters.saml.accepted import OF_DIRECTORIES
-from adapters.saml.certificate_reading import KnownCertificate, known_certificate
+from adapters.saml.certificate_reading import TrustedCertificate, known_certificate
 from adapters.saml.decryption import NotOpened, opened
 from adapters.saml.names import ASSERTION, BEARER, DS, PROTOCOL, SIGNATURE_METHODS
 from adapters.saml.parsing import LONGEST_VALUE, attribute_of, only_child, parsed, text_of, unpacked_form
@@ -64,7 +64,7 @@ class _NotProved(Exception):
 
 
 class _Signed(Frozen):
-    certificate: KnownCertificate
+    certificate: TrustedCertificate
     method: str
 
 
@@ -170,7 +170,7 @@ def _verified(root: Element, places: Sequence[Element], expected: Expected) -> I
         yield _Signed(_signer(signature, expected), method)
 
 
-def _signer(signature: Element, expected: Expected) -> KnownCertificate:
+def _signer(signature: Element, expected: Expected) -> TrustedCertificate:
     """The certificate that verifies the signature. Raises `_NotProved`."""
     known = [known_certificate(pem) for pem in expected.certificates]
     if not known:
@@ -188,7 +188,7 @@ def _signer(signature: Element, expected: Expected) -> KnownCertificate:
     raise _NotProved(faults.BROKEN_SIGNATURE.found(expected=all_known))
 
 
-def _is_valid(certificate: KnownCertificate, expected: Expected) -> bool:
+def _is_valid(certificate: TrustedCertificate, expected: Expected) -> bool:
     return certificate.valid_from <= expected.now < certificate.valid_until
 
 

@@ -1,6 +1,5 @@
 """Certificates of directories change without an outage: the daily look, the owners' decision, and the warnings."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 import trio
+import xmlsec
 
 from actors.connection_refresher import connection_refresher
 from core.domain.outbound.destinations import OutboundDestination
@@ -18,11 +18,12 @@ from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from ports.outbound import Failure, OutboundAnswer, OutboundFailed
 from tests.actors.observed import RememberedMetrics
 from tests.adapters.saml import answering
-from tests.fake_directory import ENTITY, SSO
+from tests.http.connections.fake_directory import ENTITY, SSO
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.federation.providing import DS, MD, SAMLP, pair
 from tests.http.postbox import Postbox
 from tests.meanwhile import meanwhile
+from tests.patience import PATIENCE
 from tests.receiver import answering as answers
 from tests.receiver import receiving
 from tests.usecases.set_clock import SetClock
@@ -45,9 +46,13 @@ def metadata(*names: str, signer: str = "", entity: str = ENTITY, until: str = "
     )
     if not signer:
         return text.encode()
-    root = answering.document(f"{text.split('>', 1)[0]}><x/>{text.split('>', 1)[1]}")
-    answering.sign(root, pair(signer))
-    root.remove(root[0])
+    root = answering.document(text)
+    signature = answering.template("#_m", certificate=pair(signer))
+    root.insert(0, signature)
+    context = xmlsec.SignatureContext()
+    context.key = xmlsec.Key.from_memory(pair(signer).key, xmlsec.constants.KeyDataFormatPem)
+    context.register_id(root, "ID")
+    context.sign(signature)
     return answering.written(root).encode()
 
 
@@ -158,7 +163,15 @@ async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing
         house.directory.signer = pair(name)
         answer = await house.arrive(house.browser(), refreshing.provider)
         assert answer.status == 303, answer.body
-    await house.postern.identity.connection_recorder.flush() if hasattr(house.postern.identity.connection_recorder, "flush") else None
+    async with trio.open_nursery() as nursery:
+        recorder = house.postern.identity.connection_recorder
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while len(house.people.rows("select from connection_certificates")) < 2:
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    signed = [one["signed_at"] for one in (await refreshing.record())["saml"]["certificates"]]
+    assert (None in signed, len(set(signed))) == (False, 2)
     # The old one vanishes, counts for a week, and goes.
     refreshing.publish(metadata(NEW))
     for day in range(7):
@@ -168,7 +181,7 @@ async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing
     await refreshing.sweep()
     assert await refreshing.certificates() == ([new], [])
     assert refreshing.events() == ["certificates.refreshed", "certificates.refreshed"]
-    assert await refreshing.mails() == []
+    assert [mail for mail in await refreshing.mails() if mail.to == house.speaker.email] == []
     assert refreshing.metrics.refreshed == {"read": 9}
     # What was tested is still tested: the connection may be turned off and activated again.
     assert (await refreshing.record())["state"] == "active"
@@ -200,24 +213,21 @@ WAITS: Final[Mapping[str, tuple[str, Mapping[str, Answer], str]]] = {
 
 async def test_every_way_on_which_a_certificate_counts_or_waits(refreshing: Refreshing) -> None:
     people, old, new = refreshing.house.people, fingerprint(OLD), fingerprint(NEW)
-    (kept,) = people.rows("select saml from upstream_providers")
+    (kept,) = people.rows("select saml::text from upstream_providers")
+
+    def restore(address: str) -> None:
+        set_address = "update upstream_providers set saml = %s::jsonb || jsonb_build_object('metadata_url', %s::text)"
+        people.change(set_address, kept["saml"], address)
+
     for name, (address, pages) in COUNTS.items():
         refreshing.outbound.pages = dict(pages)
-        people.change(
-            "update upstream_providers set saml = %s::jsonb || jsonb_build_object('metadata_url', %s::text)",
-            json.dumps(kept["saml"]),
-            address,
-        )
+        restore(address)
         await refreshing.sweep()
         assert await refreshing.certificates() == ([old, new], []), name
     assert await refreshing.mails() == []
     for name, (address, pages, why) in WAITS.items():
         refreshing.outbound.pages = dict(pages)
-        people.change(
-            "update upstream_providers set saml = %s::jsonb || jsonb_build_object('metadata_url', %s::text)",
-            json.dumps(kept["saml"]),
-            address,
-        )
+        restore(address)
         if name == "signed before":
             people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
         await refreshing.sweep()
@@ -260,7 +270,7 @@ async def test_an_owner_approves_or_declines(refreshing: Refreshing) -> None:
     await refreshing.sweep()
     admin = house.resident(house.acme, "admin", "helper")
     assert (await house.request("POST", f"{place}/{fingerprint(NEXT)}", by=admin)).status == 403
-    stranger = house.resident(house.globex, "owner", "stranger")
+    stranger = house.resident(house.tenants.add("globex"), "owner", "stranger")
     elsewhere = place.replace("acme", "globex")
     for method in ("POST", "DELETE"):
         assert (await house.request(method, f"{elsewhere}/{fingerprint(NEXT)}", by=stranger)).status == 404

@@ -123,7 +123,7 @@ class SamlSettings(Frozen, kw_only=True):
     """The format to ask for. Empty where the directory's own setting decides."""
     preset: Directory | None = None
     """The product that the sources were taken from."""
-    waiting: tuple[KnownCertificate, ...] = ()
+    waiting: tuple[TrustedCertificate, ...] = ()
     """Certificates from the metadata that do not count before an owner approves them."""
     declined: tuple[str, ...] = ()
     """The fingerprints of those that an owner has declined, while the metadata list them."""

@@ -10,7 +10,7 @@ import structlog
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.connections import KnownCertificate, ProviderKind, SamlSettings
+from core.domain.identity.upstream.connections import ProviderKind, SamlSettings, TrustedCertificate
 from core.domain.identity.upstream.refreshes import (
     AGAIN_AFTER_FAULT,
     LEASE,
@@ -202,7 +202,7 @@ class ConnectionRefreshes(Frozen):
             await uow.commit()
 
     async def _ask_owners(
-        self, uow: UnitOfWork, due: DueConnection, certificates: Sequence[KnownCertificate], because: AskedBecause
+        self, uow: UnitOfWork, due: DueConnection, certificates: Sequence[TrustedCertificate], because: AskedBecause
     ) -> None:
         prints = ", ".join(one.fingerprint for one in certificates)
         await self._mail(uow, due, "connection_certificate_waits", reason=because.value, fingerprint=prints)

@@ -13,9 +13,9 @@ from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.connections import (
     CertificateSource,
     ConnectionState,
-    KnownCertificate,
     ProviderKind,
     SamlChange,
+    TrustedCertificate,
     addresses,
 )
 from core.domain.identity.upstream.saml.mappings import Directory
@@ -439,7 +439,7 @@ def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRe
     )
 
 
-def _certificate(certificate: KnownCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
+def _certificate(certificate: TrustedCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
     return ProviderCertificateRecord(
         public_key=certificate.pem,
         fingerprint=certificate.fingerprint,
