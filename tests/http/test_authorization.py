@@ -666,7 +666,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/billing/portal",
         "POST /api/organizations/{org_slug}/management-keys/{key_id}/adopt",
         "POST /api/organizations/{org_slug}/transfer-ownership",
+        "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
         "DELETE /api/organizations/{org_slug}",
@@ -695,6 +697,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "DELETE /api/organizations/{org_slug}/smtp",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}",
+        "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/former",
         "POST /api/organizations/{org_slug}/domain",
         "POST /api/organizations/{org_slug}/domain/verify",
         "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",

@@ -382,6 +382,9 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/former
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test

@@ -36,9 +36,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "domain_route_lost": {"domain": "example.org", "record": "_postern-verification.example.org", "when": WHEN},
     "join_requested": {"person": "grace@example.org", "domain": "example.org"},
     "join_approved": {},
-    "connection_ends": {"connection": "Acme login", "what": "directory", "date": "2026-08-01", "link": LINK},
-    "connection_certificate_waits": {"connection": "Acme login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
-    "connection_unread": {"connection": "Acme login", "other_entity": False, "since": "2026-08-01", "link": LINK},
+    "connection_ends": {"connection": "Our login", "what": "directory", "date": "2026-08-01", "link": LINK},
+    "connection_certificate_waits": {"connection": "Our login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
+    "connection_unread": {"connection": "Our login", "other_entity": False, "since": "2026-08-01", "link": LINK},
     "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }
@@ -98,8 +98,9 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
     assert "url(" not in mail.html
     links = {link["href"] for link in read.of("a")}
     assert links == ({LINK} if "link" in VALUES[name] else set())
-    for value in VALUES[name].values():
-        if isinstance(value, str):
+    for field, value in VALUES[name].items():
+        # Words choose a sentence, and stand in none.
+        if isinstance(value, str) and field not in {"what", "reason"}:
             assert value in mail.text
             assert value in mail.html
     if "when" in VALUES[name]:

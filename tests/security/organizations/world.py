@@ -48,6 +48,7 @@ WHOSE: Final[Mapping[str, str]] = {
     "identities": _OF_PROVIDER,
     "oauth_states": "one.realm_id",
     **dict.fromkeys(("connection_answers", "connection_tests", "connection_exchanges", "directory_sessions"), _OF_PROVIDER),
+    **dict.fromkeys(("connection_certificates", "connection_warnings"), _OF_PROVIDER),
     **dict.fromkeys(("events", "login_events", "uncounted_logins", "preauthentications", "relations", "sessions"), "one.organization_id"),
     **dict.fromkeys(
         (
@@ -296,6 +297,8 @@ class World:
         )
         self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {house.slug}".encode())
         self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {house.slug}".encode(), expires_at="tomorrow")
+        self._put("connection_certificates", upstream_provider_id=provider, fingerprint=house.slug, signed_at="now")
+        self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=house.slug)
         for name in ("codehost", "websuite") if house.slug == ASKED else ("codehost", "websuite", "officesuite"):
             self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")

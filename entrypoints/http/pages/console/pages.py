@@ -5,7 +5,7 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import events, overview, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
-from entrypoints.http.pages.console.organization.connections import connection_pages, domains, keys, providers, scim
+from entrypoints.http.pages.console.organization.connections import certificates_pages, connection_pages, domains, keys, providers, scim
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
@@ -36,6 +36,7 @@ CONSOLE: Final = Endpoints(
         *applications.PAGES,
         *providers.PAGES,
         *connection_pages.PAGES,
+        *certificates_pages.PAGES,
         *domains.PAGES,
         *scim.PAGES,
         *events.PAGES,

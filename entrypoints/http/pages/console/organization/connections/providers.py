@@ -7,6 +7,7 @@ from core.domain.identity.upstream.connections import ConnectionState
 from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
@@ -103,6 +104,7 @@ PROVIDERS: Final = Resource(
     acts=(Act("activate", activate_upstream_provider, asks=True, shows=lambda one: one.state is ConnectionState.TESTED),),
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
+        ("console.connection_certificates.title", CERTIFICATES, list_upstream_providers),
         ("console.connection_exchanges.title", _EXCHANGES, list_connection_exchanges),
     ),
     ending=Ending(delete_upstream_provider),
