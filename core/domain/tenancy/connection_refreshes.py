@@ -38,7 +38,8 @@ def certificates_wait(provider: UpstreamProvider, certificates: Sequence[Trusted
 
 
 def certificate_decided(provider: UpstreamProvider, fingerprint: str, actor: Actor, *, approved: bool) -> Event:
-    name = "organization.upstream_provider.certificates." + ("approved" if approved else "declined")
+    approval, refusal = "organization.upstream_provider.certificates.approved", "organization.upstream_provider.certificates.declined"
+    name = approval if approved else refusal
     return _event(name, provider, actor, {"certificate_sha256": fingerprint})
 
 
