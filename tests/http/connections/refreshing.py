@@ -9,12 +9,13 @@ import trio
 import xmlsec
 
 from actors.connection_refresher import connection_refresher
+from actors.due_sweepers import DueSweeper
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.saml.entities import fingerprint as of_pem
 from core.frozen import replace
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
-from ports.outbound import Failure, OutboundAnswer, OutboundFailed
+from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
 from tests.actors.observed import RememberedMetrics
 from tests.adapters.saml import answering
 from tests.http.connections.fake_directory import ENTITY, SSO
@@ -69,7 +70,17 @@ class FakeOutbound:
     def may_call(self, destination: OutboundDestination) -> bool:
         return destination.host != self.forbidden
 
-    async def get(self, destination: OutboundDestination, timeout: timedelta, *, most: int, headers: Mapping[str, str]) -> OutboundAnswer:
+    async def post(self, request: OutboundRequest, timeout: timedelta) -> OutboundAnswer:
+        raise AssertionError(request, timeout)
+
+    async def get(
+        self,
+        destination: OutboundDestination,
+        timeout: timedelta,
+        *,
+        most: int,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> OutboundAnswer:
         await trio.lowlevel.checkpoint()
         assert timeout <= timedelta(seconds=10)
         assert "samlmetadata" in headers["accept"]
@@ -104,7 +115,7 @@ class Refreshing:
     def due(self) -> None:
         self.house.people.change("update upstream_providers set refresh_at = %s", self.clock.at)
 
-    def refresher(self, refreshes: ConnectionRefreshes | None = None) -> Any:
+    def refresher(self, refreshes: ConnectionRefreshes | None = None) -> DueSweeper:
         return connection_refresher(refreshes or self.refreshes, metrics=self.metrics, spread=lambda: 0.0)
 
     def publish(self, page: Answer, at: str = ADDRESS) -> None:

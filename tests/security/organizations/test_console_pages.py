@@ -37,6 +37,9 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/applications/{service_slug}/saml-certificate": "the next certificate is there already",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/decline": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/former": "the walk opens a provider of OpenID Connect",
 }
 # Forms whose refusal has a status of 500, as that of their endpoint: there is no payment provider here.
 WITHOUT_PROVIDER: Final = ("/settings/billing",)

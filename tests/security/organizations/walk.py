@@ -67,6 +67,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "claim_id": "service_claims",
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
+    "fingerprint": "fingerprints",
 }
 # The readers: an administrator here, who has other roles elsewhere; the owner, who is less elsewhere; a member and user; and a mere user.
 READERS: Final = ("ada", "quinn", "bob", "cleo")
@@ -218,8 +219,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/oauth-credentials/{{provider}}", {"client_id": "new", "client_secret": "s"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Renamed", "enabled": False}),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/test"),
-    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/9f", refused=404),
-    Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/9f", refused=404),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
+    Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/former"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"join_policy": "on", "upstream_provider_id": None}),

@@ -259,17 +259,8 @@ class World:
         self._federation_of(house)
         self._billing_of(house)
 
-    def _settings_of(self, house: FilledOrganization) -> None:
+    def _providers_of(self, house: FilledOrganization) -> None:
         org, ids = house.tenant.id, house.ids
-        self._people.change(
-            "update organizations set max_users = 900, max_services = 3, logo_url = 'https://a.example/', tier_id = %s where id = %s",
-            *("01900000-0000-7000-8000-000000000002", org),
-        )
-        ids["mail_servers"] = self._put(
-            "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{house.slug}.example"
-        )
-        self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
-        self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
         ids["upstream_providers"] = provider = self._id()
         self._put(
             "upstream_providers",
@@ -283,6 +274,7 @@ class World:
             kind="oidc",
             state="active",
         )
+        ids["fingerprints"] = self._id()
         directory = self._id()
         self._put(
             "upstream_providers",
@@ -300,6 +292,19 @@ class World:
         self._put("connection_certificates", upstream_provider_id=provider, fingerprint=house.slug, signed_at="now")
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=house.slug)
+
+    def _settings_of(self, house: FilledOrganization) -> None:
+        org, ids = house.tenant.id, house.ids
+        self._people.change(
+            "update organizations set max_users = 900, max_services = 3, logo_url = 'https://a.example/', tier_id = %s where id = %s",
+            *("01900000-0000-7000-8000-000000000002", org),
+        )
+        ids["mail_servers"] = self._put(
+            "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{house.slug}.example"
+        )
+        self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
+        self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
+        self._providers_of(house)
         for name in ("codehost", "websuite") if house.slug == ASKED else ("codehost", "websuite", "officesuite"):
             self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")
         ids["domain_routes"] = self._put(
@@ -308,7 +313,7 @@ class World:
             domain=f"{house.slug}.example",
             verified_at="now",
             next_check_at="tomorrow",
-            own_provider=provider,
+            own_provider=ids["upstream_providers"],
             login_policy="password_allowed",
             join_policy="ask",
         )
