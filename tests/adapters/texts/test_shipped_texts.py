@@ -132,6 +132,8 @@ def test_every_refusal_has_words_of_its_own_or_by_its_code() -> None:
     for code in codes():
         assert texts[f"refusals.{code.lower()}"] == set(), code
     for where, call in calls_in_python():
+        if ast.unparse(call.func) == "Check":
+            continue  # Its words are a sentence for administrators.
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         words, values = given.get("words"), given.get("values")
         if isinstance(words, ast.Constant):
