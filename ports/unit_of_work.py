@@ -64,6 +64,7 @@ from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.roles import RoleStore
+from ports.tenancy.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
@@ -158,6 +159,8 @@ class UnitOfWork(Protocol):
     def webhooks(self) -> WebhookStore: ...
     @property
     def webhook_deliveries(self) -> WebhookDeliveryStore: ...
+    @property
+    def setup_links(self) -> SetupLinkStore: ...
     @property
     def siem(self) -> SiemStore: ...
     @property

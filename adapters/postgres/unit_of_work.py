@@ -64,6 +64,7 @@ from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.roles import RoleRows
+from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
@@ -141,6 +142,7 @@ class PostgresUnitOfWork:
     upstream_providers = _Made(UpstreamProviderRows)
     webhooks = _Made(WebhookRows)
     webhook_deliveries = _Made(WebhookDeliveryRows)
+    setup_links = _Made(SetupLinkRows)
     siem = _Made(SiemRows)
     api_keys = _Made(ApiKeyRows)
     assignments = _Made(AssignmentRows)

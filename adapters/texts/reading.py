@@ -20,7 +20,9 @@ class UnreadableCatalogue(Exception):
 
 
 def shipped(language: Language) -> dict[str, str]:
-    """The texts of a language, by dotted key. The texts of the console are in files of their own, one for each of its parts."""
+    """The texts of a language, by dotted key. The texts of the console, and of the pages behind
+    set-up links, are in files of their own.
+    """
     source = "".join(one.read_text(encoding="utf-8") for one in sources(language))
     return read(source)
 

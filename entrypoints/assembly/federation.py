@@ -23,6 +23,7 @@ from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.turns import FairTurns
@@ -191,7 +192,15 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             clock,
             secrets.spread,
         ),
-        scim_tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), scim_token_presence, clock=clock, ids=ids, secrets=secrets),
+        scim_tokens=ScimTokens(
+            new_unit_of_work,
+            PostgresScimTokens(pool),
+            SetupLinkRows(foundation.statements),
+            scim_token_presence,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+        ),
         scim_token_presence=scim_token_presence,
         scim_users=ScimUsers(
             scim_changes,

@@ -22,6 +22,7 @@ from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.relations import PostgresRelations
 from adapters.postgres.tenancy.roles import RoleRows
+from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
@@ -61,6 +62,13 @@ from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
 from core.usecases.tenancy.roles import Roles
+from core.usecases.tenancy.setup.activations import Activations
+from core.usecases.tenancy.setup.connection_drafts import ConnectionDrafts
+from core.usecases.tenancy.setup.domain_drafts import DomainDrafts
+from core.usecases.tenancy.setup.scim_drafts import ScimDrafts
+from core.usecases.tenancy.setup.setup_drafts import SetupDrafts
+from core.usecases.tenancy.setup.setup_links import SetupLinks
+from core.usecases.tenancy.setup.siem_drafts import SiemDrafts
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
@@ -104,6 +112,12 @@ class Tenancy(Frozen, kw_only=True):
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
     deliveries: Deliveries[ClaimedWebhook, DueEvent]
+    setup_links: SetupLinks
+    setup_drafts: SetupDrafts
+    domain_drafts: DomainDrafts
+    scim_drafts: ScimDrafts
+    connection_drafts: ConnectionDrafts
+    siem_drafts: SiemDrafts
     siem: Siem
     siem_export: SiemExport
 
@@ -149,6 +163,27 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         clock=clock,
         ids=ids,
         secrets=foundation.secrets,
+        base_url=settings.public_url,
+    )
+    siem = Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids)
+    setup_lookup = SetupLinkRows(statements)
+    upstream_providers = OrganizationUpstreamProviders(
+        new_unit_of_work,
+        UpstreamProviderRows(statements),
+        foundation.upstreams,
+        connection_keys,
+        foundation.keyring,
+        clock=clock,
+        ids=ids,
+    )
+    connections = Connections(
+        new_unit_of_work,
+        identity.connection_lookup,
+        foundation.directory_documents,
+        foundation.outbound,
+        connection_keys,
+        keyring=foundation.keyring,
+        clock=clock,
         base_url=settings.public_url,
     )
     profile_values = ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)
@@ -216,25 +251,8 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         oauth_credentials=OrganizationOAuthCredentials(
             new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, clock=clock, ids=ids
         ),
-        upstream_providers=OrganizationUpstreamProviders(
-            new_unit_of_work,
-            UpstreamProviderRows(statements),
-            foundation.upstreams,
-            connection_keys,
-            foundation.keyring,
-            clock=clock,
-            ids=ids,
-        ),
-        connections=Connections(
-            new_unit_of_work,
-            identity.connection_lookup,
-            foundation.directory_documents,
-            foundation.outbound,
-            connection_keys,
-            keyring=foundation.keyring,
-            clock=clock,
-            base_url=settings.public_url,
-        ),
+        upstream_providers=upstream_providers,
+        connections=connections,
         connection_refreshes=ConnectionRefreshes(
             new_unit_of_work,
             ConnectionRefreshRows(statements),
@@ -278,7 +296,30 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock,
             foundation.secrets.spread,
         ),
-        siem=Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids),
+        setup_links=SetupLinks(
+            new_unit_of_work,
+            setup_lookup,
+            templates=foundation.mail_templates,
+            links=foundation.links,
+            clock=clock,
+            ids=ids,
+            secrets=foundation.secrets,
+        ),
+        setup_drafts=SetupDrafts(
+            new_unit_of_work,
+            setup_lookup,
+            Activations(proofs, foundation.keyring, clock),
+            templates=foundation.mail_templates,
+            links=foundation.links,
+            clock=clock,
+        ),
+        domain_drafts=DomainDrafts(new_unit_of_work, proofs, clock=clock, ids=ids, secrets=foundation.secrets),
+        scim_drafts=ScimDrafts(new_unit_of_work, clock=clock, ids=ids, secrets=foundation.secrets),
+        connection_drafts=ConnectionDrafts(
+            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, clock=clock, ids=ids
+        ),
+        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, clock=clock, ids=ids),
+        siem=siem,
         siem_export=SiemExport(
             PostgresSiemQueue(pool),
             foundation.outbound,

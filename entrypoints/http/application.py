@@ -35,6 +35,9 @@ from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages,
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
+from entrypoints.http.pages.setup import beginning_pages, domain_pages, scim_pages, siem_pages
+from entrypoints.http.pages.setup import connection_pages as setup_connection_pages
+from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
     mailed_code_pages,
     passkey_pages,
@@ -77,6 +80,12 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     directory_pages,
     trial_pages,
     device_flow_pages,
+    beginning_pages,
+    setup_overview_pages,
+    domain_pages,
+    setup_connection_pages,
+    scim_pages,
+    siem_pages,
     overview_pages,
     first_steps_pages,
     profile_pages,

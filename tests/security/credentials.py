@@ -20,6 +20,7 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_links import SetupPurpose
 from entrypoints.bootstrap import Postern
 from tests.http.client import Pairs
 from tests.http.people import BASE_URL, People, Person
@@ -84,11 +85,14 @@ OTHERS: Final = tuple(
             "cookie",  # the access token where a browser would keep it
             "browser",  # the cookie of a browser's session
             "flow",  # the secret that a browser has for its flows
+            "setup",  # the cookie of a browser that owns a set-up link
             "ended-browser",
             "planted browser",  # the same cookie under the name that it has over http
         ),
     )
 )
+SET_UP: Final = "0199d3a0-0000-7000-8000-000000000001"
+"""The id of the set-up link."""
 KINDS: Final = (*SESSIONS, *OTHERS)
 
 
@@ -295,6 +299,20 @@ class Wallet:
 
     async def flow(self) -> Pairs:
         return (("cookie", f"__Host-postern_flow={self._cookie()}"),)
+
+    async def setup(self) -> Pairs:
+        cookie = self._cookie()
+        self._people.change(
+            "insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, expires_at, created_by,"
+            " created_at, browser_digest, used_by, used_at) values (%s, %s, 'x', 'pts', '', %s, false, false, now() + interval '1 day',"
+            " %s, now(), %s, 'x', now()) on conflict (id) do update set browser_digest = excluded.browser_digest",
+            SET_UP,
+            self._acme.id,
+            [purpose.value for purpose in SetupPurpose],
+            self._residents["o"][0].user,
+            Token(cookie).digest(),
+        )
+        return (("cookie", f"__Host-postern_setup={cookie}"),)
 
     async def ended_browser(self) -> Pairs:
         cookie = self._browser()

@@ -55,7 +55,7 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 #   - GET and PATCH of the organization itself: the answer is the caller's membership
 #   - the test of the mail server: the mail goes to the caller
 #   - what the owner alone may do: deleting the organization or a service, roles of members, ownership, paying, adopting keys
-#   - management keys and SCIM tokens: a key makes no further credentials that manage the organization
+#   - management keys, SCIM tokens and set-up links: a key makes no further credentials that manage the organization
 #   - disabling a member's second factor, which needs a fresh proof
 # What is closed to keys of the platform: impersonation, platform owners, deleting an organization, disabling a second factor, and keys.
 # "everybody" passes with any credential or with none.
@@ -91,6 +91,29 @@ everybody                         GET    /ui/invitations/accept/password
 .....   ...  -          flow      POST   /ui/invitations/accept/password
 everybody                         GET    /ui/invitations/accepted
 everybody                         GET    /ui/invitations/declined
+
+# The pages behind a set-up link: its browser alone
+everybody                         GET    /ui/setup/{token}
+.....   ...  -          setup     POST   /ui/setup/{token}
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/drafts/{draft_id}/finish
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/drafts/{draft_id}/remove
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}/domain
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/domain
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}/domain/{draft_id}
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/domain/{draft_id}/look
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}/connection
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/metadata
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/values
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/client
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/test
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}/scim
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/scim
+.....   ...  -          setup     GET    /ui/setup/of/{link_id}/siem
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/siem
+
+# Further pages
 everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
@@ -453,6 +476,14 @@ everybody                         GET    /pictures/{picture_id}
 .ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/management-keys/{key_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/management-keys/{key_id}/adopt
 
+# Its set-up links
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/setup-links
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/setup-links
+.ao..   po.  yes        -         GET    /api/organizations/{org_slug}/setup-links/{link_id}
+.ao..   po.  yes        -         DELETE /api/organizations/{org_slug}/setup-links/{link_id}
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/setup-links/{link_id}/release
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate
+
 # Its services
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services
@@ -530,6 +561,11 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/management-keys/{key_id}
 ...g.   po.  no         -         DELETE /api/platform/management-keys/{key_id}
 ...g.   po.  no         -         POST   /api/platform/management-keys/{key_id}/adopt
+...g.   po.  no         -         GET    /api/platform/organizations/{org_id}/setup-links
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/setup-links
+...g.   po.  no         -         GET    /api/platform/organizations/{org_id}/setup-links/{link_id}
+...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}/setup-links/{link_id}
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/setup-links/{link_id}/release
 ...g.   po.  no         platform-key GET    /api/platform/mfa/metrics
 ...g.   po.  no         platform-key GET    /api/platform/mfa/suspicious
 ...g.   po.  no         platform-key GET    /api/platform/organizations
@@ -599,6 +635,8 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
 def form_of(one: Endpoint, headers: Pairs) -> bytes:
     cookies = dict(pair.split("=", 1) for name, value in headers if name == "cookie" for pair in value.split("; "))
     session, browser = cookies.get("__Host-postern_session"), cookies.get("__Host-postern_flow")
+    if (setting_up := cookies.get("__Host-postern_setup")) is not None:
+        return f"form_token={form_token(Token(setting_up), 'setup')}".encode()
     if (acting := cookies.get("__Host-postern_acting")) is not None:
         return f"form_token={form_token(Token(acting), 'acting')}".encode()
     if session is not None and one.caller is not IN_FLOW:
@@ -663,7 +701,7 @@ async def test_the_table_has_every_route_and_page_and_nothing_else(client: Clien
 def test_the_table_names_credentials_that_there_are() -> None:
     named = frozenset().union(*(row.besides for row in rows().values()))
     assert named <= {kind.name for kind in KINDS}
-    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 31
+    assert len({kind.name for kind in KINDS}) == len(KINDS) == len(SESSIONS) + 32
 
 
 async def test_each_kind_of_credential_opens_what_the_table_says_and_nothing_else(client: Client, postern: Postern, people: People) -> None:

@@ -109,6 +109,17 @@ class TwoFurnishedOrganizations(Cast):
             " updated_at) values (%s, %s, %s, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now())",
             *(uuid4(), house.tenant.id, f"Of {name} {more}"),
         )
+        link = uuid4()
+        self.people.change(
+            "insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, expires_at, created_by,"
+            " created_at) values (%s, %s, %s, %s, %s, '{domain}', false, false, now() + interval '1 day', %s, now())",
+            *(link, house.tenant.id, f"Of {name}", f"{name} {more}", link.bytes, house.owner.user),
+        )
+        self.people.change(
+            "insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)"
+            " values (%s, %s, %s, 'scim', %s, '{}', now(), now())",
+            *(uuid4(), link, house.tenant.id, f"Of {name}"),
+        )
         token = await self.tenants.token(house.owner)
         self.people.change(
             "insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)"
@@ -151,6 +162,8 @@ class TwoFurnishedOrganizations(Cast):
             ("roles", "org_id"),
             ("teams", "org_id"),
             ("management_keys", "org_id"),
+            ("setup_links", "org_id"),
+            ("setup_drafts", "org_id"),
             ("profile_fields", "org_id"),
             ("invitations", "org_id"),
             ("services", "org_id"),
@@ -268,6 +281,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/upstream-providers",
     # With a document that says what is asked.
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata",
+    "POST /api/organizations/{org_slug}/setup-links",
 }
 
 
@@ -281,6 +295,7 @@ def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: s
     """The path with this identity as its last parameter, and with the organization and its service in the parameters before."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
     path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
+    path = path.replace("{link_id}", str(house.ids["setup_links"][0]))
     path = path.replace("{webhook_id}", str(house.ids["webhooks"][0])).replace("{team_slug}", f"{house.slug}-1")
     return path.replace("{org_slug}", house.slug).replace("{service_slug}", service or house.service.slug)
 
@@ -292,6 +307,8 @@ KEPT = (
     "roles",
     "teams",
     "management_keys",
+    "setup_links",
+    "setup_drafts",
     "profile_fields",
     "invitations",
     "services",

@@ -147,7 +147,7 @@ _LINKS: Final = """
      order by created_at, digest
 """
 
-# The statement reads each of the four tables as a whole. An index on `created_by` would serve no other statement.
+# The statement reads each of the tables as a whole. An index on `created_by` would serve no other statement.
 _CREDENTIALS: Final = """
     select kind, prefix, place, created_at
       from (
@@ -162,6 +162,11 @@ _CREDENTIALS: Final = """
                  join services on services.id = client_secrets.service_id
                  join organizations on organizations.id = services.org_id
                 where client_secrets.created_by = %(user)s
+            union all
+               select 'set-up link', setup_links.prefix, organizations.slug, setup_links.created_at
+                 from setup_links
+                 join organizations on organizations.id = setup_links.org_id
+                where setup_links.created_by = %(user)s and setup_links.expires_at > now() and setup_links.revoked_at is null
             union all
                select 'management key', management_keys.prefix, coalesce(organizations.slug, 'the platform'), management_keys.created_at
                  from management_keys

@@ -90,6 +90,16 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
         _counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),
         _counted("siem", "select from siem_configurations where org_id = %(organization)s and last_error is not null and is_active"),
         _counted(
+            "setup_links",
+            """
+            select
+              from setup_drafts
+              left join upstream_providers on upstream_providers.id = setup_drafts.upstream_provider_id
+             where setup_drafts.org_id = %(organization)s and setup_drafts.state = 'waiting'
+               and (upstream_providers.id is null or upstream_providers.state = 'tested' and upstream_providers.activated_at is null)
+            """,
+        ),
+        _counted(
             "keys",
             """
             select from management_keys where org_id = %(organization)s and expires_at between %(now)s and %(soon)s

@@ -10,7 +10,7 @@ from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come, has_name, is_own_member, shown_name
-from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
+from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
 from core.domain.record.audit_chains import PLATFORM_CHAIN
@@ -110,10 +110,11 @@ def _entry(row: _Row, identifier: UUID, organization: OrganizationId) -> AuditEn
     )
 
 
-_IDS: Final[Mapping[ActingKind, Callable[[UUID], ApiKeyId | ManagementKeyId | ScimTokenId]]] = {
+_IDS: Final[Mapping[ActingKind, Callable[[UUID], ApiKeyId | ManagementKeyId | ScimTokenId | SetupLinkId]]] = {
     ActingKind.API_KEY: ApiKeyId,
     ActingKind.MANAGEMENT_KEY: ManagementKeyId,
     ActingKind.SCIM_TOKEN: ScimTokenId,
+    ActingKind.SETUP_LINK: SetupLinkId,
 }
 
 

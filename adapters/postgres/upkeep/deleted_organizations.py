@@ -121,6 +121,8 @@ PARTS: Final[Mapping[str, LiteralString]] = {
     # organization, and stays.
     "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
     "management_keys": _rows_of("management_keys", "org_id"),
+    "setup_drafts": _rows_of("setup_drafts", "org_id"),
+    "setup_links": _rows_of("setup_links", "org_id"),
     "scim_tokens": _rows_of("scim_tokens", "org_id"),
     "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
     "scim_groups": f"""

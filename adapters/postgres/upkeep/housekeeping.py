@@ -189,6 +189,30 @@ class ExpiredManagementKeys(_Sweep):
     statement = _delete("management_keys", "id", "expires_at < now() - interval '30 days'", oldest_first="expires_at")
 
 
+class PastSetupLinks(_Sweep):
+    """Ended set-up links stay listed for thirty days, so that people see what was set up with them, by whom. Drafts go with their link, and
+    so do the connections that never became active.
+    """
+
+    statement = """
+        with past as (
+                 select id
+                   from setup_links
+                  where expires_at < now() - interval '30 days'
+                  order by expires_at
+                  limit %(limit)s
+                    for update skip locked
+             ),
+             gone as (
+                 delete from upstream_providers
+                  using setup_drafts
+                  where setup_drafts.link_id in (select id from past) and setup_drafts.upstream_provider_id = upstream_providers.id
+                    and upstream_providers.state <> 'active' and upstream_providers.activated_at is null
+             )
+        delete from setup_links where id in (select id from past)
+    """
+
+
 class PastScimExchanges(_Sweep):
     """Requests of directories are kept for a week: after that nobody looks them up any more."""
 

@@ -64,6 +64,10 @@ def _of_device_code(what: str) -> Personal:
     return Personal(what, None, Eraser.JANITOR, "An hour after the code has expired.", "ExpiredDeviceCodes")
 
 
+def _of_setup_link(what: str) -> Personal:
+    return Personal(what, None, Eraser.ORGANIZATION, "Until thirty days after the link has ended.", "PastSetupLinks")
+
+
 PERSONAL: Final[Mapping[str, Personal]] = {
     "users.email": _of_account("The e-mail address.", "id"),
     "users.email_key": _of_account("The same address, in the form that Postern compares.", "id"),
@@ -123,6 +127,10 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         "The refresh token for that access token, encrypted.", None, Eraser.ACCOUNT, "As long as the person is connected at the provider."
     ),
     "impersonations.reason": _of_account("The reason why a platform owner acted in the person's name."),
+    "setup_links.mailed_to": _of_setup_link("The address that a set-up link was mailed to."),
+    "setup_links.used_by": _of_setup_link("The name that somebody typed who uses the link."),
+    "setup_links.used_from": _of_setup_link("The address of the browser that owns the link."),
+    "setup_links.used_with": _of_setup_link("The `User-Agent` of that browser."),
     "join_requests.email": _of_account("The address of a person who asked to become a member by the address's domain."),
     "flows.email": Personal(
         "The address with which a person began to sign in.", None, Eraser.JANITOR, "An hour from the first page.", "ExpiredFlows"
@@ -385,6 +393,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("api_keys.name", "api_keys.prefix", "client_secrets.prefix", "webhooks.name", "webhooks.url"),
         *("siem_configurations.name", "siem_configurations.endpoint_url", "siem_configurations.last_error"),
         *("management_keys.name", "management_keys.prefix"),
+        *("setup_links.name", "setup_links.prefix", "setup_links.purposes", "setup_drafts.purpose", "setup_drafts.subject"),
+        *("setup_drafts.settings", "setup_drafts.state", "setup_drafts.came"),
         *("scim_tokens.name", "scim_tokens.prefix", "scim_groups.external_id", "scim_exchanges.token_name"),
     ),
     "A directory's request without everything that it says about people; a week": (
@@ -406,6 +416,9 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *(
             "api_keys.digest",
             "management_keys.digest",
+            "setup_links.digest",
+            "setup_links.browser_digest",
+            "setup_drafts.digest",
             "scim_tokens.digest",
             "client_secrets.digest",
             "devices.token_digest",
@@ -430,7 +443,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("connection_tests.browser_digest", "connection_tests.settings_digest"),
         *("upstream_providers.former_certificate", "upstream_providers.former_sealed_private_key"),
         *("domains.token", "domain_routes.token"),
-        "siem_configurations.sealed_credentials",
+        *("siem_configurations.sealed_credentials", "setup_drafts.sealed_credentials"),
         *("webhooks.sealed_secret", "webhooks.previous_sealed_secret"),
         *("saml_certificates.certificate", "saml_certificates.sealed_private_key", "saml_requests.digest"),
         *("saml_configurations.signing_certificates", "saml_configurations.encryption_certificate"),

@@ -63,6 +63,7 @@ _COLUMNS: Final[Mapping[str, _Column]] = {
     "oauth_credentials.sealed_client_secret": _column("oauth_credentials", "sealed_client_secret", "id", "uuid"),
     "saml_certificates.sealed_private_key": _column("saml_certificates", "sealed_private_key", "id", "uuid"),
     "server_secrets.sealed_secret": _column("server_secrets", "sealed_secret", "purpose", "text"),
+    "setup_drafts.sealed_credentials": _column("setup_drafts", "sealed_credentials", "id", "uuid"),
     "siem_configurations.sealed_credentials": _column("siem_configurations", "sealed_credentials", "id", "uuid"),
     "upstream_providers.sealed_client_secret": _column("upstream_providers", "sealed_client_secret", "id", "uuid"),
     "upstream_providers.sealed_private_key": _column("upstream_providers", "sealed_private_key", "id", "uuid"),

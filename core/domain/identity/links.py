@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import urlencode
 
+from core.domain.identifiers import SetupLinkId
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -28,6 +29,13 @@ class Links(Frozen):
             return f"{self.base_url}/ui/sign-in/link?{urlencode({'token': token.reveal(), **onward})}"
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
         return f"{self.frontend_url}/{page}?token={token.reveal()}"
+
+    def setup(self, token: Token) -> str:
+        return f"{self.base_url}/ui/setup/{token.reveal()}"
+
+    def setup_in_console(self, organization: str, link: SetupLinkId) -> str:
+        """The page on which an owner decides."""
+        return f"{self.base_url}/ui/o/{organization}/directories/setup-links/{link}/drafts"
 
     def invitation(self, token: Token) -> str:
         """The mailed link is short. When it is opened, it redirects to the configured frontend."""

@@ -30,6 +30,8 @@ class Matter(StrEnum):
     """The organization's mail server fails."""
     SIEM = "siem"
     """The delivery to the organization's SIEM fails."""
+    SETUP_LINKS = "setup_links"
+    """Things that were set up with a link, are tested, and wait for an owner."""
     KEYS = "keys"
     """Management keys, SCIM tokens and API keys that end soon."""
 

@@ -51,6 +51,19 @@ _MANAGEMENT_KEY: Final[Mapping[str, Json]] = {
     "capabilities": ["org.members.view"],
     "expires_at": _WHEN,
 }
+_SETUP_LINK: Final[Mapping[str, Json]] = {
+    "name": "Directory of Example Ltd",
+    "prefix": "pts_a1b2c3",
+    "purposes": ["domain", "connection"],
+    "expires_at": _WHEN,
+}
+_SETUP_DRAFT: Final[Mapping[str, Json]] = {
+    "name": "Directory of Example Ltd",
+    "prefix": "pts_a1b2c3",
+    "draft_id": _ID,
+    "purpose": "domain",
+    "subject": "example.org",
+}
 _SCIM_TOKEN: Final[Mapping[str, Json]] = {"name": "Directory", "prefix": "scim_live_a1b2c3", "expires_at": None}
 _LOGIN: Final[Mapping[str, Json]] = {
     "login_event_id": _ID,
@@ -235,6 +248,17 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The ended key, the API keys and client secrets that it had made, and whether they ended with it.",
         {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": []}, "ended_made": False},
     ),
+    "setup_link.created": EventData(
+        "The link, without its token; whether what it sets up becomes active by itself; and the address that got it by mail.",
+        {**_SETUP_LINK, "activates": False, "mailed_to": "grace@example.org"},
+    ),
+    "setup_link.used": EventData(
+        "The link, and the name that somebody typed in the browser that owns it now.", {**_SETUP_LINK, "used_by": "Grace Hopper"}
+    ),
+    "setup_link.released": EventData("The link, which no browser owns any more.", _SETUP_LINK),
+    "setup_link.revoked": EventData("The link, and how many drafts went with it.", {**_SETUP_LINK, "dropped_drafts": 1}),
+    "setup_link.draft.waiting": EventData("What was set up and tested, and waits for an owner.", _SETUP_DRAFT),
+    "setup_link.draft.activated": EventData("What was set up, and is active from now on.", _SETUP_DRAFT),
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
     "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
     "scim_settings.updated": EventData(

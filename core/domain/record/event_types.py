@@ -140,6 +140,15 @@ _FURTHER: Final = (
         ("management_key.ended", "Management key ended"),
     ),
     *_types(
+        "Set-up links",
+        ("setup_link.created", "Set-up link created"),
+        ("setup_link.used", "Set-up link used for the first time in a browser"),
+        ("setup_link.released", "Browser of a set-up link released"),
+        ("setup_link.revoked", "Set-up link revoked"),
+        ("setup_link.draft.waiting", "Settings of a set-up link wait for an owner"),
+        ("setup_link.draft.activated", "Settings of a set-up link made active"),
+    ),
+    *_types(
         "Directories",
         ("scim_token.created", "SCIM token created"),
         ("scim_token.deleted", "SCIM token deleted"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ScimTokenId, UserId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.event_types import Audience, EventType, event_type
@@ -22,12 +22,15 @@ class ActingKind(StrEnum):
     API_KEY = "api_key"
     MANAGEMENT_KEY = "management_key"
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
+    SETUP_LINK = "setup_link"
 
 
 class ActingKey(Frozen):
-    """The API key of a service's servers, a management key, or the SCIM token of a directory, with the name that it then had."""
+    """The API key of a service's servers, a management key, the SCIM token of a directory, or a set-up link, with the name that it then
+    had.
+    """
 
-    id: ApiKeyId | ManagementKeyId | ScimTokenId
+    id: ApiKeyId | ManagementKeyId | ScimTokenId | SetupLinkId
     name: str
     prefix: str
     kind: ActingKind = ActingKind.API_KEY
@@ -70,6 +73,7 @@ class TargetType(StrEnum):
     WEBHOOK = "webhook"
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"
+    SETUP_LINK = "setup_link"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
     BACKUP = "backup"

@@ -119,6 +119,10 @@ class DomainProofs(Frozen):
             )
             await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
 
+    async def is_published(self, domain: Domain) -> bool:
+        """Whether the proof is there at this moment, for a domain that nobody has stored as the organization's yet."""
+        return await self._look(domain) is _Sight.FOUND
+
     async def _look(self, domain: Domain) -> _Sight:
         sight = await self._sight(domain)
         self.metrics.domain_checked(sight)

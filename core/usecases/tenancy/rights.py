@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from core.domain.errors import Forbidden, Unauthorized
 from core.domain.identifiers import UserId
-from core.domain.identity.callers import NOT_A_MEMBER
+from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import GRANTED_BY_OWNER, BuiltInRole, Capability
 from core.frozen import Frozen
@@ -55,6 +55,14 @@ async def hold_rights(uow: UnitOfWork, member: Member, needed: Capability) -> fr
     acting, _ = await hold_members(uow, member)
     require_capability(acting, needed)
     return acting.grantable
+
+
+async def hold_office(uow: UnitOfWork, owner: Caller) -> None:
+    """Nobody else changes the set of platform owners until the unit of work ends. Raises `Forbidden` when the caller has left it."""
+    await uow.platform_owners.hold()
+    account = (await uow.accounts.find_all({owner.user})).get(owner.user)
+    if account is None or not account.is_platform_owner or account.deactivated_at is not None:
+        raise Forbidden
 
 
 def require_capability(acting: Acting, needed: Capability) -> None:

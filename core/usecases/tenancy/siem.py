@@ -147,6 +147,10 @@ class Siem(Frozen):
         except CannotOpen as error:
             log.error("siem_credentials_unreadable", configuration=str(configuration.id), error=str(error))  # noqa: TRY400 - says it all
             return SEALED_SHUT
+        return await self.refused(configuration, credentials)
+
+    async def refused(self, configuration: SiemConfiguration, credentials: SiemCredentials) -> str | None:
+        """Sends something that is no entry. Returns why the receiver did not take it; None when it did."""
         body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self.clock.now())
         headers = headers_of(configuration.provider, authentication(configuration.provider, credentials))
         to = asked_of(configuration.provider, siem_destination(configuration.endpoint_url))

@@ -90,11 +90,14 @@ class OrganizationUpstreamProviders(Frozen):
         enabled: bool,
         mapping: Mapping[str, str],
         draft: bool = False,
+        identifier: UpstreamProviderId | None = None,
     ) -> "NewProvider":
-        """Returns a provider of OpenID Connect that `add` stores. Raises the errors of `create`."""
+        """Returns a provider of OpenID Connect that `add` stores. `identifier` is for one whose address somebody knows already. Raises the
+        errors of `create`.
+        """
         now = self.clock.now()
         provider = UpstreamProvider(
-            id=UpstreamProviderId(self.ids.new()),
+            id=identifier or UpstreamProviderId(self.ids.new()),
             organization=organization,
             state=ConnectionState.DRAFT if draft else ConnectionState.ACTIVE,
             name=provider_name(name),

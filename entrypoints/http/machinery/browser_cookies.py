@@ -1,5 +1,5 @@
-"""The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, and, while a platform owner
-acts in somebody's name, the token of that session.
+"""The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, the secret of the browser
+for its set-up links, and, while a platform owner acts in somebody's name, the token of that session.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
@@ -16,10 +16,13 @@ from entrypoints.http.machinery.calls import HOST_PREFIX, Request
 SESSION_COOKIE: Final = "postern_session"
 FLOW_COOKIE: Final = "postern_flow"
 ACTING_COOKIE: Final = "postern_acting"
+SETUP_COOKIE: Final = "postern_setup"
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _LONGEST: Final = timedelta(days=400)
+# Longer than any set-up link lives.
+_OF_SETUP: Final = timedelta(days=30)
 
 
 def session_token(request: Request, base_url: str) -> Token | None:
@@ -32,6 +35,15 @@ def flow_secret(request: Request, base_url: str) -> Token | None:
 
 def acting_token(request: Request, base_url: str) -> Token | None:
     return _read(request, ACTING_COOKIE, base_url)
+
+
+def setup_secret(request: Request, base_url: str) -> Token | None:
+    return _read(request, SETUP_COOKIE, base_url)
+
+
+def keep_setup_secret(secret: Token, base_url: str) -> Headers:
+    """Set the cookie by which this browser owns set-up links. A new link in the same browser makes the cookie last longer."""
+    return (_cookie(SETUP_COOKIE, secret.reveal(), f"; Max-Age={int(_OF_SETUP.total_seconds())}", base_url),)
 
 
 def keep_acting(token: Token, lasts: timedelta, base_url: str) -> Headers:

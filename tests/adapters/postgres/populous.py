@@ -53,6 +53,12 @@ _FILL: Final = """
     insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', now(), gen_random_uuid(), now()
       from generate_series(1, 3) as n;
+    insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, expires_at, created_by, created_at)
+    select gen_random_uuid(), %(organization)s, 'Link', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', false, false, now(),
+           gen_random_uuid(), now()
+      from generate_series(1, 3) as n;
+    insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)
+    select gen_random_uuid(), id, org_id, 'domain', 'a.example', '{}', now(), now() from setup_links where org_id = %(organization)s;
     insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Token', %(slug)s || n, sha256((%(slug)s || n)::bytea), gen_random_uuid(), now()
       from generate_series(1, 3) as n;

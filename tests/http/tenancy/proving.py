@@ -84,6 +84,11 @@ async def proving(
             domains=Domains(foundation.unit_of_work, DomainRows(Statements(foundation.pool)), proofs, **made),
             domain_routes=DomainRoutes(foundation.unit_of_work, DomainRouteRows(Statements(foundation.pool)), proofs, **made),
         )
+        tenancy = replace(
+            tenancy,
+            domain_drafts=replace(tenancy.domain_drafts, proofs=proofs),
+            setup_drafts=replace(tenancy.setup_drafts, activations=replace(tenancy.setup_drafts.activations, proofs=proofs)),
+        )
         changed = replace(postern, tenancy=tenancy)
         house = kind(changed, people, unlimited(changed), log)
         house.records, house.failing, house.network = records, failing, network

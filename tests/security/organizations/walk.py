@@ -60,6 +60,8 @@ _NAMED: Final[Mapping[str, str]] = {
     "domain_id": "domain_routes",
     "key_id": "management_keys",
     "token_id": "scim_tokens",
+    "link_id": "setup_links",
+    "draft_id": "setup_drafts",
     "exchange_id": "scim_exchanges",
     "entry_id": "audit_entries",
     "api_key_id": "api_keys",
@@ -178,6 +180,8 @@ _LED: Final = """
     select gen_random_uuid(), org_id, 'led.example', 't', id, 'password_allowed', 'off', now(), now()
       from upstream_providers where kind = 'oidc' and name <> 'New'
 """
+_USED_LINK: Final = "update setup_links set browser_digest = 'b', used_by = 'Grace', used_at = now()"
+_OF_PLATFORM_LINK: Final = "/api/platform/organizations/{org_id}/setup-links/{link_id}"
 _PENDING: Final = "update all_organizations set status = 'pending'"
 CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
@@ -202,6 +206,9 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/saml/certificate/activate"),
     Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Another", "capabilities": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/management-keys/{{key_id}}/adopt", by="owner"),
+    Step("POST", f"{ORGANIZATION}/setup-links", {"name": "Another", "purposes": ["domain"]}),
+    Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate", by="owner"),
+    Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/release", first=_USED_LINK),
     Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Another"}),
     Step("POST", f"{SHOP}/api-keys", {"name": "Of the robot", "permissions": ["read:users"]}, by="robot"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"device_trust_days": 4}, by="robot"),
@@ -298,9 +305,14 @@ CHANGES: Final = (
     ),
     Step("POST", "/api/auth/logout", by="bob in organization"),
     Step("GET", "/api/platform/organizations/{org_id}", by="governor"),
+    Step("GET", "/api/platform/organizations/{org_id}/setup-links", by="governor"),
+    Step("GET", _OF_PLATFORM_LINK, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/suspend", {"reason": "Late"}, by="governor"),
     Step("POST", "/api/platform/organizations/{org_id}/activate", by="governor", first="update all_organizations set status = 'suspended'"),
     Step("PATCH", "/api/platform/organizations/{org_id}/tier", {"tier_id": "01900000-0000-7000-8000-000000000001"}, by="governor"),
+    Step("POST", "/api/platform/organizations/{org_id}/setup-links", {"name": "Theirs", "purposes": ["domain"]}, by="governor"),
+    Step("POST", f"{_OF_PLATFORM_LINK}/release", by="governor", first=_USED_LINK),
+    Step("DELETE", _OF_PLATFORM_LINK, by="governor", first=_USED_LINK),
     Step("POST", "/api/platform/organizations/{org_id}/approve", {}, by="governor", first=_PENDING),
     Step("POST", "/api/platform/organizations/{org_id}/reject", {"reason": "No"}, by="governor", first=_PENDING),
     # Requests that end something.
@@ -368,6 +380,7 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
     Step("DELETE", f"{ORGANIZATION}/management-keys/{{key_id}}", query="end_made=true"),
     Step("DELETE", f"{ORGANIZATION}/scim-tokens/{{token_id}}"),
+    Step("DELETE", f"{ORGANIZATION}/setup-links/{{link_id}}", first="update setup_links set revoked_at = null"),
     Step("DELETE", f"{SHOP}/assignments/{{assignment_id}}"),
     Step("DELETE", f"{SHOP}/permissions/{{permission_key}}"),
     Step("DELETE", f"{SHOP}/roles/{{role_slug}}"),

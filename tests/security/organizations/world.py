@@ -76,6 +76,8 @@ WHOSE: Final[Mapping[str, str]] = {
                 "join_requests",
                 "former_members",
                 "management_keys",
+                "setup_links",
+                "setup_drafts",
                 "scim_tokens",
                 "provisioned_users",
                 "scim_groups",
@@ -254,10 +256,35 @@ class World:
 
     def _furnish(self, house: FilledOrganization) -> None:
         self._settings_of(house)
+        self._setup_links_of(house)
         self._people_of(house)
         self._record_of(house)
         self._federation_of(house)
         self._billing_of(house)
+
+    def _setup_links_of(self, house: FilledOrganization) -> None:
+        org, ids = house.tenant.id, house.ids
+        ids["setup_links"] = self._put(
+            "setup_links",
+            org_id=org,
+            name="Link",
+            prefix=f"pts_{house.slug}",
+            digest=Token(f"pts_{house.slug}").digest(),
+            purposes=["domain"],
+            expires_at="tomorrow",
+            by_platform=True,
+            created_by=house.owner.user,
+        )
+        ids["setup_drafts"] = self._put(
+            "setup_drafts",
+            link_id=ids["setup_links"],
+            org_id=org,
+            purpose="scim",
+            subject="Draft",
+            settings=Jsonb({"prefix": "scim_live"}),
+            digest=Token(f"scim {house.slug}").digest(),
+            state="waiting",
+        )
 
     def _providers_of(self, house: FilledOrganization) -> None:
         org, ids = house.tenant.id, house.ids

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from core.domain.errors import Forbidden, NotFound
+from core.domain.errors import Forbidden, NotFound, Unauthorized
 from core.domain.federation.scim.tokens import (
     KIND,
     ScimHolder,
@@ -28,12 +28,14 @@ from ports.federation.scim.tokens import ScimTokenLookup
 from ports.ids import Ids
 from ports.presence import Presence
 from ports.secrets import Secrets
+from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class ScimTokens(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ScimTokenLookup
+    drafts: SetupLinkStore
     presence: Presence[ScimTokenId]
     clock: Clock
     ids: Ids
@@ -42,7 +44,11 @@ class ScimTokens(Frozen):
     async def resolve(self, token: Token) -> ScimHolder:
         """The token's holder. Raises `Unauthorized` when there is no such token or it has expired, and `OrganizationNotActive`."""
         now = self.clock.now()
-        holder = holder_of(await self.lookup.find(token.digest()), token, now, "The SCIM token is not valid")
+        known = await self.lookup.find(token.digest())
+        if known is None and await self.drafts.seen(token.digest(), now):
+            # Whoever sets the directory up waits for its first request.
+            raise Unauthorized("The SCIM token waits for an owner of the organization, who makes it active")
+        holder = holder_of(known, token, now, "The SCIM token is not valid")
         self.presence.seen(holder.token, now)
         return holder
 

@@ -102,16 +102,17 @@ class Connections(Frozen):
         try:
             to = destination(address)
             if to.scheme != "https" or not self.outbound.may_call(to):
-                raise BadRequest("url: must be an address over https that may be called")
+                raise BadRequest("url: must be an address over https that may be called", words="metadata_address")
             answer = await self.outbound.get(to, FETCHED_WITHIN, most=LONGEST_METADATA + 1, headers=_METADATA)
         except NotADestination as refusal:
-            raise BadRequest(f"url: {refusal}") from None
+            raise BadRequest(f"url: {refusal}", words="metadata_address") from None
         except OutboundFailed as failed:
-            raise BadRequest(f"url: no metadata came from there ({failed.failure.value})") from None
+            raise BadRequest(f"url: no metadata came from there ({failed.failure.value})", words="metadata_unreachable") from None
         if answer.status != 200:
-            raise BadRequest(f"url: the answer has the status {answer.status}, and no metadata")
+            message = f"url: the answer has the status {answer.status}, and no metadata"
+            raise BadRequest(message, words="metadata_status", values={"status": answer.status})
         if len(answer.body) > LONGEST_METADATA:
-            raise BadRequest("url: the metadata there are too long")
+            raise BadRequest("url: the metadata there are too long", words="metadata_too_long")
         return answer.body
 
     async def trust(self, member: Member, provider: UpstreamProviderId, actor: Actor, text: str) -> UpstreamProvider:

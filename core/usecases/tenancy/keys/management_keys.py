@@ -4,7 +4,7 @@ of the platform.
 
 from collections.abc import Sequence
 
-from core.domain.errors import Forbidden, NotFound
+from core.domain.errors import NotFound
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
@@ -28,7 +28,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, require_grantable
 from core.frozen import Frozen
 from core.usecases.tenancy.keys.machine_keys import add_key
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
+from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.presence import Presence
@@ -72,7 +72,7 @@ class ManagementKeys(Frozen):
         """Raises `BadRequest`, and `Forbidden` when the caller is no longer a platform owner."""
         wanted = wanted_capabilities(capabilities)
         async with self.unit_of_work() as uow:
-            await _hold_office(uow, owner)
+            await hold_office(uow, owner)
             made = await self._add(uow, None, owner.user, (name, wanted, expires_in_days))
             await uow.record(management_key_created(made.key, actor))
             await uow.commit()
@@ -101,13 +101,13 @@ class ManagementKeys(Frozen):
     async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> ManagementKey:
         """As `adopt`, for a key of the platform."""
         async with self.unit_of_work() as uow:
-            await _hold_office(uow, owner)
+            await hold_office(uow, owner)
             return await self._adopt(uow, None, key, owner.user, actor)
 
     async def end_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> None:
         """The key is refused from the next request on. It has made nothing that lasts. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            await _hold_office(uow, owner)
+            await hold_office(uow, owner)
             ended = await uow.management_keys.end(None, key)
             if ended is None:
                 raise NotFound(NO_SUCH_MANAGEMENT_KEY)
@@ -147,11 +147,3 @@ class ManagementKeys(Frozen):
             await uow.record(management_key_adopted(known, actor))
             await uow.commit()
         return known
-
-
-async def _hold_office(uow: UnitOfWork, owner: Caller) -> None:
-    """Nobody else changes the set of platform owners until the unit of work ends. Raises `Forbidden` when the caller has left it."""
-    await uow.platform_owners.hold()
-    account = (await uow.accounts.find_all({owner.user})).get(owner.user)
-    if account is None or not account.is_platform_owner or account.deactivated_at is not None:
-        raise Forbidden

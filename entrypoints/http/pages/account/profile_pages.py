@@ -42,7 +42,7 @@ _DONE: Final = {
     "no-picture": "profile.done_no_picture",
 }
 # Each name is in its own language, so that a person who cannot read this page finds theirs.
-_NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
+LANGUAGE_NAMES: Final = {Language.ENGLISH: "English", Language.GERMAN: "Deutsch", Language.SPANISH: "Español", Language.FRENCH: "Français"}
 
 
 class LanguageForm(BoundForm, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
         picture=_PICTURE,
         change=_EMAIL,
         choose=_LANGUAGE,
-        languages=_NAMES,
+        languages=LANGUAGE_NAMES,
         chosen=call.caller.language,
         done=_DONE.get(call.query.done, ""),
     )

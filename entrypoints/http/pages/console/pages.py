@@ -5,7 +5,15 @@ from typing import Final
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import events, overview, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
-from entrypoints.http.pages.console.organization.connections import certificates_pages, connection_pages, domains, keys, providers, scim
+from entrypoints.http.pages.console.organization.connections import (
+    certificates_pages,
+    connection_pages,
+    domains,
+    keys,
+    providers,
+    scim,
+    setup_links,
+)
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
@@ -39,6 +47,7 @@ CONSOLE: Final = Endpoints(
         *certificates_pages.PAGES,
         *domains.PAGES,
         *scim.PAGES,
+        *setup_links.PAGES,
         *events.PAGES,
         *keys.PAGES,
         *rules.PAGES,

@@ -10,6 +10,7 @@ from core.domain.secrets import Token
 from core.usecases.tenancy.connections.trials import TEST_PAGE
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browser_cookies import setup_secret
 from entrypoints.http.machinery.browsers import IN_FLOW, FlowForm, bound_to
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
@@ -29,7 +30,7 @@ async def show_connection_test(call: Call[None, TestLink, None, Caller | None], 
     test = await postern.tenancy.connection_tests.find(state)
     browser, headers = browser_secret(call, postern)
     result = postern.tenancy.connection_tests.result(test, browser)
-    body = _question(call, test, state, browser) if result is None else _shown(call, test, result)
+    body = _question(call, test, state, browser) if result is None else _shown(call, test, result, await _back(call, postern, test))
     return Answer(body, 200, headers)
 
 
@@ -59,6 +60,12 @@ def _question(call: AnyCall, test: ConnectionTest, state: Token, browser: Token)
     )
 
 
-def _shown(call: AnyCall, test: ConnectionTest, result: TestResult) -> bytes:
-    organization = f"/ui/o/{test.organization_slug}/directories/{test.provider}"
-    return shipped_pages().page("directory/test.html", call.language, name=test.name, result=result, back=organization)
+async def _back(call: AnyCall, postern: Postern, test: ConnectionTest) -> str:
+    """Where the person tests the provider: behind a set-up link of this browser, or in the console."""
+    browser = setup_secret(call.request, postern.foundation.public_url)
+    link = await postern.tenancy.setup_links.of_connection(test.provider, browser)
+    return f"/ui/o/{test.organization_slug}/directories/{test.provider}" if link is None else f"/ui/setup/of/{link}/connection"
+
+
+def _shown(call: AnyCall, test: ConnectionTest, result: TestResult, back: str) -> bytes:
+    return shipped_pages().page("directory/test.html", call.language, name=test.name, result=result, back=back)

@@ -34,8 +34,8 @@ class MatterRecord(msgspec.Struct, frozen=True):
 async def open_matters(call: Call[None, None, MattersPath, Member], postern: Postern) -> Sequence[MatterRecord]:
     """List what waits for a decision
 
-    Requests to join, certificates and keys that end within thirty days, connections with such certificates or with one that waits for an
-    owner, webhooks, a mail server and a SIEM that fail, domains whose proof is gone, and members without the second factor that the
-    organization requires. The list is empty when there is nothing to do.
+    Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
+    with such certificates, and certificates that wait for an owner. Webhooks, a mail server and a SIEM that fail, and domains whose proof
+    is gone. Members without the second factor that the organization requires. The list is empty when there is nothing to do.
     """
     return [MatterRecord(matter, count) for matter, count in (await postern.platform.matters.of(call.caller)).items()]

@@ -78,11 +78,11 @@ class AuditActorKey(msgspec.Struct, frozen=True):
 
 
 class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
-    """A person with today's address, an API key, a management key, or a SCIM token."""
+    """A person with today's address, an API key, a management key, a SCIM token, or a set-up link."""
 
     id: Id
     email: Annotated[str, example("ada@example.org")] | None
-    """The person's address; null for a key or a SCIM token."""
+    """The person's address; null for a key, a SCIM token or a set-up link."""
     name: PersonName | None = None
     is_platform_owner: IsPlatformOwner
     api_key: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
@@ -91,6 +91,8 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     """The management key; absent if somebody else acted."""
     scim_token: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
     """The SCIM token of a directory; absent if somebody else acted."""
+    setup_link: AuditActorKey | msgspec.UnsetType = msgspec.UNSET
+    """The set-up link; absent if somebody else acted."""
 
 
 class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +101,7 @@ class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     org_id: OrganizationUuid
     actor: AuditActor | None
-    """The person, key or token that acted; null if the system acted by itself."""
+    """The person, key, token or link that acted; null if the system acted by itself."""
     impersonator: AuditActor | None
     """The platform owner who acted in the actor's name; null if nobody did."""
     action: Annotated[str, example("user.invited")]

@@ -19,6 +19,7 @@ from entrypoints.http.routes.tenancy import (
     profile_fields,
     profile_values,
     roles,
+    setup_links,
     siem,
     sign_in_rules,
     teams,
@@ -49,4 +50,5 @@ ROUTES: Final = Endpoints.of(
     webhook_deliveries,
     siem,
     management_keys,
+    setup_links,
 )

@@ -95,6 +95,7 @@ REACHED: Final = {
     "connection_answers": "only the key ring can tell whom they are about",
     "connection_tests": "only the key ring can tell whom they are about",
     "jobs": "only the key ring can tell whom they are about",
+    "setup_links": "nobody knows whose account they are about, if anybody's; they go thirty days after they end",
     "privacy_requests": "the request empties itself when it is done",
     "former_addresses": "they are looked for until the request is done",
     "rate_limit_buckets": "they live for hours",

@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.organization.places import (
     OVERVIEW_TAB,
     PEOPLE,
     SETTINGS,
+    SETUP_LINKS,
     SIGN_INS,
     spot,
 )
@@ -43,6 +44,7 @@ _DECIDED_AT: Final[Mapping[Matter, str]] = {
     Matter.SECOND_FACTORS: PEOPLE,
     Matter.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Matter.SIEM: f"{EVENTS}/siem",
+    Matter.SETUP_LINKS: SETUP_LINKS,
     Matter.KEYS: KEYS,
 }
 

@@ -21,6 +21,7 @@ from entrypoints.http.routes.tenancy.oauth_credentials import show_oauth_credent
 from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, organization_detail
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
 from entrypoints.http.routes.tenancy.roles import list_roles
+from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import show_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
@@ -31,6 +32,7 @@ HOME: Final = "/ui/o/{org_slug}"
 PEOPLE: Final = f"{HOME}/people"
 APPLICATIONS: Final = f"{HOME}/applications"
 DIRECTORIES: Final = f"{HOME}/directories"
+SETUP_LINKS: Final = f"{DIRECTORIES}/setup-links"
 EVENTS: Final = f"{HOME}/events"
 KEYS: Final = f"{HOME}/keys"
 SIGN_IN: Final = f"{HOME}/sign-in"
@@ -51,6 +53,7 @@ APPLICATIONS_TAB: Final = Tab("console.tab.applications", APPLICATIONS, list_ser
 DIRECTORIES_TAB: Final = Tab("console.tab.providers", DIRECTORIES, list_upstream_providers.caller)
 DOMAINS_TAB: Final = Tab("console.tab.domains", f"{DIRECTORIES}/domains", list_domain_routes.caller)
 SCIM_TAB: Final = Tab("console.tab.scim", f"{DIRECTORIES}/scim", list_scim_tokens.caller)
+SETUP_LINKS_TAB: Final = Tab("console.tab.setup_links", SETUP_LINKS, list_setup_links.caller)
 WEBHOOKS_TAB: Final = Tab("console.tab.webhooks", EVENTS, list_webhooks.caller)
 SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", siem_configuration.caller)
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller)
@@ -69,7 +72,7 @@ PEOPLE_ENTRY: Final = SideEntry(
     "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
 )
 APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB,))
-DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB))
+DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB))
 EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
 SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))

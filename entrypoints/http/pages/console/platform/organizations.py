@@ -21,6 +21,7 @@ from entrypoints.http.routes.platform.governance import (
     reject_organization,
     suspend_organization,
 )
+from entrypoints.http.routes.platform.setup_links import list_customer_links
 
 _STATES: Final = {
     OrganizationStatus.ACTIVE: ("console.state.active", Tone.GOOD),
@@ -128,6 +129,7 @@ GOVERNED: Final = Resource(
         Act("activate", activate_organization, kind="", shows=_is(OrganizationStatus.SUSPENDED)),
     ),
     ending=Ending(delete_organization_of_platform, typed=lambda found: str(found.organization.slug), counts=_ends),
+    below=(("console.customer_links.title", f"{ORGANIZATIONS}/{{org_id}}/setup-links", list_customer_links),),
 )
 
 PAGES: Final = tuple(pages(GOVERNED))

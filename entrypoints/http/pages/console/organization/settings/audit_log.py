@@ -68,10 +68,10 @@ def _details(one: Any, indent: int | None = None) -> str:
 
 
 def _called(actor: Any) -> str:
-    """A person's name or address, or the name of a key. Empty for the system."""
+    """A person's name or address, or the name of a key or link. Empty for the system."""
     if actor is None:
         return ""
-    keys = (getattr(actor, kind) for kind in ("api_key", "management_key", "scim_token"))
+    keys = (getattr(actor, kind) for kind in ("api_key", "management_key", "scim_token", "setup_link"))
     key = next((one for one in keys if one is not msgspec.UNSET), None)
     return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
 

@@ -1,0 +1,1 @@
+"""Set-up links and their drafts."""

@@ -1,0 +1,409 @@
+"""Set-up links and their drafts in PostgreSQL. A link carries a token; the row has only the token's digest."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.branding import links_of
+from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import Statements
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.transaction import Transaction
+from core.domain.branding import branding
+from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
+from core.domain.tenancy.roles import Capability, capabilities_of
+from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
+from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
+from core.frozen import Frozen
+from ports.tenancy.setup_links import ListedSetupLink, UsedBy
+
+
+class _Link(Frozen, kw_only=True):
+    id: UUID
+    org_id: UUID
+    name: str
+    prefix: str
+    purposes: list[str]
+    activates: bool
+    by_platform: bool
+    mailed_to: str | None
+    expires_at: datetime
+    created_by: UUID
+    created_at: datetime
+    used_by: str | None
+    used_at: datetime | None
+    used_from: str | None
+    used_with: str | None
+    finished_at: datetime | None
+    revoked_at: datetime | None
+
+    def link(self) -> SetupLink:
+        return SetupLink(
+            id=SetupLinkId(self.id),
+            organization=OrganizationId(self.org_id),
+            name=self.name,
+            prefix=self.prefix,
+            # A word of a later release means nothing here.
+            purposes=tuple(purpose for purpose in SetupPurpose if purpose.value in self.purposes),
+            activates=self.activates,
+            by_platform=self.by_platform,
+            mailed_to=self.mailed_to,
+            expires_at=self.expires_at,
+            created_by=UserId(self.created_by),
+            created_at=self.created_at,
+            used_by=self.used_by,
+            used_at=self.used_at,
+            used_from=self.used_from,
+            used_with=self.used_with,
+            finished_at=self.finished_at,
+            revoked_at=self.revoked_at,
+        )
+
+
+class _Known(_Link, kw_only=True):
+    browser_digest: bytes | None
+    organization_slug: str
+    organization_is_active: bool
+    organization_name: str
+    logo_digest: str | None
+    primary_color: str | None
+    links: list[str | None] | None
+    relations: list[str]
+    owes_second_factor: bool
+    is_platform_owner: bool
+
+    def known(self) -> KnownSetupLink:
+        return KnownSetupLink(
+            self.link(),
+            self.browser_digest,
+            self.organization_slug,
+            self.organization_is_active,
+            branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
+            self._capabilities(),
+        )
+
+    def _capabilities(self) -> frozenset[Capability]:
+        if self.by_platform:
+            return frozenset(Capability) if self.is_platform_owner else frozenset()
+        return frozenset() if self.owes_second_factor else capabilities_of(self.relations)
+
+
+class _Draft(Frozen, kw_only=True):
+    id: UUID
+    link_id: UUID
+    org_id: UUID
+    purpose: str
+    subject: str
+    settings: Mapping[str, Any]
+    upstream_provider_id: UUID | None
+    has_credentials: bool
+    state: str
+    came: str
+    tested_at: datetime | None
+    first_request_at: datetime | None
+    waiting_since: datetime | None
+    activated_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    def draft(self) -> SetupDraft:
+        return SetupDraft(
+            id=SetupDraftId(self.id),
+            link=SetupLinkId(self.link_id),
+            organization=OrganizationId(self.org_id),
+            purpose=SetupPurpose(self.purpose),
+            subject=self.subject,
+            settings=self.settings,
+            provider=None if self.upstream_provider_id is None else UpstreamProviderId(self.upstream_provider_id),
+            has_credentials=self.has_credentials,
+            state=SetupDraftState(self.state),
+            came=self.came,
+            tested_at=self.tested_at,
+            first_request_at=self.first_request_at,
+            waiting_since=self.waiting_since,
+            activated_at=self.activated_at,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+class _Added(Frozen):
+    before: int
+
+
+class _Kept(Frozen):
+    sealed_credentials: bytes | None
+    digest: bytes | None
+
+
+class SetupLinkRows:
+    """Implements `ports.tenancy.setup_links.SetupLinkStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
+        return await self._known(_FIND, {"id": link})
+
+    async def find_by_token(self, digest: bytes) -> KnownSetupLink | None:
+        return await self._known(_FIND_BY_TOKEN, {"digest": digest})
+
+    async def find_by_connection(self, provider: UpstreamProviderId, browser: bytes) -> SetupLinkId | None:
+        rows = await self._statements.ask(IdRow, _FIND_BY_CONNECTION, {"provider": provider, "browser": browser})
+        return SetupLinkId(rows[0].id) if rows else None
+
+    async def list(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
+        links = await self._statements.ask(_Link, _LIST, {"organization": organization})
+        drafts = await self._statements.ask(_Draft, _DRAFTS_OF_ORGANIZATION, {"organization": organization})
+        by_link: dict[UUID, list[SetupDraft]] = {}
+        for row in drafts:
+            by_link.setdefault(row.link_id, []).append(row.draft())
+        return [ListedSetupLink(row.link(), by_link.get(row.id, [])) for row in links]
+
+    async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None:
+        rows = await self._statements.ask(_Link, _GET, {"organization": organization, "id": link})
+        return ListedSetupLink(rows[0].link(), await self.drafts(link)) if rows else None
+
+    async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
+        return [row.draft() for row in await self._statements.ask(_Draft, _DRAFTS, {"link": link})]
+
+    async def hold_organization(self, organization: OrganizationId) -> bool:
+        return bool(await self._statements.ask(IdRow, _HOLD_ORGANIZATION, {"organization": organization}))
+
+    async def hold(self, link: SetupLinkId) -> KnownSetupLink | None:
+        await self._statements.tell(_HOLD_ORGANIZATION_OF, {"id": link})
+        return await self._known(_FIND, {"id": link})
+
+    async def add(self, link: SetupLink, digest: bytes) -> int | None:
+        rows = await self._statements.ask(
+            _Added,
+            _ADD,
+            {
+                "id": link.id,
+                "organization": link.organization,
+                "name": storable_text(link.name),
+                "prefix": link.prefix,
+                "digest": digest,
+                "purposes": [purpose.value for purpose in link.purposes],
+                "activates": link.activates,
+                "by_platform": link.by_platform,
+                "mailed_to": link.mailed_to,
+                "expires_at": link.expires_at,
+                "created_by": link.created_by,
+                "created_at": link.created_at,
+            },
+        )
+        return rows[0].before if rows else None
+
+    async def own(self, link: SetupLinkId, browser: UsedBy, at: datetime) -> SetupLink | None:
+        parameters = {
+            "id": link,
+            "digest": browser.digest,
+            "name": storable_text(browser.name),
+            "address": browser.address,
+            "user_agent": None if browser.user_agent is None else storable_text(browser.user_agent[:LONGEST_USER_AGENT]),
+            "at": at,
+        }
+        return await self._link(_OWN, parameters)
+
+    async def release(self, organization: OrganizationId, link: SetupLinkId) -> SetupLink | None:
+        return await self._link(_RELEASE, {"organization": organization, "id": link})
+
+    async def revoke(self, organization: OrganizationId, link: SetupLinkId, at: datetime) -> SetupLink | None:
+        return await self._link(_REVOKE, {"organization": organization, "id": link, "at": at})
+
+    async def finish(self, link: SetupLinkId, at: datetime) -> None:
+        await self._statements.tell(_FINISH, {"id": link, "at": at})
+
+    async def drop_drafts(self, link: SetupLinkId) -> None:
+        await self._statements.tell(_DROP_DRAFTS, {"link": link})
+
+    async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
+        rows = await self._statements.ask(_Draft, _DRAFT, {"organization": organization, "id": draft})
+        return rows[0].draft() if rows else None
+
+    async def credentials(self, draft: SetupDraftId) -> tuple[bytes | None, bytes | None]:
+        (row,) = await self._statements.ask(_Kept, _CREDENTIALS, {"id": draft})
+        return row.sealed_credentials, row.digest
+
+    async def save_draft(self, draft: SetupDraft, *, sealed: bytes | None = None, digest: bytes | None = None) -> None:
+        await self._statements.tell(
+            _SAVE_DRAFT,
+            {
+                "id": draft.id,
+                "link": draft.link,
+                "organization": draft.organization,
+                "purpose": draft.purpose.value,
+                "subject": storable_text(draft.subject),
+                "settings": Jsonb(draft.settings),
+                "provider": draft.provider,
+                "keeps_credentials": draft.has_credentials,
+                "sealed": sealed,
+                "digest": digest,
+                "state": draft.state.value,
+                "came": storable_text(draft.came),
+                "tested_at": draft.tested_at,
+                "waiting_since": draft.waiting_since,
+                "activated_at": draft.activated_at,
+                "created_at": draft.created_at,
+                "updated_at": draft.updated_at,
+            },
+        )
+
+    async def remove_draft(self, draft: SetupDraftId) -> None:
+        await self._statements.tell("delete from setup_drafts where id = %(id)s", {"id": draft})
+
+    async def seen(self, digest: bytes, at: datetime) -> bool:
+        return bool(await self._statements.ask(IdRow, _SEEN, {"digest": digest, "at": at}))
+
+    async def _known(self, statement: LiteralString, parameters: Mapping[str, Any]) -> KnownSetupLink | None:
+        rows = await self._statements.ask(_Known, statement, parameters)
+        return rows[0].known() if rows else None
+
+    async def _link(self, statement: LiteralString, parameters: Mapping[str, Any]) -> SetupLink | None:
+        rows = await self._statements.ask(_Link, statement, parameters)
+        return rows[0].link() if rows else None
+
+
+_LINK: Final = """setup_links.id, setup_links.org_id, setup_links.name, setup_links.prefix, setup_links.purposes, setup_links.activates,
+           setup_links.by_platform, setup_links.mailed_to, setup_links.expires_at, setup_links.created_by, setup_links.created_at,
+           setup_links.used_by, setup_links.used_at, host(setup_links.used_from) as used_from, setup_links.used_with,
+           setup_links.finished_at, setup_links.revoked_at"""
+
+# A connection has a state of its own, which its test and the console change, too. What once was active counts as active here for good.
+_DRAFT_COLUMNS: Final = """
+    select setup_drafts.id, setup_drafts.link_id, setup_drafts.org_id, setup_drafts.purpose, setup_drafts.subject, setup_drafts.settings,
+           setup_drafts.upstream_provider_id, setup_drafts.sealed_credentials is not null as has_credentials,
+           case when upstream_providers.id is null or setup_drafts.state = 'active' then setup_drafts.state
+                when upstream_providers.state = 'active' or upstream_providers.activated_at is not null then 'active'
+                when upstream_providers.state = 'draft' then 'draft'
+                when setup_drafts.state = 'waiting' then 'waiting'
+                else 'tested' end as state,
+           setup_drafts.came, coalesce(upstream_providers.tested_at, setup_drafts.tested_at) as tested_at, setup_drafts.first_request_at,
+           setup_drafts.waiting_since, coalesce(setup_drafts.activated_at, upstream_providers.activated_at) as activated_at,
+           setup_drafts.created_at, setup_drafts.updated_at
+      from setup_drafts
+      left join upstream_providers on upstream_providers.id = setup_drafts.upstream_provider_id
+"""
+
+_OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
+
+# `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no relation to the organization.
+_KNOWN: Final[LiteralString] = f"""
+    select {_LINK}, setup_links.browser_digest, wanted.slug as organization_slug, wanted.status = 'active' as organization_is_active,
+           wanted.name as organization_name, wanted.logo_digest, wanted.primary_color, {links_of("wanted")} as links,
+           case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
+           case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
+           coalesce(users.is_platform_owner, false) as is_platform_owner
+      from setup_links
+      join organizations as wanted on wanted.id = setup_links.org_id
+      left join lateral (
+                select users.id, users.is_platform_owner
+                  from users
+                 where users.id = setup_links.created_by and users.deactivated_at is null
+                 limit 1
+           ) as users on true
+"""
+
+_FIND_BY_CONNECTION: Final = """
+    select setup_links.id
+      from setup_drafts
+      join setup_links on setup_links.id = setup_drafts.link_id
+     where setup_drafts.upstream_provider_id = %(provider)s and setup_links.browser_digest = %(browser)s
+"""
+
+_FIND: Final[LiteralString] = f"{_KNOWN} where setup_links.id = %(id)s"
+
+_FIND_BY_TOKEN: Final[LiteralString] = f"{_KNOWN} where setup_links.digest = %(digest)s"
+
+# An organization has few enough links to show them all.
+_LIST: Final[LiteralString] = f"""
+    select {_LINK} from setup_links where org_id = %(organization)s order by created_at desc, id desc
+"""
+
+_GET: Final[LiteralString] = f"select {_LINK} from setup_links where id = %(id)s and org_id = %(organization)s"
+
+_DRAFTS: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.link_id = %(link)s order by setup_drafts.id"
+
+_DRAFTS_OF_ORGANIZATION: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.org_id = %(organization)s order by setup_drafts.id"
+
+_DRAFT: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.id = %(id)s and setup_drafts.org_id = %(organization)s"
+
+_CREDENTIALS: Final = "select sealed_credentials, digest from setup_drafts where id = %(id)s"
+
+_HOLD_ORGANIZATION: Final = "select id from organizations where id = %(organization)s and status = 'active' for no key update"
+
+_HOLD_ORGANIZATION_OF: Final = """
+    select from organizations where id = (select org_id from setup_links where setup_links.id = %(id)s) for no key update
+"""
+
+_ADD: Final = """
+    insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, mailed_to, expires_at, created_by,
+                             created_at)
+    values (%(id)s, %(organization)s, %(name)s, %(prefix)s, %(digest)s, %(purposes)s, %(activates)s, %(by_platform)s, %(mailed_to)s,
+            %(expires_at)s, %(created_by)s, %(created_at)s)
+        on conflict (prefix) do nothing
+ returning (select count(*) from setup_links as others where others.org_id = %(organization)s) as before
+"""
+
+_OWN: Final[LiteralString] = f"""
+    update setup_links
+       set browser_digest = %(digest)s, used_by = %(name)s, used_at = %(at)s, used_from = %(address)s, used_with = %(user_agent)s
+     where id = %(id)s and browser_digest is null and revoked_at is null and finished_at is null and expires_at > %(at)s
+ returning {_LINK}
+"""
+
+_RELEASE: Final[LiteralString] = f"""
+    update setup_links
+       set browser_digest = null, used_by = null, used_at = null, used_from = null, used_with = null
+     where id = %(id)s and org_id = %(organization)s and browser_digest is not null and revoked_at is null
+ returning {_LINK}
+"""
+
+_REVOKE: Final[LiteralString] = f"""
+    update setup_links
+       set revoked_at = %(at)s
+     where id = %(id)s and org_id = %(organization)s and revoked_at is null
+ returning {_LINK}
+"""
+
+_FINISH: Final = "update setup_links set finished_at = %(at)s where id = %(id)s and finished_at is null"
+
+# A draft whose connection was ever active stays, as what it is.
+_DROP_DRAFTS: Final = """
+    delete from setup_drafts
+     where link_id = %(link)s and state <> 'active'
+       and not exists (
+               select
+                 from upstream_providers
+                where upstream_providers.id = setup_drafts.upstream_provider_id
+                  and (upstream_providers.state = 'active' or upstream_providers.activated_at is not null)
+           )
+"""
+
+_SAVE_DRAFT: Final = """
+    insert into setup_drafts as existing (id, link_id, org_id, purpose, subject, settings, sealed_credentials, digest,
+                                          upstream_provider_id, state, came, tested_at, waiting_since, activated_at, created_at,
+                                          updated_at)
+    values (%(id)s, %(link)s, %(organization)s, %(purpose)s, %(subject)s, %(settings)s, %(sealed)s, %(digest)s, %(provider)s, %(state)s,
+            %(came)s, %(tested_at)s, %(waiting_since)s, %(activated_at)s, %(created_at)s, %(updated_at)s)
+        on conflict (id) do update
+       set subject = excluded.subject, settings = excluded.settings,
+           sealed_credentials = case when %(keeps_credentials)s then coalesce(excluded.sealed_credentials, existing.sealed_credentials) end,
+           digest = case when excluded.state <> 'active' then coalesce(excluded.digest, existing.digest) end,
+           upstream_provider_id = excluded.upstream_provider_id, state = excluded.state, came = excluded.came,
+           tested_at = excluded.tested_at, waiting_since = excluded.waiting_since, activated_at = excluded.activated_at,
+           updated_at = excluded.updated_at
+"""
+
+_SEEN: Final = """
+    update setup_drafts
+       set first_request_at = coalesce(first_request_at, %(at)s)
+     where digest = %(digest)s and state <> 'active'
+ returning id
+"""

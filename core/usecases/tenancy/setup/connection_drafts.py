@@ -1,0 +1,181 @@
+"""Drafts of a connection: the directory, our values for it, its metadata, and the test. The connection has a row of its own, which is a
+draft like any other that is not active.
+"""
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import SetupDraftId, UpstreamProviderId
+from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
+from core.domain.record.events import Actor
+from core.domain.saml.entities import entity_id
+from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, words_for
+from core.domain.tenancy.setup.setup_drafts import SetupDraft, require_changeable
+from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
+from core.domain.tenancy.upstream_providers import (
+    UpstreamProvider,
+    after_change,
+    provider_name,
+    provider_updated,
+    with_issuer,
+    with_settings,
+)
+from core.frozen import Frozen, replace
+from core.usecases.tenancy.connections.lifecycle import Connections, from_metadata
+from core.usecases.tenancy.connections.trials import ConnectionTests
+from core.usecases.tenancy.setup.holding import drop_connection, held_draft, held_link
+from core.usecases.tenancy.upstream_providers import NewProvider, OrganizationUpstreamProviders, add, found
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.tenancy.setup_links import SetupLinkStore
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+
+class ConnectionDrafts(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SetupLinkStore
+    providers: OrganizationUpstreamProviders
+    connections: Connections
+    tests: ConnectionTests
+    clock: Clock
+    ids: Ids
+
+    async def connection(self, draft: SetupDraft) -> UpstreamProvider | None:
+        """None while a connection by OpenID Connect has no client yet."""
+        listed = await self.providers.lookup.list(draft.organization)
+        return next((one for one in listed if one.id == draft.provider), None)
+
+    async def choose(self, known: KnownSetupLink, actor: Actor, *, directory: str, kind: ProviderKind, name: str) -> SetupDraft:
+        """Begin with this directory; what was begun with another one goes. Raises `BadRequest`, `Conflict` once the connection is active,
+        `CertificateNotMade`, and `SetupLinkRefused`.
+        """
+        product, called, now = product_named(directory), provider_name(name), self.clock.now()
+        organization = known.link.organization
+        made = None
+        if kind is ProviderKind.SAML:
+            made = await self.providers.prepared_saml(organization, name=called, issued_by="", settings=settings_of(product), mapping={})
+        identifier = SetupDraftId(self.ids.new())
+        async with self.unit_of_work() as uow:
+            held = await held_link(uow, known, SetupPurpose.CONNECTION, self.clock)
+            before = next((one for one in await uow.setup_links.drafts(held.link.id) if one.purpose is SetupPurpose.CONNECTION), None)
+            if before is not None:
+                require_changeable(before)
+                await drop_connection(uow, before, actor)
+                await uow.setup_links.remove_draft(before.id)
+            if made is not None:
+                await _add(uow, made, actor)
+            draft = SetupDraft(
+                id=identifier,
+                link=held.link.id,
+                organization=organization,
+                purpose=SetupPurpose.CONNECTION,
+                subject=called,
+                settings={"directory": product.value, "kind": kind.value},
+                provider=None if made is None else made.provider.id,
+                created_at=now,
+                updated_at=now,
+            )
+            await uow.setup_links.save_draft(draft)
+            await uow.commit()
+        return draft
+
+    async def fill(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, document: bytes = b"", address: str = ""
+    ) -> UpstreamProvider:
+        """Take the directory's metadata, from the document or from where the address leads. Raises `BadRequest`, whose words say what came
+        instead, `NotFound`, `Conflict` and `SetupLinkRefused`.
+        """
+        if address:
+            document = await self.connections.fetch(address)
+        try:
+            metadata = await self.connections.documents.read_directory(document)
+            change = from_metadata(metadata, address)
+        except BadRequest as refusal:
+            raise BadRequest(refusal.message, words=words_for(document), detail=refusal.detail) from None
+        return await self._change(known, draft, actor, change, metadata.entity_id)
+
+    async def fill_in(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, sso_url: str, certificate: str
+    ) -> UpstreamProvider:
+        """Take single values in place of metadata. Raises the errors of `fill`."""
+        try:
+            named = entity_id(issuer)
+        except BadRequest as refusal:
+            raise BadRequest(f"issuer: {refusal.message}") from None
+        try:
+            read = await self.connections.documents.read_certificate(certificate)
+        except BadRequest as refusal:
+            raise BadRequest(refusal.message, words="setup_certificate_wrong", detail=refusal.detail) from None
+        return await self._change(known, draft, actor, SamlChange(sso_url=sso_url, certificates=(read,)), named)
+
+    async def sign_up(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, client: str, secret: str
+    ) -> UpstreamProvider:
+        """Take issuer and client of a connection by OpenID Connect. Raises the errors of `fill`."""
+        async with self.unit_of_work() as uow:
+            _, seen = await held_draft(uow, known, draft, self.clock)
+        require_changeable(seen)
+        made = await self.providers.prepared(
+            seen.organization,
+            name=seen.subject,
+            issued_by=issuer,
+            client=client,
+            secret=secret,
+            asked=(),
+            enabled=False,
+            mapping={},
+            draft=True,
+            identifier=client_id_of(draft),
+        )
+        async with self.unit_of_work() as uow:
+            _, held = await held_draft(uow, known, draft, self.clock)
+            require_changeable(held)
+            await drop_connection(uow, held, actor)
+            await _add(uow, made, actor)
+            await uow.setup_links.save_draft(replace(held, provider=made.provider.id, updated_at=self.clock.now()))
+            await uow.commit()
+        return made.provider
+
+    async def begin_test(self, known: KnownSetupLink, draft: SetupDraftId) -> str:
+        """Returns the address of the test, which this browser goes to. Raises `BadRequest` while settings are missing, `NotFound`,
+        `Conflict` and `SetupLinkRefused`.
+        """
+        async with self.unit_of_work() as uow:
+            _, held = await held_draft(uow, known, draft, self.clock)
+            require_changeable(held)
+            if held.provider is None:
+                raise BadRequest("Settings are missing", words="connection_incomplete")
+            started = await self.tests.add(uow, found(await uow.upstream_providers.hold(held.organization, held.provider)))
+            await uow.commit()
+        return started.url
+
+    async def _change(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, change: SamlChange, issuer: str) -> UpstreamProvider:
+        async with self.unit_of_work() as uow:
+            _, held = await held_draft(uow, known, draft, self.clock)
+            require_changeable(held)
+            if held.provider is None:
+                raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
+            before = found(await uow.upstream_providers.hold(held.organization, held.provider))
+            now = self.clock.now()
+            after = replace(with_issuer(before, issuer), saml=with_settings(before, change, now), updated_at=now)
+            after = after_change(before, after)
+            await uow.upstream_providers.save(after, None)
+            await uow.record(provider_updated(before, after, actor, secret=False))
+            await uow.commit()
+        return after
+
+
+def client_id_of(draft: SetupDraftId) -> UpstreamProviderId:
+    """The id that the connection of a draft gets when its client is known. People have to enter our address, which has it, before."""
+    return UpstreamProviderId(draft)
+
+
+async def _add(uow: UnitOfWork, made: NewProvider, actor: Actor) -> None:
+    assert made.provider.state is ConnectionState.DRAFT  # noqa: S101 - a link makes nothing else
+    try:
+        await add(uow, made, actor)
+    except BadRequest as refusal:
+        named = refusal.message.startswith("name:")
+        raise Conflict(refusal.message, words="setup_name_taken" if named else "setup_too_many_connections") from None
+
+
+def product_of(draft: SetupDraft) -> DirectoryProduct:
+    return product_named(str(draft.settings["directory"]))

@@ -1,0 +1,130 @@
+"""Drafts of set-up links: made and tested in the browser that owns the link, and made active by an owner, or by the link's own words."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from core.domain.errors import NotFound
+from core.domain.identifiers import SetupDraftId, SetupLinkId, UserId
+from core.domain.identity.links import Links
+from core.domain.record.events import Actor
+from core.domain.tenancy.mail_servers import OrganizationMail
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.setup.setup_drafts import (
+    SetupDraft,
+    SetupDraftState,
+    is_finished,
+    require_changeable,
+    require_passed,
+    setup_draft_activated,
+    setup_draft_waiting,
+)
+from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLink
+from core.frozen import Frozen, replace
+from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.setup.activations import Activation, Activations
+from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, drop_connection, held_draft
+from ports.clock import Clock
+from ports.mail_templates import MailTemplates
+from ports.tenancy.setup_links import SetupLinkStore
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+
+class SetupDrafts(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SetupLinkStore
+    activations: Activations
+    templates: MailTemplates
+    links: Links
+    clock: Clock
+
+    async def list(self, link: SetupLinkId) -> Sequence[SetupDraft]:
+        """Oldest first."""
+        return await self.lookup.drafts(link)
+
+    async def remove(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor) -> None:
+        """Drop a draft, to begin anew. Raises `NotFound`, `Conflict` for what is active, and `SetupLinkRefused`."""
+        async with self.unit_of_work() as uow:
+            _, found = await held_draft(uow, known, draft, self.clock)
+            require_changeable(found)
+            await drop_connection(uow, found, actor)
+            await uow.setup_links.remove_draft(found.id)
+            await uow.commit()
+
+    async def hand_over(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor) -> SetupDraft:
+        """The last step: the draft waits for an owner, who gets a mail, or becomes active at once. May be repeated. Raises `BadRequest`
+        while the test has not passed, `Conflict` if something active stands in the way, and `SetupLinkRefused`.
+        """
+        activation = await self.activations.prepared(await self._seen(known, draft)) if known.link.activates else None
+        async with self.unit_of_work() as uow:
+            held, found = await held_draft(uow, known, draft, self.clock)
+            if found.state in {SetupDraftState.WAITING, SetupDraftState.ACTIVE}:
+                return found
+            require_passed(found)
+            if activation is not None and held.link.activates:
+                done = await self._activate(uow, held.link, found, activation, responsible=held.link.created_by, actor=actor)
+            else:
+                now = self.clock.now()
+                done = replace(found, state=SetupDraftState.WAITING, waiting_since=now, updated_at=now)
+                await uow.setup_links.save_draft(done)
+                await uow.record(setup_draft_waiting(held.link, done, actor))
+                await self._tell_owners(uow, held, done)
+            await uow.commit()
+        return done
+
+    async def activate(self, member: Member, link: SetupLinkId, draft: SetupDraftId, actor: Actor) -> SetupDraft:
+        """An owner's word. May be repeated. Raises `NotFound`, `Forbidden` for anybody but an owner, `BadRequest` while the test has not
+        passed, and `Conflict` if something active stands in the way.
+        """
+        listed = await self.lookup.get(member.organization, link)
+        seen = None if listed is None else next((one for one in listed.drafts if one.id == draft), None)
+        if listed is None or seen is None:
+            raise NotFound(NO_SUCH_DRAFT)
+        activation = await self.activations.prepared(seen)
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            require_owner(acting)
+            found = await uow.setup_links.find_draft(member.organization, draft)
+            if found is None or found.link != link:
+                raise NotFound(NO_SUCH_DRAFT)
+            if found.is_active:
+                return found
+            require_passed(found)
+            done = await self._activate(uow, listed.link, found, activation, responsible=member.user, actor=actor)
+            await uow.commit()
+        return done
+
+    async def _seen(self, known: KnownSetupLink, draft: SetupDraftId) -> SetupDraft:
+        found = next((one for one in await self.lookup.drafts(known.link.id) if one.id == draft), None)
+        if found is None:
+            raise NotFound(NO_SUCH_DRAFT)
+        return found
+
+    async def _activate(
+        self, uow: UnitOfWork, link: SetupLink, draft: SetupDraft, activation: Activation, *, responsible: UserId, actor: Actor
+    ) -> SetupDraft:
+        await activation(uow, draft, responsible, actor)
+        now = self.clock.now()
+        done = replace(draft, state=SetupDraftState.ACTIVE, has_credentials=False, activated_at=now, updated_at=now)
+        await uow.setup_links.save_draft(done)
+        await uow.record(setup_draft_activated(link, done, actor))
+        if is_finished(link, await uow.setup_links.drafts(link.id)):
+            await uow.setup_links.finish(link.id, now)
+        log.info("setup_draft_activated", link=str(link.id), draft=str(draft.id), purpose=draft.purpose.value)
+        return done
+
+    async def _tell_owners(self, uow: UnitOfWork, known: KnownSetupLink, draft: SetupDraft) -> None:
+        for owner in await uow.domains.owners(known.link.organization):
+            mail = self.templates.mail(
+                "setup_waiting",
+                owner.email.address,
+                account=owner.user,
+                language=owner.language,
+                branding=known.branding,
+                link=self.links.setup_in_console(known.organization_slug, known.link.id),
+                made=known.link.name,
+                thing=draft.subject,
+            )
+            await uow.jobs.add(OrganizationMail(mail, known.link.organization).as_job())

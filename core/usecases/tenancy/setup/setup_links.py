@@ -1,0 +1,265 @@
+"""Set-up links: made and ended by members and platform owners, and bound to the first browser that presses the button."""
+
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from core.domain.email import Email
+from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId, SetupLinkId, UpstreamProviderId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.links import Links
+from core.domain.languages import Language
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.domain.tenancy.keys.machine_keys import NewMachineKey, key_name
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_links import (
+    KIND,
+    LIFETIME,
+    KnownSetupLink,
+    SetupLink,
+    SetupLinkRefused,
+    SetupLinkUnknown,
+    SetupPurpose,
+    require_browser,
+    require_links_room,
+    require_may_make,
+    require_usable,
+    setup_link_created,
+    setup_link_released,
+    setup_link_revoked,
+    setup_link_used,
+    user_name,
+    wanted_purposes,
+)
+from core.frozen import Frozen, replace
+from core.usecases.tenancy.keys.machine_keys import add_key
+from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
+from core.usecases.tenancy.setup.holding import drop_connection
+from ports.clock import Clock
+from ports.ids import Ids
+from ports.mail_templates import MailTemplates
+from ports.secrets import Secrets
+from ports.tenancy.setup_links import ListedSetupLink, SetupLinkStore, UsedBy
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+NO_SUCH_LINK = "There is no such set-up link"
+
+
+class WantedSetupLink(Frozen, kw_only=True):
+    """What a member or platform owner asks for. `mail_to` gets the link from us; None if the maker hands it on."""
+
+    name: str
+    purposes: Collection[SetupPurpose]
+    mail_to: Email | None = None
+    language: Language | None = None
+    """The language of the mail."""
+
+
+class SetupLinks(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: SetupLinkStore
+    templates: MailTemplates
+    links: Links
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+
+    async def create(self, member: Member, actor: Actor, wanted: WantedSetupLink, *, activates: bool) -> NewMachineKey[SetupLink]:
+        """Raises `BadRequest`, and `Forbidden` when the member may not do what the link is for, or is no owner and wants it to activate by
+        itself.
+        """
+        purposes = wanted_purposes(wanted.purposes)
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            require_may_make(purposes, acting.capabilities)
+            if activates:
+                require_owner(acting)
+            made = await self._add(uow, self._link(member.organization, wanted, purposes, member.user, activates=activates), wanted, actor)
+            await uow.commit()
+        return made
+
+    async def create_for_platform(
+        self, owner: Caller, organization: OrganizationId, actor: Actor, wanted: WantedSetupLink
+    ) -> NewMachineKey[SetupLink]:
+        """For a customer. An owner of the organization decides what becomes active. Raises `BadRequest`, `NotFound`, and `Forbidden` when
+        the caller is no longer a platform owner, or the organization is not active.
+        """
+        purposes = wanted_purposes(wanted.purposes)
+        async with self.unit_of_work() as uow:
+            await hold_office(uow, owner)
+            if not await uow.setup_links.hold_organization(organization):
+                raise NotFound("There is no such active organization")
+            link = replace(self._link(organization, wanted, purposes, owner.user, activates=False), by_platform=True)
+            made = await self._add(uow, link, wanted, actor)
+            await uow.commit()
+        return made
+
+    async def list(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
+        """Newest first, ended links included."""
+        return await self.lookup.list(organization)
+
+    async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink:
+        """Raises `NotFound`."""
+        found = await self.lookup.get(organization, link)
+        if found is None:
+            raise NotFound(NO_SUCH_LINK)
+        return found
+
+    async def list_for_platform(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
+        """As `list`, for the links that platform owners made."""
+        return [one for one in await self.lookup.list(organization) if one.link.by_platform]
+
+    async def get_for_platform(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink:
+        """As `get`, for a link that a platform owner made. What members have made is no business of the platform's."""
+        found = await self.get(organization, link)
+        if not found.link.by_platform:
+            raise NotFound(NO_SUCH_LINK)
+        return found
+
+    async def release(self, member: Member, link: SetupLinkId, actor: Actor) -> None:
+        """The next browser that presses the button owns the link. Raises `NotFound`, also when no browser owns it, and `Forbidden` when the
+        member may not do what the link is for.
+        """
+        async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            found = await uow.setup_links.get(member.organization, link)
+            if found is None:
+                raise NotFound(NO_SUCH_LINK)
+            require_may_make(found.link.purposes, acting.capabilities)
+            await self._release(uow, member.organization, link, actor)
+
+    async def release_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
+        """As `release`, for a link that a platform owner made."""
+        async with self.unit_of_work() as uow:
+            await self._hold_for_platform(uow, owner, organization, link)
+            await self._release(uow, organization, link, actor)
+
+    async def revoke(self, member: Member, link: SetupLinkId, actor: Actor) -> None:
+        """The link opens nothing from the next request on, and its drafts are gone. What is active stays. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            await self._revoke(uow, member.organization, link, actor)
+
+    async def revoke_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
+        """As `revoke`, for a link that a platform owner made."""
+        async with self.unit_of_work() as uow:
+            await self._hold_for_platform(uow, owner, organization, link)
+            await self._revoke(uow, organization, link, actor)
+
+    async def look(self, token: Token) -> KnownSetupLink:
+        """The link of a token, for the page with the button. It changes nothing, however often a program opens it. Raises
+        `SetupLinkUnknown` and `SetupLinkRefused`.
+        """
+        known = await self.lookup.find_by_token(token.digest())
+        if known is None:
+            raise SetupLinkUnknown
+        require_usable(known, self.clock.now())
+        return known
+
+    async def begin(self, token: Token, browser: Token, name: str, actor: Actor) -> SetupLink:
+        """Bind the link to this browser. May be repeated in this browser. Raises `BadRequest`, `SetupLinkUnknown`, `SetupLinkRefused`."""
+        known = await self.look(token)
+        if known.browser_digest == browser.digest():
+            return known.link
+        by = UsedBy(digest=browser.digest(), name=user_name(name), address=actor.address, user_agent=actor.user_agent)
+        async with self.unit_of_work() as uow:
+            # The organization is held, so that nobody revokes the link at this moment.
+            held = await uow.setup_links.hold(known.link.id)
+            if held is None:
+                raise SetupLinkUnknown
+            require_usable(held, self.clock.now())
+            owned = await uow.setup_links.own(known.link.id, by, self.clock.now())
+            if owned is None:
+                require_browser(held, browser.digest())
+                return held.link
+            await uow.record(setup_link_used(owned, replace(actor, key=owned.acting, user=None)))
+            await uow.commit()
+        log.info("setup_link_used", link=str(owned.id), organization=str(owned.organization))
+        return owned
+
+    async def enter(self, link: SetupLinkId, browser: Token | None) -> KnownSetupLink:
+        """The link, for a page in the browser that owns it. Raises `SetupLinkUnknown` and `SetupLinkRefused`."""
+        if browser is None:
+            # Nothing tells such a browser whether there is a link.
+            raise SetupLinkRefused(words="setup_unknown")
+        known = await self.lookup.find(link)
+        if known is None:
+            raise SetupLinkUnknown
+        require_browser(known, browser.digest())
+        require_usable(known, self.clock.now())
+        return known
+
+    async def of_connection(self, provider: UpstreamProviderId, browser: Token | None) -> SetupLinkId | None:
+        """The link with which this browser sets the connection up, for the way back from a test."""
+        return None if browser is None else await self.lookup.find_by_connection(provider, browser.digest())
+
+    def _link(
+        self, organization: OrganizationId, wanted: WantedSetupLink, purposes: tuple[SetupPurpose, ...], maker: UserId, *, activates: bool
+    ) -> SetupLink:
+        now = self.clock.now()
+        return SetupLink(
+            id=SetupLinkId(self.ids.new()),
+            organization=organization,
+            name=key_name(wanted.name),
+            prefix="",
+            purposes=purposes,
+            activates=activates,
+            by_platform=False,
+            mailed_to=None if wanted.mail_to is None else wanted.mail_to.address,
+            expires_at=now + LIFETIME,
+            created_by=maker,
+            created_at=now,
+        )
+
+    async def _add(self, uow: UnitOfWork, link: SetupLink, wanted: WantedSetupLink, actor: Actor) -> NewMachineKey[SetupLink]:
+        made, count = await add_key(uow.setup_links.add, lambda: self.secrets.key(KIND), lambda prefix: replace(link, prefix=prefix))
+        require_links_room(count)
+        await uow.record(setup_link_created(made.key, actor))
+        if wanted.mail_to is not None:
+            await self._mail(uow, made, wanted)
+        return made
+
+    async def _mail(self, uow: UnitOfWork, made: NewMachineKey[SetupLink], wanted: WantedSetupLink) -> None:
+        known = await uow.setup_links.find(made.key.id)
+        assert known is not None  # noqa: S101 - this unit of work has added the link
+        mail = self.templates.mail(
+            "setup_link",
+            made.key.mailed_to or "",
+            account=None,
+            language=wanted.language,
+            branding=known.branding,
+            link=self.links.setup(made.text),
+            until=made.key.expires_at,
+        )
+        # Our own server sends the mail: whoever reads the link first owns it, and the operator of another server could.
+        await uow.jobs.add(mail.as_job())
+
+    async def _hold_for_platform(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId, link: SetupLinkId) -> None:
+        await hold_office(uow, owner)
+        await uow.setup_links.hold_organization(organization)
+        found = await uow.setup_links.get(organization, link)
+        if found is None or not found.link.by_platform:
+            raise NotFound(NO_SUCH_LINK)
+
+    async def _release(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
+        released = await uow.setup_links.release(organization, link)
+        if released is None:
+            raise NotFound("No browser uses this set-up link")
+        await uow.record(setup_link_released(released, actor))
+        await uow.commit()
+
+    async def _revoke(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
+        revoked = await uow.setup_links.revoke(organization, link, self.clock.now())
+        if revoked is None:
+            raise NotFound("There is no such set-up link that could be revoked")
+        drafts = [draft for draft in await uow.setup_links.drafts(link) if not draft.is_active]
+        await uow.setup_links.drop_drafts(link)
+        for draft in drafts:
+            await drop_connection(uow, draft, actor)
+        await uow.record(setup_link_revoked(revoked, actor, len(drafts)))
+        await uow.commit()

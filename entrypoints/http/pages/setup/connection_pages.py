@@ -1,0 +1,236 @@
+"""Set up the sign-in with a directory with a set-up link: choose the directory, copy our values, give its metadata, and try it."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Final
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identity.upstream.connections import ProviderKind, addresses
+from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.secrets import Secret
+from core.domain.tenancy.setup.directories import DirectoryProduct, mapping_of
+from core.domain.tenancy.setup.setup_drafts import SetupDraft
+from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
+from core.domain.tenancy.upstream_providers import LONGEST_NAME
+from core.usecases.tenancy.setup.connection_drafts import client_id_of, product_of
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import FormWithFile
+from entrypoints.http.machinery.answers import redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.pages.setup import (
+    NO_ERRORS,
+    PLACE,
+    REFUSED,
+    REFUSED_FORM,
+    AnySetupCall,
+    Page,
+    SetupPath,
+    advice,
+    errors_of,
+    place,
+    show,
+)
+from entrypoints.http.pages.setup.visitors import SETUP_VISITOR
+
+_AT: Final = f"{PLACE}/connection"
+CHECKED: Final = date(2026, 11, 23)
+"""When the steps of the directories were compared with their makers' documentation."""
+_LARGEST_FORM: Final = LONGEST_METADATA + (64 << 10)
+_CHOICE_FIELDS: Final = {"name": "setup.connection.wrong.name", "directory": "setup.connection.wrong.directory"}
+_SAML_FIELDS: Final = {
+    "issuer": "setup.connection.wrong.issuer",
+    "sso_url": "setup.connection.wrong.sso_url",
+    "certificate": "setup.connection.wrong.certificate",
+}
+_CLIENT_FIELDS: Final = {
+    "issuer": "setup.connection.wrong.oidc_issuer",
+    "client_id": "setup.connection.wrong.client_id",
+    "client_secret": "setup.connection.wrong.client_secret",
+}
+
+
+class DirectoryChoiceForm(BoundForm, frozen=True, kw_only=True):
+    directory: str = ""
+    kind: ProviderKind = ProviderKind.SAML
+    name: str = ""
+
+
+class GivenMetadataForm(BoundForm, frozen=True, kw_only=True):
+    address: str = ""
+    text: str = ""
+    file: bytes = b""
+
+
+class DirectoryValuesForm(BoundForm, frozen=True, kw_only=True):
+    issuer: str = ""
+    sso_url: str = ""
+    certificate: str = ""
+
+
+class DirectoryClientForm(BoundForm, frozen=True, kw_only=True):
+    issuer: str = ""
+    client_id: str = ""
+    client_secret: Secret = Secret("")
+
+
+@page.get(_AT, caller=SETUP_VISITOR, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=REFUSED)
+async def show_setup_connection(call: Call[None, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Ask for the directory, or show the steps for the one that was chosen"""
+    return await _page(call, postern)
+
+
+@page.post(_AT, caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def choose_setup_directory(call: Call[DirectoryChoiceForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Choose a directory"""
+    form = call.body
+    try:
+        await postern.tenancy.connection_drafts.choose(call.caller, call.actor, directory=form.directory, kind=form.kind, name=form.name)
+    except (BadRequest, Conflict) as refusal:
+        return await _page(call, postern, errors=errors_of(call, refusal, _CHOICE_FIELDS), form=form)
+    return redirect(place(call.caller, "/connection"))
+
+
+@page.post(
+    f"{_AT}/metadata",
+    caller=SETUP_VISITOR,
+    limit=CREDENTIALS,
+    policy=WITH_FORM,
+    advice=advice,
+    refuses=REFUSED_FORM,
+    accepts=FormWithFile(_LARGEST_FORM),
+)
+async def send_directory_metadata(call: Call[GivenMetadataForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Give the directory's metadata: by address, as a file, or as text"""
+    form, draft = call.body, await _draft(call, postern)
+    address = form.address.strip()
+    document = b"" if address else form.file or form.text.encode()
+    try:
+        await postern.tenancy.connection_drafts.fill(call.caller, draft.id, call.actor, document=document, address=address)
+    except (BadRequest, Conflict) as refusal:
+        said = in_words(refusal, shipped_pages().text(call.language))
+        field = "address" if address else "file" if form.file else "text"
+        return await _page(call, postern, errors={field: said}, came=refusal.message, given=form)
+    return redirect(place(call.caller, "/connection"))
+
+
+@page.post(f"{_AT}/values", caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def send_directory_values(call: Call[DirectoryValuesForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Give the directory's single values in place of its metadata"""
+    form, draft = call.body, await _draft(call, postern)
+    try:
+        await postern.tenancy.connection_drafts.fill_in(
+            call.caller,
+            draft.id,
+            call.actor,
+            issuer=form.issuer.strip(),
+            sso_url=form.sso_url.strip(),
+            certificate=form.certificate,
+        )
+    except (BadRequest, Conflict) as refusal:
+        return await _page(call, postern, errors=errors_of(call, refusal, _SAML_FIELDS), came=refusal.message, values=form)
+    return redirect(place(call.caller, "/connection"))
+
+
+@page.post(f"{_AT}/client", caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def send_directory_client(call: Call[DirectoryClientForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Give issuer and client of a directory that speaks OpenID Connect"""
+    form, draft = call.body, await _draft(call, postern)
+    try:
+        await postern.tenancy.connection_drafts.sign_up(
+            call.caller,
+            draft.id,
+            call.actor,
+            issuer=form.issuer.strip(),
+            client=form.client_id.strip(),
+            secret=form.client_secret.reveal(),
+        )
+    except (BadRequest, Conflict) as refusal:
+        return await _page(call, postern, errors=errors_of(call, refusal, _CLIENT_FIELDS), came=refusal.message, client=form)
+    return redirect(place(call.caller, "/connection"))
+
+
+@page.post(f"{_AT}/test", caller=SETUP_VISITOR, limit=PAGE_STEPS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def try_setup_connection(call: Call[BoundForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Try the connection: sign in at the directory, and see every check"""
+    draft = await _draft(call, postern)
+    try:
+        address = await postern.tenancy.connection_drafts.begin_test(call.caller, draft.id)
+    except (BadRequest, Conflict) as refusal:
+        return await _page(call, postern, errors={"": in_words(refusal, shipped_pages().text(call.language))})
+    return redirect(address.removeprefix(postern.foundation.public_url))
+
+
+async def _found(call: AnySetupCall, postern: Postern) -> SetupDraft | None:
+    require_purpose(call.caller, SetupPurpose.CONNECTION)
+    drafts = await postern.tenancy.setup_drafts.list(call.caller.link.id)
+    return next((one for one in drafts if one.purpose is SetupPurpose.CONNECTION), None)
+
+
+async def _draft(call: AnySetupCall, postern: Postern) -> SetupDraft:
+    """Raises `NotFound`."""
+    draft = await _found(call, postern)
+    if draft is None:
+        raise NotFound
+    return draft
+
+
+async def _page(
+    call: AnySetupCall,
+    postern: Postern,
+    *,
+    errors: Mapping[str, str] = NO_ERRORS,
+    came: str = "",
+    form: DirectoryChoiceForm | None = None,
+    given: GivenMetadataForm | None = None,
+    values: DirectoryValuesForm | None = None,
+    client: DirectoryClientForm | None = None,
+) -> Page:
+    status, draft = 400 if errors else 200, await _found(call, postern)
+    if draft is None or form is not None:
+        return show(
+            call,
+            postern,
+            "directories.html",
+            errors=errors,
+            status=status,
+            form=form or DirectoryChoiceForm(),
+            directories=[one.value for one in DirectoryProduct],
+            longest=LONGEST_NAME,
+        )
+    connection = await postern.tenancy.connection_drafts.connection(draft)
+    saml = None if connection is None else connection.saml
+    product = product_of(draft)
+    ours = addresses(postern.foundation.public_url, client_id_of(draft.id) if draft.provider is None else draft.provider)
+    return show(
+        call,
+        postern,
+        "connection.html",
+        errors=errors,
+        status=status,
+        came=came,
+        draft=draft,
+        product=product.value,
+        is_saml=draft.settings["kind"] == ProviderKind.SAML.value,
+        connection=connection,
+        saml=saml,
+        is_complete=connection is not None and (saml is None or (saml.is_complete and connection.issuer != "")),
+        ours=ours,
+        sources=mapping_of(product),
+        callback=postern.identity.journeys.callback(str(client_id_of(draft.id))),
+        given=given or GivenMetadataForm(address="" if saml is None else saml.metadata_url),
+        values=values
+        or DirectoryValuesForm(issuer="" if connection is None else connection.issuer, sso_url="" if saml is None else saml.sso_url),
+        client=client
+        or DirectoryClientForm(
+            issuer="" if connection is None else connection.issuer, client_id="" if connection is None else connection.client_id
+        ),
+        longest=LONGEST_URL,
+        checked=CHECKED.isoformat(),
+        here=place(call.caller, "/connection"),
+    )

@@ -1,0 +1,296 @@
+"""Set-up links. What platform owners make for customers is in `routes/platform/setup_links.py`; the pages behind the links are in
+`pages/setup`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import SetupDraftId, SetupLinkId
+from core.domain.identity.proofs import StepUp
+from core.domain.languages import Language
+from core.domain.tenancy.keys.machine_keys import NewMachineKey
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
+from core.domain.tenancy.setup.setup_links import SetupLink, SetupLinkState, SetupPurpose
+from core.usecases.tenancy.setup.setup_links import WantedSetupLink
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from ports.tenancy.setup_links import ListedSetupLink
+
+_TAGS = ("setup-links",)
+_LINKS = "/api/organizations/{org_slug}/setup-links"
+_LINK = f"{_LINKS}/{{link_id}}"
+_VIEW = able(Capability.SETTINGS_MANAGE, impersonated=True)
+# A link outlasts an impersonation.
+_MAKE = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+_LinkName = Annotated[Name, example("Directory of Example Ltd")]
+_Purposes = Annotated[tuple[SetupPurpose, ...], msgspec.Meta(min_length=1, max_length=10), example(["domain", "connection"])]
+
+
+class SetupLinksPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class SetupLinkPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    link_id: UUID
+    """The set-up link's id."""
+
+
+class SetupDraftPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    link_id: UUID
+    """The set-up link's id."""
+    draft_id: UUID
+    """The id of what was set up with the link."""
+
+
+class NewCustomerLink(msgspec.Struct, frozen=True, kw_only=True):
+    """What a link is for, and who gets it."""
+
+    name: _LinkName
+    """The link's name. The audit log shows it beside everything that is done with the link."""
+    purposes: _Purposes
+    """What the link sets up. It opens nothing else."""
+    email: EmailText | None = None
+    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    language: Annotated[Language, example("en")] | None = None
+    """The language of the mail."""
+
+
+class NewSetupLink(msgspec.Struct, frozen=True, kw_only=True):
+    """What a link is for, who gets it, and who decides."""
+
+    name: _LinkName
+    """The link's name. The audit log shows it beside everything that is done with the link."""
+    purposes: _Purposes
+    """What the link sets up. It opens nothing else, and does nothing that you may not do."""
+    email: EmailText | None = None
+    """The address that we mail the link to. If you leave it out, hand the link on yourself."""
+    language: Annotated[Language, example("en")] | None = None
+    """The language of the mail."""
+    activates: Annotated[bool, example(False)] = False
+    """Whether what is set up becomes active by itself once it has passed its test. Only an owner can say so. Otherwise an owner decides."""
+
+
+class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was set up with a link."""
+
+    id: Id
+    purpose: SetupPurpose
+    """What it is."""
+    subject: Annotated[str, example("example.org")]
+    """The domain, the host of the receiver, or the name of the connection or directory."""
+    state: SetupDraftState
+    """Whether it has passed its test, waits for an owner, or is active. Only what is active has an effect."""
+    tested_at: datetime | None
+    """When it was last tested; null if it never was."""
+    waiting_since: datetime | None
+    """Since when it waits for an owner; null if it does not."""
+    activated_at: datetime | None
+    """When it became active; null if it did not."""
+    created_at: CreatedAt
+
+
+class SetupLinkRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A set-up link, without its token."""
+
+    id: Id
+    name: _LinkName
+    """The link's name."""
+    prefix: Annotated[str, example("pts_a1b2c3")]
+    """The beginning of the token: enough to tell the link from the others."""
+    purposes: Sequence[SetupPurpose]
+    """What the link sets up."""
+    activates: Annotated[bool, example(False)]
+    """Whether what is set up becomes active by itself."""
+    by_platform: Annotated[bool, example(False)]
+    """Whether a platform owner made the link."""
+    state: SetupLinkState
+    """Whether the link is unused, in use, finished, expired or revoked."""
+    mailed_to: Annotated[str, example("grace@example.org")] | None
+    """The address that we mailed the link to; null if we did not."""
+    expires_at: datetime
+    """When the link expires: seven days after it was made."""
+    created_at: CreatedAt
+    created_by: UUID
+    """The user who made the link."""
+    used_by: Annotated[str, example("Grace Hopper")] | None
+    """The name that was typed in the browser that owns the link; null if none does. Nobody has checked it."""
+    used_at: datetime | None
+    """Since when the browser owns the link; null if none does."""
+    used_from: Annotated[str, example("198.51.100.7")] | None
+    """The address of that browser; null if none owns the link."""
+    used_with: Annotated[str, example("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")] | None
+    """The name that the browser gives itself; null if none owns the link."""
+    revoked_at: datetime | None
+    """When the link was revoked; null if it was not."""
+    drafts: Sequence[SetupDraftRecord]
+    """What was set up with the link, the oldest first."""
+
+
+class SetupLinkList(msgspec.Struct, frozen=True):
+    """All set-up links, ended ones included."""
+
+    setup_links: Sequence[SetupLinkRecord]
+    """The links, the newest first."""
+    total: Total
+
+
+class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
+    """The new set-up link. This is the only answer with the link itself."""
+
+    id: Id
+    name: _LinkName
+    """The link's name."""
+    url: Annotated[str, example("https://id.example.com/ui/setup/pts_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The link. The first browser that presses its button owns it."""
+    purposes: Sequence[SetupPurpose]
+    """What the link sets up."""
+    activates: Annotated[bool, example(False)]
+    """Whether what is set up becomes active by itself."""
+    mailed_to: Annotated[str, example("grace@example.org")] | None
+    """The address that we mail the link to; null if we do not."""
+    expires_at: datetime
+    """When the link expires."""
+    created_at: CreatedAt
+
+
+@endpoint.post(_LINKS, caller=_MAKE, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
+async def create_setup_link(call: Call[NewSetupLink, None, SetupLinksPath, Member], postern: Postern) -> CreatedSetupLink:
+    """Make a set-up link
+
+    For somebody without an account, such as a customer's administrator: with the link they set up mail domains, a connection to their
+    directory, SCIM or a SIEM of this organization, and nothing else. The link is shown only once, and is good for seven days. The first
+    browser that presses its button owns it. It never does more than you may do at that moment. You need a recent proof of who you are.
+    """
+    body = call.body
+    wanted = wanted_link(body.name, body.purposes, body.email, body.language, postern)
+    made = await postern.tenancy.setup_links.create(call.caller, call.actor, wanted, activates=body.activates)
+    return created_setup_link(made, postern)
+
+
+@endpoint.get(_LINKS, caller=_VIEW, tags=_TAGS)
+async def list_setup_links(call: Call[None, None, SetupLinksPath, Member], postern: Postern) -> SetupLinkList:
+    """List the set-up links of an organization, the newest first
+
+    With what was set up with each of them, and who uses it. An ended link stays listed for thirty days.
+    """
+    listed = await postern.tenancy.setup_links.list(call.caller.organization)
+    now = postern.foundation.clock.now()
+    return SetupLinkList([setup_link_record(one, now) for one in listed], len(listed))
+
+
+@endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
+async def setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
+    """Get a set-up link, with what was set up with it"""
+    found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
+    return setup_link_record(found, postern.foundation.clock.now())
+
+
+@endpoint.delete(_LINK, caller=_VIEW, status=204, tags=_TAGS)
+async def revoke_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
+    """Revoke a set-up link
+
+    The link opens nothing from the next request on, and what was set up with it goes, unless it is active. This cannot be undone.
+    """
+    await postern.tenancy.setup_links.revoke(call.caller, SetupLinkId(call.path.link_id), call.actor)
+    return NO_BODY
+
+
+@endpoint.post(f"{_LINK}/release", caller=_MAKE, limit=CREDENTIALS, status=204, tags=_TAGS)
+async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> NoBody:
+    """Take a set-up link from the browser that owns it
+
+    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    """
+    await postern.tenancy.setup_links.release(call.caller, SetupLinkId(call.path.link_id), call.actor)
+    return NO_BODY
+
+
+@endpoint.post(
+    f"{_LINK}/drafts/{{draft_id}}/activate",
+    caller=OWNER_IN_PERSON,
+    step_up=StepUp.ACCOUNT,
+    limit=CREDENTIALS,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def activate_setup_draft(call: Call[None, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
+    """Make active what was set up with a link
+
+    It must have passed its test. The link has no hold on it from then on. Only an owner can do this, with a recent proof of who they are.
+    """
+    path = call.path
+    return _draft_record(
+        await postern.tenancy.setup_drafts.activate(call.caller, SetupLinkId(path.link_id), SetupDraftId(path.draft_id), call.actor)
+    )
+
+
+def wanted_link(
+    name: str, purposes: Sequence[SetupPurpose], email: str | None, language: Language | None, postern: Postern
+) -> WantedSetupLink:
+    mail_to = None if email is None else email_field(email, postern.foundation.email_syntax)
+    return WantedSetupLink(name=name, purposes=purposes, mail_to=mail_to, language=language)
+
+
+def created_setup_link(made: NewMachineKey[SetupLink], postern: Postern) -> CreatedSetupLink:
+    link = made.key
+    return CreatedSetupLink(
+        id=link.id,
+        name=link.name,
+        url=postern.foundation.links.setup(made.text),
+        purposes=link.purposes,
+        activates=link.activates,
+        mailed_to=link.mailed_to,
+        expires_at=link.expires_at,
+        created_at=link.created_at,
+    )
+
+
+def setup_link_record(listed: ListedSetupLink, now: datetime) -> SetupLinkRecord:
+    link = listed.link
+    return SetupLinkRecord(
+        id=link.id,
+        name=link.name,
+        prefix=link.prefix,
+        purposes=link.purposes,
+        activates=link.activates,
+        by_platform=link.by_platform,
+        state=link.state(now),
+        mailed_to=link.mailed_to,
+        expires_at=link.expires_at,
+        created_at=link.created_at,
+        created_by=link.created_by,
+        used_by=link.used_by,
+        used_at=link.used_at,
+        used_from=link.used_from,
+        used_with=link.used_with,
+        revoked_at=link.revoked_at,
+        drafts=[_draft_record(draft) for draft in listed.drafts],
+    )
+
+
+def _draft_record(draft: SetupDraft) -> SetupDraftRecord:
+    return SetupDraftRecord(
+        id=draft.id,
+        purpose=draft.purpose,
+        subject=draft.subject,
+        state=draft.state,
+        tested_at=draft.tested_at,
+        waiting_since=draft.waiting_since,
+        activated_at=draft.activated_at,
+        created_at=draft.created_at,
+    )

@@ -1,0 +1,108 @@
+"""From a set-up link to an active connection, in a browser and without an account: with SimpleSAMLphp as the customer's directory."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from entrypoints.bootstrap import Postern
+from tests.browser.checks import require_sound
+from tests.browser.conftest import Site
+from tests.browser.page import Page
+from tests.conftest import CapturedLog
+from tests.http.people import People
+from tests.http.tenancy.proving import proving
+from tests.http.tenancy.setup.scene import SetupScene
+from tests.simplesamlphp import PASSWORD, USER, SimpleSamlPhp, simplesamlphp
+
+LONGEST = 180.0
+"""In seconds, from the first page to the active connection."""
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupScene]:
+    async with proving(SetupScene, postern, people, log, tmp_path, "example.org") as scene:
+        yield scene
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[SimpleSamlPhp]:
+    with simplesamlphp(tmp_path / "directory") as running:
+        yield running
+
+
+async def sound(page: Page) -> None:
+    await require_sound(page)
+    await page.show(width=320)
+    assert await page.overflow() == 0
+    await page.show()
+
+
+async def test_from_the_link_to_an_active_connection(page: Page, site: Site, house: SetupScene, directory: SimpleSamlPhp) -> None:
+    assert site.visits == []
+    house.people.change("update organizations set primary_color = '#7a3b69'")
+    _, url = await house.link("connection", activates=True)
+    metadata = (await trio.to_thread.run_sync(directory.metadata)).decode()
+    began = trio.current_time()
+    await page.open(url)
+    assert await page.title() == "Set-up · Acme"
+    await sound(page)
+    await page.fill("Your name", "Grace Hopper")
+    await page.follow("Begin")
+    assert "pts_" not in await page.place()
+    await sound(page)
+    await page.follow("Sign-in with your directory")
+    await sound(page)
+    await page.evaluate("document.getElementById('directory').value = 'shibboleth'")
+    await page.fill("Name on the button", "Example")
+    await page.follow("Go on")
+    await sound(page)
+    # Leaving and coming back by the link goes on where one stopped.
+    await page.open(url)
+    assert "Begun" in await page.text()
+    await page.follow("Sign-in with your directory")
+    await page.fill("Or its text", "<html>")
+    await page.follow("Take the metadata")
+    assert "This is a web page" in await page.text()
+    await sound(page)
+    await page.fill("Or its text", metadata)
+    await page.follow("Take the metadata")
+    assert f"We have the values of {directory.entity_id}" in await page.text()
+    await sound(page)
+    (provider,) = house.people.rows("select id from upstream_providers")
+    ours = await house.client.get(f"/saml/sp/{provider['id']}")
+    await trio.to_thread.run_sync(lambda: directory.trust(ours.body))
+    await page.follow("Try the sign-in")
+    await sound(page)
+    await _tried(page, directory)
+    assert "All checks passed" in await page.text()
+    await sound(page)
+    await page.follow("Back")
+    assert "The test of these settings has passed" in await page.text()
+    await sound(page)
+    await page.follow("Switch on")
+    assert "This is active" in await page.text()
+    await sound(page)
+    assert trio.current_time() - began < LONGEST
+    (provider,) = house.people.rows("select state, enabled from upstream_providers")
+    assert (provider["state"], provider["enabled"]) == ("active", True)
+    await page.follow("All steps")
+    assert "Everything is set up, and active" in await page.text()
+    await sound(page)
+
+
+async def _tried(page: Page, directory: SimpleSamlPhp) -> None:
+    """Goes to the directory, signs in there, and comes back to the page with every check."""
+    await page.click("Begin the test")
+    await page.arrived(directory.url)
+    await page.fill("Username", USER)
+    await page.fill("Password", PASSWORD)
+    if page.scripts:
+        await page.click("Login")
+    else:
+        await page.follow("Login")
+        await page.click("Submit")
+    await page.arrived(f"{page.base_url}/ui/connections/test")
+    # What a browser finds wrong with the directory's own pages is not ours.
+    page.heard.violations[:] = [one for one in page.heard.violations if "QuirksMode" not in one]

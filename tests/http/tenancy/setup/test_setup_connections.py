@@ -1,0 +1,212 @@
+"""The sign-in with a directory, set up with a link: from the choice of the directory to an active connection, and every wrong turn."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import trio
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab
+from tests.http.client import Received, refused
+from tests.http.people import BASE_URL, People
+from tests.http.postbox import Postbox
+from tests.http.tenancy.proving import proving
+from tests.http.tenancy.setup.scene import LINKS, SetupScene
+from tests.simplesamlphp import SimpleSamlPhp, simplesamlphp
+
+PROVIDERS = "/api/organizations/acme/upstream-providers"
+OF_APPLICATION = b"""<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://app.example/">
+<SPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
+<AssertionConsumerService index="0" Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="https://app.example/acs"/>
+</SPSSODescriptor></EntityDescriptor>"""
+LACKING = b"""<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://idp.example/">
+<IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"/></EntityDescriptor>"""
+
+
+class SetupConnectionScene(SetupScene):
+    async def at(self, tab: Tab, link: str) -> Tab:
+        return await tab.tabs.tab().open(f"/ui/setup/of/{link}/connection")
+
+    async def chosen(self, *, directory: str = "shibboleth", kind: str = "saml", name: str = "Example", **more: Any) -> tuple[str, Tab]:
+        """A link, and the page with the steps for this directory."""
+        link, tab = await self.begun("connection", **more)
+        return link, await (await self.at(tab, link)).send(directory=directory, kind=kind, name=name)
+
+    async def providers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await self.request("GET", PROVIDERS)).json()
+        return found
+
+    async def draft(self, link: str) -> dict[str, Any]:
+        (draft,) = (await self.shown(link))["drafts"]
+        return dict(draft)
+
+    async def post(self, tab: Tab, link: str, act: str, **fields: str) -> Tab:
+        page = await self.at(tab, link)
+        return await page.send(next(at for at, one in enumerate(page.page.forms) if one.action.endswith(f"/{act}")), **fields)
+
+    async def filled(self, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
+        """Gives the directory's metadata to us, and ours to the directory."""
+        page = await self.post(page, link, "metadata", text=(await trio.to_thread.run_sync(directory.metadata)).decode())
+        assert f"We have the values of {directory.entity_id}" in page.page.text
+        (provider,) = await self.providers()
+        ours = await self.client.get(urlsplit(provider["saml"]["entity_id"]).path)
+        await trio.to_thread.run_sync(lambda: directory.trust(ours.body))
+        return page
+
+    async def activate(self, link: str, draft: str) -> Received:
+        return await self.request("POST", f"{LINKS}/{link}/drafts/{draft}/activate")
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupConnectionScene]:
+    async with proving(SetupConnectionScene, postern, people, log, tmp_path, "example.org", "metadata.example") as scene:
+        yield scene
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[SimpleSamlPhp]:
+    with simplesamlphp(tmp_path / "directory") as running:
+        yield running
+
+
+async def test_the_values_to_copy_and_the_draft(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen(directory="entra_id", name="Example Ltd")
+    (provider,) = await house.providers()
+    assert (provider["name"], provider["kind"], provider["state"], provider["enabled"]) == ("Example Ltd", "saml", "draft", False)
+    for told in (provider["saml"]["entity_id"], provider["saml"]["acs_url"], provider["saml"]["single_logout_url"]):
+        assert told in page.page.text
+    assert "objectidentifier" in page.page.text
+    assert "Enterprise apps" in page.page.text
+    assert "Try the sign-in" not in page.page.text
+    # Whoever chooses anew drops what was there.
+    again = await (await house.post(page, link, "remove")).send(directory="okta", name="Example Ltd")
+    assert "Okta Admin Console" in again.page.text
+    (other,) = await house.providers()
+    assert other["id"] != provider["id"]
+    # Revoking drops the connection, too.
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert await house.providers() == []
+
+
+async def test_every_wrong_thing_in_place_of_metadata_is_explained(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen()
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({}, "Give the address of the metadata"),
+        ({"text": "<!DOCTYPE html><html><title>Sign in</title></html>"}, "This is a web page"),
+        ({"text": "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"}, "This is a certificate, and no metadata"),
+        ({"file": OF_APPLICATION}, "the metadata of an application"),
+        ({"file": LACKING}, "These metadata lack something"),
+        ({"file": b"PK\x03\x04 a spreadsheet"}, "This is no metadata of SAML"),
+        ({"address": "http://metadata.example/"}, "This address cannot be called"),
+        ({"address": "https://127.0.0.1/metadata"}, "Nothing came from this address"),
+        ({"address": "https://10.1.2.3/metadata"}, "This address cannot be called"),
+        ({"address": "not an address"}, "This address cannot be called"),
+    )
+    for fields, said in cases:
+        answer = await house.post(page, link, "metadata", **fields)
+        assert (answer.status, said in answer.page.text) == (400, True), (fields, answer.page.text)
+    values: tuple[tuple[dict[str, str], str], ...] = (
+        (
+            {"issuer": "https://idp.example/", "sso_url": "https://idp.example/sso", "certificate": "nonsense"},
+            "no certificate that can be used",
+        ),
+        ({"issuer": " ", "sso_url": "https://idp.example/sso", "certificate": "x"}, "no entity ID"),
+    )
+    for fields, said in values:
+        answer = await house.post(page, link, "values", **fields)
+        assert (answer.status, said in answer.page.text) == (400, True), (fields, answer.page.text)
+    for fields, said in (({"name": " "}, "Give the button a name"), ({"name": "x", "directory": "ldap"}, "Choose a directory")):
+        other, tab = await house.begun("connection")
+        answer = await (await house.at(tab, other)).send(**fields)
+        assert (answer.status, said in answer.page.text) == (400, True)
+    other, tab = await house.begun("connection")
+    taken = await (await house.at(tab, other)).send(directory="other", name="Example")
+    assert (taken.status, "a connection of this name already" in taken.page.text) == (400, True)
+    # Nothing can be tried or handed over yet.
+    draft = await house.draft(link)
+    form = {"form_token": house.token_of(page)}
+    said = (await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/test", form)).body.decode()
+    assert "Settings are missing" in said
+    said = (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
+    assert "has not been tested yet" in said
+    assert refused(await house.activate(link, draft["id"])) == (400, "BAD_REQUEST")
+
+
+async def test_a_client_of_a_provider_that_does_not_answer(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen(kind="oidc", directory="keycloak")
+    assert await house.providers() == []
+    assert "/callback" in page.page.text
+    for fields, said in (
+        ({"issuer": "https://127.0.0.1:1", "client_id": "c", "client_secret": "s"}, "No provider of OpenID Connect answers"),
+        ({"issuer": "nowhere", "client_id": "c", "client_secret": "s"}, "No provider of OpenID Connect answers"),
+    ):
+        answer = await house.post(page, link, "client", **fields)
+        assert (answer.status, said in answer.page.text) == (400, True), answer.page.text
+    assert await house.providers() == []
+
+
+async def test_from_the_link_to_an_active_connection(house: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
+    link, page = await house.chosen(by=house.admin, directory="entra_id")
+    # The wrong directory: its test fails, and says what was missing.
+    result = await tried(house, await house.filled(page, link, directory), link, directory)
+    assert "identity/claims/objectidentifier" in result.page.text
+    assert (await house.draft(link))["state"] == "draft"
+    page = await (await house.post(page, link, "remove")).send(directory="shibboleth", kind="saml", name="Example")
+    result = await tried(house, await house.filled(page, link, directory), link, directory)
+    back = next(place for place in result.page.links if place.startswith("/ui/setup/"))
+    page = await result.open(back)
+    assert "The test of these settings has passed" in page.page.text, result.page.text
+    assert [one["enabled"] for one in await house.providers()] == [False]
+    page = await page.send(next(at for at, one in enumerate(page.page.forms) if one.action.endswith("/finish")))
+    assert "waits for an owner of Acme" in page.page.text
+    (mail,) = await Postbox(house.postern).empty()
+    assert "Example" in mail.subject
+    matters = (await house.request("GET", "/api/organizations/acme/matters")).json()
+    assert {"matter": "setup_links", "count": 1} in matters
+    draft = await house.draft(link)
+    assert draft["state"] == "waiting"
+    assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
+    (provider,) = await house.providers()
+    assert (provider["state"], provider["enabled"]) == ("active", True)
+    # The link has no hold on it, whatever it sends.
+    form = {"form_token": house.token_of(page)}
+    for act in ("test", "values", "client"):
+        sent = {**form, "issuer": "https://evil.example/", "sso_url": "https://evil.example/", "client_id": "c", "client_secret": "s"}
+        answer = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", sent)
+        assert answer.status in {400, 403, 409}, (act, answer.body)
+    assert (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/remove", form)).status == 403
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert await house.providers() == [provider]
+
+
+async def test_an_owner_who_activates_in_the_console_takes_it_from_the_link(house: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
+    link, page = await house.chosen(directory="other")
+    await house.post(page, link, "metadata", file=await trio.to_thread.run_sync(directory.metadata))  # type: ignore[arg-type]
+    house.people.change("update upstream_providers set state = 'active', enabled = true, activated_at = now()")
+    draft = await house.draft(link)
+    assert draft["state"] == "active"
+    form = {"form_token": house.token_of(page)}
+    assert (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/remove", form)).status == 409
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert len(await house.providers()) == 1
+    # Also if an administrator has made it a draft again since.
+    house.people.change("update upstream_providers set state = 'draft', enabled = false")
+    assert (await house.draft(link))["state"] == "active"
+
+
+async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
+    """Tries the sign-in at the directory, and returns the page with every check."""
+    leaving = await house.post(page, link, "test")
+    assert leaving.place.startswith("/ui/connections/test"), leaving.page.text
+    leaving = await leaving.send()
+    address = next(place for place in (leaving.page.refresh, *leaving.page.links, *(one.action for one in leaving.page.forms)) if place)
+    posted = await trio.to_thread.run_sync(lambda: directory.sign_in(address))
+    assert posted.action.startswith(BASE_URL)
+    answer = await page.tabs.request("POST", posted.action.removeprefix(BASE_URL), posted.fields)
+    onward = urlsplit(answer.header("location") or "")
+    assert parse_qs(onward.query)
+    return await page.tabs.tab().open(f"{onward.path}?{onward.query}")

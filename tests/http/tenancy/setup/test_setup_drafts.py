@@ -1,0 +1,293 @@
+"""What somebody sets up with a link: a domain, a directory's token, a receiver. It has no effect before an owner, or the link, says so."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab
+from tests.http.cast import all_at_once
+from tests.http.client import Received, refused
+from tests.http.people import People, Person
+from tests.http.postbox import Postbox
+from tests.http.tenancy.proving import proving
+from tests.http.tenancy.setup.scene import LINKS, SetupScene
+from tests.receiver import Receiver, answering, receiving
+
+SECRET = "5f0c1a7e-secret-of-the-receiver"
+
+
+class DraftScene(SetupScene):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log.remember(SECRET)
+
+    async def domain(self, tab: Tab, link: str, name: str = "example.org", *, published: bool = True) -> Tab:
+        """Names a domain, publishes its record if so, and lets Postern look."""
+        page = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain?more")).send(domain=name)
+        if published:
+            self.published(name)
+        return await page.send()
+
+    def published(self, name: str) -> None:
+        (row,) = self.people.rows("select settings ->> 'token' as token from setup_drafts where subject = %s", name)
+        self.records[f"_postern-verification.{name}", "TXT"] = [f'"{row["token"]}"']
+
+    async def activate(self, link: str, draft: str, by: Person | None = None) -> Received:
+        return await self.request("POST", f"{LINKS}/{link}/drafts/{draft}/activate", by=by)
+
+    async def drafts(self, link: str) -> list[dict[str, Any]]:
+        drafts: list[dict[str, Any]] = (await self.shown(link))["drafts"]
+        return drafts
+
+    async def routes(self) -> list[tuple[str, bool]]:
+        answer = await self.request("GET", "/api/organizations/acme/domain-routes")
+        return [(one["domain"], one["verified"]) for one in answer.json()]
+
+    async def token(self, tab: Tab, link: str) -> str:
+        """The new token of a directory, which the page shows once."""
+        page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
+        page = await page.send(next(at for at, form in enumerate(page.page.forms) if form.action.endswith("/scim")))
+        token = page.shown.body.decode().partition('id="scim-token">')[2].partition("<")[0]
+        self.log.remember(token)
+        return token
+
+    async def reads(self, token: str) -> int:
+        return (await self.client.get("/scim/v2/Users", token=token)).status
+
+    async def receiver(self, tab: Tab, link: str, receiver: Receiver, **more: str) -> Tab:
+        page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/siem")
+        form = next(at for at, one in enumerate(page.page.forms) if "endpoint_url" in one.fields)
+        return await page.send(form, endpoint_url=f"http://127.0.0.1:{receiver.port}/in", **{"api_key": SECRET, **more})
+
+
+@pytest.fixture
+async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[DraftScene]:
+    async with proving(DraftScene, postern, people, log, tmp_path, "example.org", "example.net", "globex.example") as scene:
+        yield scene
+
+
+async def test_a_domain_is_proved_and_waits_for_an_owner(house: DraftScene) -> None:
+    link, tab = await house.begun("domain", by=house.admin)
+    page = await house.domain(tab, link, published=False)
+    assert "The record was not found" in page.page.text
+    assert [one["state"] for one in await house.drafts(link)] == ["draft"]
+    house.published("example.org")
+    page = await page.send()
+    assert "The record was found" in page.page.text
+    (draft,) = await house.drafts(link)
+    assert (draft["state"], draft["subject"], await house.routes()) == ("tested", "example.org", [])
+    page = await page.send()
+    assert "waits for an owner of Acme" in page.page.text
+    (mail,) = await Postbox(house.postern).empty()
+    assert (mail.to, f"/ui/o/acme/directories/setup-links/{link}/drafts" in mail.text) == ("owner@acme.example", True)
+    assert await house.routes() == []
+    # An owner decides, once, freshly proved; whoever repeats it learns the same.
+    assert refused(await house.activate(link, draft["id"], house.admin)) == (403, "FORBIDDEN")
+    done = await all_at_once(*(lambda: house.activate(link, draft["id"]) for _ in range(3)))
+    assert [one.ok()["state"] for one in done] == ["active"] * 3
+    assert await house.routes() == [("example.org", True)]
+    shown = await house.shown(link)
+    assert (shown["state"], shown["drafts"][0]["state"]) == ("finished", "active")
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
+    assert "This is active" in page.page.text
+    # The link has no hold on it, and nothing else to do.
+    for act in ("look", "remove", "finish"):
+        place = f"/ui/setup/of/{link}/{'domain' if act == 'look' else 'drafts'}/{draft['id']}/{act}"
+        token = house.token_of(page)
+        assert (await tab.tabs.request("POST", place, {"form_token": token})).status in {303, 403, 409}
+    assert await house.routes() == [("example.org", True)]
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert await house.routes() == [("example.org", True)]
+    names = [event for event in house.events("%") if event.startswith(("setup_link", "domain_route"))]
+    assert names == [
+        *("setup_link.created", "setup_link.used", "setup_link.draft.waiting"),
+        *("domain_route.created", "domain_route.verified", "setup_link.draft.activated", "setup_link.revoked"),
+    ]
+    (waiting,) = house.people.rows("select actor_id, details -> 'acting_key' ->> 'kind' as kind from audit_log where action ~ 'waiting'")
+    assert (str(waiting["actor_id"]), waiting["kind"]) == (link, "setup_link")
+
+
+async def test_a_link_that_activates_does_so_in_its_own_name(house: DraftScene) -> None:
+    link, tab = await house.begun("domain", activates=True)
+    page = await (await house.domain(tab, link)).send()
+    assert "This is active" in page.page.text
+    assert await house.routes() == [("example.org", True)]
+    rows = house.people.rows("select distinct actor_id::text as who from audit_log where action like 'domain_route%%'")
+    assert [row["who"] for row in rows] == [link]
+    assert await Postbox(house.postern).empty() == []
+    assert (await house.shown(link))["state"] == "finished"
+
+
+async def test_a_proof_that_is_gone_stops_the_last_step(house: DraftScene) -> None:
+    link, tab = await house.begun("domain", activates=True)
+    page = await house.domain(tab, link)
+    house.records.clear()
+    stopped = await page.send()
+    assert (stopped.status, "The record of the domain is gone" in stopped.page.text) == (409, True)
+    assert await house.routes() == []
+    waits, tab = await house.begun("domain")
+    house.records["example.net", "A"] = ["93.184.215.14"]
+    await (await house.domain(tab, waits, "example.net")).send()
+    (draft,) = await house.drafts(waits)
+    house.records.clear()
+    assert refused(await house.activate(waits, draft["id"])) == (400, "BAD_REQUEST")
+
+
+async def test_domains_that_cannot_be_set_up(house: DraftScene) -> None:
+    link, tab = await house.begun("domain", activates=True)
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
+    for name in ("", "gmail.com", "example", "ada@example.org", "xn--", "x" * 300):
+        assert "no domain of a company" in (await page.send(domain=name)).page.text, name
+        page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
+    await house.request("POST", "/api/organizations/acme/domain-routes", {"domain": "example.net"})
+    assert "has this domain already" in (await page.send(domain="example.net")).page.text
+    # Another organization has proved the domain meanwhile.
+    await house.domain(tab, link)
+    house.people.change(
+        "insert into domain_routes (id, org_id, domain, token, verified_at, next_check_at, login_policy, join_policy, created_at,"
+        " updated_at) values (gen_random_uuid(), %s, 'example.org', 't', now(), now(), 'password_allowed', 'off', now(), now())",
+        house.globex.id,
+    )
+    (draft,) = await house.drafts(link)
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
+    stopped = await page.send()
+    assert (stopped.status, "Another organization has proved this domain" in stopped.page.text) == (409, True)
+    assert [one["state"] for one in await house.drafts(link)] == ["tested"]
+    for number in range(MOST_DOMAINS - 1):
+        await house.domain(tab, link, f"d{number}.example.org", published=False)
+    full = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
+    assert len(await house.drafts(link)) == MOST_DOMAINS
+    assert full.page.forms == []
+
+
+async def test_a_directory_gets_a_token_once_and_its_first_request_is_seen(house: DraftScene) -> None:
+    link, tab = await house.begun("scim")
+    token = await house.token(tab, link)
+    assert token.startswith("scim_")
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
+    assert token not in page.shown.body.decode()
+    assert "No request with this token has come yet" in page.page.text
+    assert await house.reads(token) == 401
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
+    assert "The first request of your directory came" in page.page.text
+    # Another token takes the place of the first.
+    second = await house.token(tab, link)
+    (draft,) = await house.drafts(link)
+    assert draft["state"] == "draft"
+    assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
+    assert (await house.reads(second), await house.reads(token)) == (200, 401)
+    assert token not in str(house.people.rows("select setup_drafts::text as row from setup_drafts"))
+    assert "is active" in (await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).open(f"/ui/setup/of/{link}/scim")).page.text
+    by_itself, tab = await house.begun("scim", activates=True)
+    token = await house.token(tab, by_itself)
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{by_itself}/scim")
+    await page.send()
+    assert await house.reads(token) == 200
+    (row,) = house.people.rows("select created_by from scim_tokens where id = %s", (await house.drafts(by_itself))[0]["id"])
+    assert row["created_by"] == house.owner.user
+
+
+async def test_a_receiver_is_tried_and_kept_sealed(house: DraftScene) -> None:
+    async with receiving(answering(403)) as receiver:
+        link, tab = await house.begun("siem")
+        page = await house.receiver(tab, link, receiver)
+        assert "The receiver refused our key" in page.page.text
+        assert (await house.drafts(link))[0]["state"] == "draft"
+        receiver.answer = answering(200)
+        # The key stays while the host stays.
+        page = await house.receiver(tab, link, receiver, api_key="")
+        assert "127.0.0.1 took the test event" in page.page.text
+        assert receiver.calls[-1].headers["authorization"] == f"Bearer {SECRET}"
+        assert SECRET.encode() not in str(house.people.rows("select setup_drafts::text as row from setup_drafts")).encode()
+        columns = PostgresSealedColumns(house.postern.foundation.pool, house.postern.foundation.keyring)
+        assert len(await columns.all("setup_drafts.sealed_credentials", None, 10)) == 1
+        page = await page.send()
+        assert "waits for an owner" in page.page.text
+        # A change takes it back, until it is tried and handed over again.
+        page = await house.receiver(tab, link, receiver, name="Another", api_key="")
+        (draft,) = await house.drafts(link)
+        assert draft["state"] == "tested"
+        assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
+        shown = (await house.request("GET", "/api/organizations/acme/siem")).ok()
+        assert (shown["id"], shown["has_credentials"]) == (draft["id"], True)
+        calls = len(receiver.calls)
+        assert (await house.request("POST", "/api/organizations/acme/siem/test")).ok()["success"]
+        assert receiver.calls[calls].headers["authorization"] == f"Bearer {SECRET}"
+        (kept,) = house.people.rows("select sealed_credentials, digest from setup_drafts")
+        assert (kept["sealed_credentials"], kept["digest"]) == (None, None)
+        # A second receiver does not take the place of the first by itself.
+        other, tab = await house.begun("siem", activates=True)
+        stopped = await (await house.receiver(tab, other, receiver)).send()
+        assert (stopped.status, "has a receiver already" in stopped.page.text) == (409, True)
+
+
+async def test_receivers_that_cannot_be_tried(house: DraftScene) -> None:
+    link, tab = await house.begun("siem")
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/siem")
+    cases: tuple[tuple[dict[str, str], str], ...] = (
+        ({"endpoint_url": "ftp://siem.example"}, "no address that we can send to"),
+        ({"endpoint_url": "http://10.0.0.1/"}, "is not public"),
+        ({"endpoint_url": "https://169.254.169.254/"}, "is not public"),
+        ({"endpoint_url": "https://siem.example/", "name": " "}, "Give the receiver a name"),
+        ({"endpoint_url": "https://siem.example/", "provider_type": "other"}, "Choose a kind"),
+        ({"endpoint_url": "https://siem.example/", "api_key": "a\x07"}, "at most 2000 characters"),
+        ({"endpoint_url": "https://siem.example/", "auth_header": "Host: x"}, "not for credentials"),
+    )
+    for fields, said in cases:
+        answer = await page.send(**fields)
+        assert (answer.status, said in answer.page.text) == (400, True), (fields, answer.page.text)
+        page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/siem")
+    assert await house.drafts(link) == []
+    async with receiving(answering(200, b"<html>")) as receiver:
+        port = receiver.port
+    gone = Receiver(answering(200), port)
+    assert "Nobody answered" in (await house.receiver(tab, link, gone)).page.text
+
+
+async def test_nothing_is_handed_over_untested(house: DraftScene) -> None:
+    """The buttons are not there; whoever sends their forms all the same learns why not."""
+    link, tab = await house.begun("domain", "siem")
+    page = await house.domain(tab, link, published=False)
+    (draft,) = await house.drafts(link)
+    form = {"form_token": house.token_of(page)}
+    said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
+    assert "The last test did not succeed" in said
+    assert refused(await house.activate(link, draft["id"])) == (400, "BAD_REQUEST")
+    house.people.change("update setup_drafts set tested_at = null, came = ''")
+    said = (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
+    assert "has not been tested yet" in said
+    assert (await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{uuid4()}/finish", form)).status == 404
+    # Another link's draft is none of this one's.
+    other, theirs = await house.begun("domain")
+    token = house.token_of(await theirs.tabs.tab().open(f"/ui/setup/of/{other}/domain"))
+    for act in ("finish", "remove"):
+        place = f"/ui/setup/of/{other}/drafts/{draft['id']}/{act}"
+        assert (await theirs.tabs.request("POST", place, {"form_token": token})).status == 404
+    assert (await theirs.tabs.request("POST", f"/ui/setup/of/{other}/domain/{draft['id']}/look", {"form_token": token})).status == 404
+    assert (await house.activate(other, draft["id"])).status == 404
+    # A link opens what it is for, and no more.
+    for part in ("scim", "connection", "siem"):
+        assert (await theirs.tabs.tab().open(f"/ui/setup/of/{other}/{part}")).status == 404, part
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain/{draft['id']}")
+    await page.send(len(page.page.forms) - 1)
+    assert await house.drafts(link) == []
+
+
+async def test_a_link_that_is_revoked_while_it_looks_changes_nothing(house: DraftScene) -> None:
+    link, tab = await house.begun("siem")
+
+    async def answer(stream: Any, call: Any) -> bool:
+        assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+        return await answering(200)(stream, call)
+
+    async with receiving(answer) as receiver:
+        page = await house.receiver(tab, link, receiver)
+    assert page.status in {403, 404}
+    assert house.people.rows("select from setup_drafts") == []
