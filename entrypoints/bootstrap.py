@@ -45,7 +45,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             tenancy = assemble_tenancy(settings, foundation, identity)
             services = assemble_services(settings, foundation)
             federation = assemble_federation(settings, foundation, identity)
-            platform = assemble_platform(foundation, identity)
+            platform = assemble_platform(settings, foundation, identity)
             yield Postern(
                 settings=settings,
                 foundation=foundation,

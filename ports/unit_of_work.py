@@ -36,6 +36,7 @@ from ports.identity.upstream.connections import ConnectionTestStore, DirectorySe
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
 from ports.jobs import JobStore
+from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.services.api_keys import ApiKeyStore
 from ports.services.assignments import AssignmentStore
@@ -121,6 +122,8 @@ class UnitOfWork(Protocol):
     def privacy(self) -> PrivacyStore: ...
     @property
     def impersonations(self) -> ImpersonationStore: ...
+    @property
+    def imports(self) -> ImportStore: ...
     @property
     def platform_owners(self) -> PlatformOwnerStore: ...
     @property

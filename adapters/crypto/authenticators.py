@@ -6,6 +6,7 @@ Postern neither asks for an attestation nor reads one, because people choose the
 
 import json
 import struct
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -16,6 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from core.domain.identity.passkeys import (
     ALGORITHMS,
     LONGEST_CREDENTIAL_ID,
+    LONGEST_PUBLIC_KEY,
     Assertion,
     NewKey,
     PasskeyRefused,
@@ -63,6 +65,9 @@ class Fido2Authenticators:
             return ReadAssertion(given, challenge, 0, False, False, fault or refusal.detail or "")
         fault = fault or _fault_of(data, relying_party)
         return ReadAssertion(given, challenge, data.counter, data.is_backup_eligible(), data.is_backed_up(), fault)
+
+    async def faults_of_keys(self, public_keys: Sequence[bytes]) -> Sequence[str]:
+        return await trio.to_thread.run_sync(lambda: [_fault_of_bytes(one) for one in public_keys], limiter=self._limiter)
 
     def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
         from fido2 import cbor  # noqa: PLC0415 - loaded by now
@@ -164,6 +169,18 @@ def _fault_of(data: "AuthenticatorData", relying_party: RelyingParty) -> str:
     if data.is_backed_up() and not data.is_backup_eligible():
         return "it is backed up and must not be"
     return ""
+
+
+def _fault_of_bytes(public_key: bytes) -> str:
+    from fido2 import cbor  # noqa: PLC0415
+    from fido2.cose import CoseKey  # noqa: PLC0415
+
+    if len(public_key) > LONGEST_PUBLIC_KEY:
+        return "the key is too long"
+    try:
+        return _fault_of_key(CoseKey.parse(cbor.decode(public_key)))  # type: ignore[arg-type]
+    except _UNREADABLE as error:
+        return f"the key cannot be read: {type(error).__name__}"
 
 
 def _fault_of_key(key: Any) -> str:

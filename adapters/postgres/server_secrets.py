@@ -38,6 +38,13 @@ class PostgresServerSecrets:
             known = self._known[purpose] = await self._load(purpose)
         return known
 
+    async def find(self, purpose: str) -> bytes | None:
+        known = self._known.get(purpose)
+        if known is None:
+            rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
+            return self._keyring.open(rows[0].sealed_secret, sealing_context(purpose)) if rows else None
+        return known
+
     async def _load(self, purpose: str) -> bytes:
         context = sealing_context(purpose)
         rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})

@@ -35,6 +35,7 @@ from adapters.postgres.identity.upstream.connections import ConnectionTestRows, 
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.jobs import JobRows
+from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
 from adapters.postgres.services.api_keys import ApiKeyRows
@@ -155,6 +156,7 @@ class PostgresUnitOfWork:
     service_users = _Made(ServiceUserRows)
     services = _Made(ServiceRows)
     subscriptions = _Made(SubscriptionRows)
+    imports = _Made(ImportRows)
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)
     authorization_codes = _Made(AuthorizationCodeRows)

@@ -61,7 +61,7 @@ from ports.mail_templates import MailTemplates
 from ports.outbound import OperatorsOutbound, Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
-from ports.server_secrets import ServerSecrets
+from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
 from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
@@ -87,7 +87,7 @@ class Foundation(Frozen, kw_only=True):
     doorbell: PostgresDoorbell
     shared_buckets: SharedBuckets
     keyring: AesGcmKeyRing
-    server_secrets: ServerSecrets
+    server_secrets: KeptSecrets
     email_syntax: EmailSyntax
     brandings: Brandings
     mail_templates: MailTemplates

@@ -5,25 +5,31 @@ from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
+from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.turns import FairTurns
+from core.domain.identity.upstream.providers import Provider
+from core.domain.platform.imports.decisions import KnownProvider
 from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.governance import Governance
+from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
 from core.usecases.platform.matters import OpenMatters
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
+from entrypoints.settings import Settings
 from ports.platform.analytics import LoginCounter
 
 
 class Platform(Frozen, kw_only=True):
+    imports: Imports
     governance: Governance
     platform_users: PlatformUsers
     platform_owners: PlatformOwners
@@ -34,9 +40,26 @@ class Platform(Frozen, kw_only=True):
     installation: Installation
 
 
-def assemble_platform(foundation: Foundation, identity: Identity) -> Platform:
+def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
     new_unit_of_work, pool, clock = foundation.unit_of_work, foundation.pool, foundation.clock
     return Platform(
+        imports=Imports(
+            unit_of_work=new_unit_of_work,
+            lookup=ImportRows(foundation.statements),
+            server_secrets=foundation.server_secrets,
+            passwords=identity.passwords,
+            authenticators=identity.passkeys.authenticators,
+            keyring=foundation.keyring,
+            email_syntax=foundation.email_syntax,
+            relying_party=identity.passkeys.relying_party,
+            providers=[
+                KnownProvider(Provider.CODEHOST.value, settings.codehost_issuer, "", is_shared=True),
+                KnownProvider(Provider.WEBSUITE.value, settings.websuite_issuer, "", is_shared=True),
+            ],
+            clock=clock,
+            ids=foundation.ids,
+            secrets=foundation.secrets,
+        ),
         governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
         platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, clock),
         platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, clock, foundation.ids),

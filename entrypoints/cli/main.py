@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
@@ -41,6 +42,18 @@ _ORGANIZATION_COMMANDS: Final = {
     "activate": "end a suspension",
     "tier": "give an organization another tier, or its own limits",
     "delete": "delete an organization and everything in it, for good",
+}
+_IMPORT_COMMANDS: Final = {
+    "keycloak": "import the people of a Keycloak realm",
+    "auth0": "import the users of an Auth0 tenant",
+    "csv": "import people from a table",
+    "postern": "import people that another Postern, or a script, has written down",
+}
+_IMPORT_FILES: Final = {
+    "keycloak": "the export of one realm: its file, or the folder of its files",
+    "auth0": "the bulk export of users (NDJSON or JSON), or files for a bulk import",
+    "csv": "the table, in UTF-8, with the names of its columns in the first line",
+    "postern": "NDJSON; docs/guides/from-a-table.md describes it",
 }
 _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
@@ -173,6 +186,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_service_commands(_group(commands, "service", "make and look at services, the applications of organizations"))
     _add_json(_command(_group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands"))
 
+    _add_import_commands(_group(commands, "import", "take over people of another system, and write its clients down as configuration"))
+
     invite = _command(commands, "invite", "organization", "invite a person to an organization, by mail", action="invite")
     invite.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     invite.add_argument("--email", required=True, help="the person's e-mail")
@@ -196,8 +211,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_audit_commands(_group(commands, "audit", "check the audit log"))
 
-    demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
-    demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
+    _add_demo_command(commands)
 
     _add_json(_command(commands, "config", "config", "show the settings in force, with secrets masked"))
     doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
@@ -236,6 +250,11 @@ def _add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
     _add_json(access)
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
+
+
+def _add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
+    demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
 
 
 def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
@@ -324,6 +343,38 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--trusted", choices=("yes", "no"), help="whether members sign in without being asked for consent")
     for one in (listed, shown, created, changed, secret):
         _add_json(one)
+
+
+def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
+    for name, text in _IMPORT_COMMANDS.items():
+        one = _command(imports, name, "importing", text, action=name)
+        one.add_argument("files", nargs="+", metavar="FILE", help=_IMPORT_FILES[name])
+        one.add_argument("--plan", action="store_true", help="only tell what would be done: nothing is written")
+        one.add_argument("--report", type=Path, metavar="FILE", help="write a line about each person into this new file (.csv or .ndjson)")
+        one.add_argument("--organization", metavar="SLUG", help="list the people as members of this organization (default: of none)")
+        one.add_argument("--role", default="member", metavar="SLUG", help="the role that they get there (default: member)")
+        one.add_argument(
+            "--map-role",
+            action="append",
+            default=[],
+            metavar="THEIRS=OURS",
+            help="people with this role there get that role here; may repeat",
+        )
+        one.add_argument("--trust-verified", action="store_true", help="count an address as proved where the other system says so")
+        one.add_argument("--usernames", action="store_true", help="take over user names, which are never issued again afterwards")
+        one.add_argument("--relying-party", default="", metavar="HOST", help="what the passkeys belong to, if the files do not say it")
+        one.add_argument("--source", default="", metavar="NAME", help="where the ids of the people count, if the files do not say it")
+        one.add_argument("--tell", action="store_true", help="send mails and webhooks about the people (default: nobody is told)")
+        _add_json(one, "print the totals as JSON, for programs")
+        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None)
+        if name == "keycloak":
+            one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
+            one.add_argument("--clients", metavar="FILE", help="write clients and groups into this new file, and import nobody")
+        if name == "auth0":
+            one.add_argument("--hashes", metavar="FILE", help="the file of password hashes that Auth0's support gives out")
+        if name == "csv":
+            one.add_argument("--map", action="append", metavar="COLUMN=MEANING", help="what a column means; may repeat")
+            one.add_argument("--delimiter", choices=(",", ";", "tab"), help="what stands between cells (default: a comma)")
 
 
 def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:

@@ -64,7 +64,7 @@ class PasskeyStore(Protocol):
     async def remove_all(self, user: UserId) -> None:
         """For an account that goes to somebody else. Backup codes that came with the passkeys go, too. Called after the account is held."""
 
-    async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
+    async def use(self, passkey: Passkey, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
         """Keeps the counter. False when the passkey is gone, or was used meanwhile with a counter that is not lower. Called after the
         account is held.
         """
@@ -83,6 +83,9 @@ class Authenticators(Protocol):
 
     async def read_assertion(self, given: Assertion, relying_party: RelyingParty) -> ReadAssertion:
         """Reads and checks everything but the signature. Raises `PasskeyRefused` when not even the challenge can be read."""
+
+    async def faults_of_keys(self, public_keys: Sequence[bytes]) -> Sequence[str]:
+        """For each COSE_Key in turn, the reason why no passkey can have it here. Empty where there is none."""
 
     def verify(self, read: ReadAssertion, public_key: bytes) -> bool:
         """Whether the key has made the signature. Fast enough to be called where it is needed."""

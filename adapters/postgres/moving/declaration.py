@@ -179,7 +179,7 @@ LEFT: Final[Mapping[str, tuple[str, ...]]] = {
     "It is what the other installation's payment provider knows": ("billing_customers", "billing_checkouts", "billing_subscriptions"),
     "The person asked for it with an address that the other installation has proved, and may ask again": ("join_requests",),
     "A provider gave it to the other installation's client": ("identity_grants",),
-    "It is a digest under a key of the other installation": ("backup_codes",),
+    "It is a digest under a key of the other installation": ("backup_codes", "imported_people"),
     "It is a matter between the person and the other installation": ("privacy_requests", "former_addresses"),
 }
 

@@ -87,6 +87,7 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "passkeys.name": _of_account("The person's name for a passkey."),
     "passkeys.credential_id": _of_account("The authenticator's name for a passkey, which tells it apart from all others."),
     "passkeys.public_key": _of_account("The public key of a passkey."),
+    "passkeys.user_handle": _of_account("The person's name at an authenticator, where another system made the passkey."),
     "backup_codes.digest": _of_account("Backup codes, as digests under a key of the server."),
     "identities.subject": _of_account("The person's id at a provider that they sign in with."),
     "identities.email": _of_account("The address that the provider states."),
@@ -449,6 +450,9 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("saml_configurations.signing_certificates", "saml_configurations.encryption_certificate"),
     ),
     "A digest under a key of the server. It outlives the account, because no user name is issued twice": ("used_usernames.digest",),
+    "A digest under a key of the server. It outlives the account, because an import brings nobody back who was removed": (
+        "imported_people.digest",
+    ),
     "A digest that says nothing without its source; Postern erases the salt together with the source": (
         *("audit_entries.personal_digest", "audit_links.digest"),
         *("sign_in_links.commitment", "siem_configurations.audit_digest", "siem_configurations.sign_in_digest"),

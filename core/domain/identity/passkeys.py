@@ -164,12 +164,20 @@ class Passkey(Frozen, kw_only=True):
     backed_up: bool
     created_at: datetime
     last_used_at: datetime | None = None
+    user_handle: bytes | None = None
+    """The person's name at the authenticator, where another system made the passkey. None for the account's id."""
+    awaits_first_use: bool = False
+    """Another system made the passkey and did not say whether it may be copied. Its first use here says it."""
     second_factor_since: datetime | None = None
     """When the passkey became a second factor after a password. None when the passkey only signs in by itself."""
 
     def is_new(self, now: datetime) -> bool:
         """The passkey was added a moment ago, perhaps by the first of two equal forms."""
         return is_just_past(self.created_at, now)
+
+    @property
+    def handle(self) -> bytes:
+        return self.user.bytes if self.user_handle is None else self.user_handle
 
     @property
     def method(self) -> MfaMethod:

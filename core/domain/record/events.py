@@ -77,6 +77,7 @@ class TargetType(StrEnum):
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
     BACKUP = "backup"
+    IMPORT = "import"
     JOB = "job"
 
 

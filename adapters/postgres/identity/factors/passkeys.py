@@ -36,6 +36,8 @@ class _Passkey(Frozen, kw_only=True):
     created_at: datetime
     last_used_at: datetime | None
     second_factor_since: datetime | None
+    user_handle: bytes | None
+    awaits_first_use: bool
 
     def passkey(self) -> Passkey:
         return Passkey(
@@ -52,6 +54,8 @@ class _Passkey(Frozen, kw_only=True):
             created_at=self.created_at,
             last_used_at=self.last_used_at,
             second_factor_since=self.second_factor_since,
+            user_handle=self.user_handle,
+            awaits_first_use=self.awaits_first_use,
         )
 
 
@@ -155,8 +159,15 @@ class PasskeyRows:
     async def remove_all(self, user: UserId) -> None:
         await self._statements.tell(_REMOVE_ALL, {"user": user})
 
-    async def use(self, passkey: PasskeyId, user: UserId, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
-        parameters = {"id": passkey, "user": user, "sign_count": sign_count, "backed_up": backed_up, "at": at}
+    async def use(self, passkey: Passkey, sign_count: int, *, backed_up: bool, at: datetime) -> bool:
+        parameters = {
+            "id": passkey.id,
+            "user": passkey.user,
+            "sign_count": sign_count,
+            "backup_eligible": passkey.backup_eligible,
+            "backed_up": backed_up,
+            "at": at,
+        }
         return bool(await self._statements.ask(IdRow, _USE, parameters))
 
     async def become_second_factor(self, user: UserId, at: datetime) -> bool:
@@ -166,7 +177,7 @@ class PasskeyRows:
 _COLUMNS: Final = """
            passkeys.id, passkeys.user_id, passkeys.credential_id, passkeys.public_key, passkeys.sign_count, passkeys.name,
            passkeys.aaguid, passkeys.transports, passkeys.backup_eligible, passkeys.backed_up, passkeys.created_at,
-           passkeys.last_used_at, passkeys.second_factor_since"""
+           passkeys.last_used_at, passkeys.second_factor_since, passkeys.user_handle, passkeys.awaits_first_use"""
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from passkeys where user_id = %(user)s order by id"
 
@@ -250,8 +261,10 @@ _REMOVE_ALL: Final = """
 # Many authenticators do not count signatures: their counter stays 0.
 _USE: Final = """
     update passkeys
-       set sign_count = %(sign_count)s, backed_up = %(backed_up)s, last_used_at = %(at)s
-     where id = %(id)s and user_id = %(user)s and (sign_count < %(sign_count)s or (sign_count = 0 and %(sign_count)s = 0))
+       set sign_count = %(sign_count)s, backup_eligible = %(backup_eligible)s, backed_up = %(backed_up)s, last_used_at = %(at)s,
+           awaits_first_use = false
+     where id = %(id)s and user_id = %(user)s and (awaits_first_use or backup_eligible = %(backup_eligible)s)
+       and (sign_count < %(sign_count)s or (sign_count = 0 and %(sign_count)s = 0))
  returning id
 """
 

@@ -30,7 +30,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount, ServiceName, context_in
 from core.domain.json import Json
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
@@ -115,7 +115,7 @@ class PasskeyProofs(Frozen):
             raise PasskeyChallengeOver
         if taken.passkey is None or taken.named is None:
             raise await self._refused(read.fault or "nobody has this passkey", approach, None)
-        used = UsedPasskey(taken.passkey, taken.named, approach, read)
+        used = UsedPasskey(_told(taken.passkey, read), taken.named, approach, read)
         fault = self._fault_of(used, user)
         if fault:
             raise await self._refused(fault, approach, used.named)
@@ -135,7 +135,7 @@ class PasskeyProofs(Frozen):
         `PasskeyRefused` for a passkey that was removed meanwhile, or whose counter another use has overtaken.
         """
         passkey, read = used.passkey, used.read
-        kept = await uow.passkeys.use(passkey.id, passkey.user, read.sign_count, backed_up=read.backed_up, at=self.clock.now())
+        kept = await uow.passkeys.use(passkey, read.sign_count, backed_up=read.backed_up, at=self.clock.now())
         if not kept:
             raise PasskeyRefused("the passkey is gone, or was used meanwhile")
 
@@ -145,7 +145,7 @@ class PasskeyProofs(Frozen):
             return used.read.fault
         if user is not None and used.passkey.user != user:
             return "the passkey is another person's"
-        if given.user_handle is not None and given.user_handle != used.passkey.user.bytes:
+        if given.user_handle is not None and given.user_handle != used.passkey.handle:
             return "the user handle is another person's"
         if used.read.backup_eligible != used.passkey.backup_eligible:
             return "whether it may be copied has changed"
@@ -185,3 +185,8 @@ class PasskeyProofs(Frozen):
 
     async def _log_failure(self, failure: LoginFailure, approach: Approach, named: NamedAccount | None) -> None:
         await self.login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)
+
+
+def _told(passkey: Passkey, read: ReadAssertion) -> Passkey:
+    """The passkey as its authenticator describes it, where nobody has described it before."""
+    return replace(passkey, backup_eligible=read.backup_eligible) if passkey.awaits_first_use else passkey

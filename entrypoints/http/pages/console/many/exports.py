@@ -1,13 +1,12 @@
 """The rows of a list as a file of comma-separated values: the columns of the page, in the reader's language."""
 
-import csv
-import io
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from core.domain.tables import table_line
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, Streamed
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -23,8 +22,6 @@ MOST_ROWS: Final = 10_000
 """Lists without a counter of their own end there, too."""
 _AT_ONCE: Final = 100
 EXPORT: Final = "~export"
-# A spreadsheet takes a cell that begins so for a formula, and runs it.
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 # Without it, spreadsheets take the file for one of their own country's encoding.
 _MARK: Final = "\ufeff"
 
@@ -51,13 +48,6 @@ def attachment(visit: PageVisit, name: str, media_type: str = "text/csv; charset
         (b"content-type", media_type.encode()),
         (b"content-disposition", f'attachment; filename="{place}-{name}"'.encode("ascii", "ignore")),
     )
-
-
-def line(cells: Sequence[str]) -> str:
-    """A line of the file. A cell that a spreadsheet would take for a formula gets an apostrophe in front."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\r\n").writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in cells])
-    return out.getvalue()
 
 
 def marked(text: str) -> bytes:
@@ -88,11 +78,11 @@ async def _parts(
     heads = list[str]()
     for column, label in zip(columns, labels, strict=True):
         heads += [label] if column.beside is None else [label, str(visit.text("console.list.beside", label=label))]
-    yield marked(line(heads))
+    yield marked(table_line(heads))
     rows = first
     while True:
         cells = rows_of(columns, rows, visit.text, visit.path)
-        yield "".join(line(_texts(columns, row)) for row in cells).encode()
+        yield "".join(table_line(_texts(columns, row)) for row in cells).encode()
         try:
             rows = await anext(pages)
         except StopAsyncIteration:

@@ -11,6 +11,7 @@ from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import ChainFinding
 from core.domain.record.events import TargetType
+from core.domain.tables import table_line
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
 from core.usecases.record.audit import OwnCheck
@@ -24,7 +25,7 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, plain, stat
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
-from entrypoints.http.pages.console.many.exports import attachment, line, marked
+from entrypoints.http.pages.console.many.exports import attachment, marked
 from entrypoints.http.pages.console.organization.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Filter, Resource
@@ -150,7 +151,9 @@ class _File(Frozen):
     encoded: Callable[[LoggedAction], bytes]
 
 
-_TABLE: Final = _File("audit-log.csv", "text/csv; charset=utf-8", marked(line(_COLUMNS)), lambda one: line(_cells(one)).encode())
+_TABLE: Final = _File(
+    "audit-log.csv", "text/csv; charset=utf-8", marked(table_line(_COLUMNS)), lambda one: table_line(_cells(one)).encode()
+)
 _JSON_LINES: Final = _File("audit-log.jsonl", "application/x-ndjson", b"", lambda one: msgspec.json.encode(one) + b"\n")
 
 

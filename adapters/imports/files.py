@@ -1,0 +1,177 @@
+"""Files of other systems, as their readers need them: which they are, how large they are, and their records one after the other."""
+
+import codecs
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import trio
+
+from adapters.imports.documents import BrokenDocument, JsonDocument, Value
+from adapters.imports.lines import Line, lines
+from core.domain.errors import BadRequest
+from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
+from core.domain.platform.imports.records import shown
+from core.frozen import Frozen
+from ports.progress import Advance, ignored
+
+_PART: Final = 1 << 20
+BATCH: Final = 500
+
+
+class ImportFiles(Frozen, kw_only=True):
+    """What the operator names."""
+
+    kind: str
+    files: Sequence[Path]
+    name: str = ""
+    """The source's own name, where its files do not say it."""
+    hashes: Path | None = None
+    """Auth0's file of password hashes."""
+    only_organization: str = ""
+    """Only people of this organization of a Keycloak realm."""
+    columns: Mapping[str, str] = {}
+    """What columns of a table mean."""
+    delimiter: str = ","
+
+
+class FileSource:
+    """Implements `ports.platform.imports.PeopleSource`."""
+
+    def __init__(self, *, name: str, digest: str, count: int, relying_party: str | None, found: Iterator[Found]) -> None:
+        self.name = name
+        self.digest = digest
+        self.count = count
+        self.relying_party = relying_party
+        self._found = found
+        self._limiter = trio.CapacityLimiter(1)
+        self._send, self._receive = trio.open_memory_channel[Sequence[Found]](0)
+
+    async def read_ahead(self) -> None:
+        """Reads one batch while the one before is worked on."""
+        while True:
+            batch = await trio.to_thread.run_sync(lambda: list(islice(self._found, BATCH)), limiter=self._limiter)
+            await self._send.send(batch)
+            if not batch:
+                return
+
+    async def next(self) -> Sequence[Found]:
+        return await self._receive.receive()
+
+
+def files_of(asked: ImportFiles) -> Sequence[Path]:
+    """The files in their order; of a folder, those of an export of Keycloak into a folder."""
+    found: list[Path] = []
+    for path in asked.files:
+        if asked.kind == "keycloak" and path.is_dir():
+            found += sorted([*path.glob("*-realm.json"), *path.glob("*-users-*.json")], key=_order)
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise BadRequest(f"{path}: is no file")
+    if not found:
+        raise BadRequest("The folder holds no export of a realm: *-realm.json and *-users-0.json")
+    return found
+
+
+def _order(path: Path) -> tuple[str, int]:
+    stem, _, number = path.stem.rpartition("-")
+    return (stem, int(number)) if number.isdecimal() else (path.stem, -1)
+
+
+def digest_of(asked: ImportFiles) -> str:
+    digest = sha256()
+    for path in [*files_of(asked), *([asked.hashes] if asked.hashes else [])]:
+        with path.open("rb") as file:
+            while part := file.read(_PART):
+                digest.update(part)
+    return digest.hexdigest()
+
+
+def count_lines(path: Path, advance: Advance) -> int:
+    count, last = 0, b"\n"
+    with path.open("rb") as file:
+        while part := file.read(_PART):
+            advance(len(part))
+            count += part.count(b"\n")
+            last = part[-1:]
+    return count + (last != b"\n")
+
+
+def document(file: BinaryIO, advance: Advance) -> JsonDocument:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+
+    def read(most: int) -> str:
+        part = file.read(most)
+        advance(len(part))
+        return decoder.decode(part, final=not part)
+
+    return JsonDocument(read)
+
+
+def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack) -> Iterator[Found]:
+    """The elements of one list of a document."""
+    word = f"{shown(path.name)}, {key}".removesuffix(", ")
+    values = document(held.enter_context(path.open("rb")), ignored).values()
+    while True:
+        try:
+            value: Value | None = next(values, None)
+        except BrokenDocument as fault:
+            yield UnreadableRecord(shown(path.name), str(fault))
+            return
+        if value is None:
+            return
+        if value.key == key and value.number:
+            place = f"{word} {value.number}"
+            yield UnreadableRecord(place, value.fault) if value.fault else made(person, value.content, place)
+
+
+def objects(path: Path, person: Callable[[Any, str], ImportedPerson], held: ExitStack) -> Iterator[Found]:
+    """The objects of a file that has one in each line."""
+    for line in lines(held.enter_context(path.open("rb"))):
+        place = f"{shown(path.name)}, line {line.number}"
+        content, fault = loaded(line.content)
+        yield UnreadableRecord(place, fault) if fault else made(person, content, place)
+
+
+def made(person: Callable[..., ImportedPerson], content: Any, place: str, *more: Any) -> Found:
+    try:
+        return person(content, place, *more)
+    except LeftOut as reason:
+        return UnreadableRecord(place, str(reason), *_whose(content))
+
+
+def _whose(content: Any) -> tuple[str, str]:
+    """What a report calls a record that is nobody."""
+    if not isinstance(content, Mapping):
+        return "", ""
+    name, email = content.get("user_id", content.get("id")), content.get("email")
+    return (shown(name) if isinstance(name, str) else "", shown(email) if isinstance(email, str) else "")
+
+
+def loaded(content: bytes | None) -> tuple[Any, str]:
+    """What a line of JSON holds, and the reason why it holds nothing."""
+    if content is None:
+        return None, "the line is too long"
+    try:
+        return json.loads(content.decode("utf-8-sig", "replace")), ""
+    except RecursionError:
+        return None, "it is nested too deeply"
+    except ValueError:
+        return None, "it is no JSON"
+
+
+def first_line(path: Path) -> Any:
+    with path.open("rb") as file:
+        first: Line | None = next(lines(file), None)
+    return None if first is None else loaded(first.content)[0]
+
+
+def is_list(path: Path) -> bool:
+    """Whether the file is one list, and not an object in each line."""
+    with path.open("rb") as file:
+        return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")

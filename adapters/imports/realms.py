@@ -1,0 +1,100 @@
+"""Realm exports of Keycloak: one file, or a folder with the realm in one file and its people in others."""
+
+from contextlib import ExitStack, closing
+from typing import Any, Final
+
+from adapters.imports.documents import BrokenDocument, Value
+from adapters.imports.files import FileSource, ImportFiles, digest_of, document, elements, files_of
+from adapters.imports.notes_on_disk import NotesOnDisk
+from core.domain.errors import BadRequest
+from core.domain.platform.imports import keycloak
+from core.domain.platform.imports.clients import RealmParts
+from core.domain.platform.imports.people import ImportedPerson, LeftOut
+from ports.progress import Advance, ignored
+
+_RELYING_PARTIES: Final = ("webAuthnPolicyRpId", "webAuthnPolicyPasswordlessRpId")
+
+
+class _Realm:
+    """What stands beside the people, who may come before it in the file."""
+
+    def __init__(self, only: str, held: ExitStack) -> None:
+        self.names: set[str] = set()
+        self.parties: set[str] = set()
+        self.brokers: dict[str, keycloak.Broker] = {}
+        self.count = 0
+        self.members = held.enter_context(closing(NotesOnDisk())) if only else None
+        self.has_organization = False
+        self._only = only
+
+    def look_at(self, value: Value) -> None:
+        content = value.content
+        match value.key:
+            case "users":
+                self.count += 1
+            case "realm" if isinstance(content, str):
+                self.names.add(content)
+            case "identityProviders" if (known := keycloak.broker(content)) is not None:
+                self.brokers[known[0]] = known[1]
+            case "organizations" if self.members is not None and keycloak.is_organization(content, self._only):
+                self.has_organization = True
+                self.members.note((name, b"") for name in keycloak.members(content))
+            case key if key in _RELYING_PARTIES and isinstance(content, str) and content:
+                self.parties.add(content)
+
+
+def open_realm(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
+    """Raises `BadRequest` and `OSError`."""
+    files = files_of(asked)
+    seen = _Realm(asked.only_organization, held)
+    for path in files:
+        with path.open("rb") as file:
+            try:
+                for value in document(file, advance).values():
+                    if value.key == "":
+                        raise BadRequest(f"{path.name}: is no export of one realm; export it with --realm")
+                    seen.look_at(value)
+            except BrokenDocument:
+                # The people before the break are taken, and the report says where it is.
+                continue
+    if len(seen.names) != 1:
+        raise BadRequest(f"The files are of {len(seen.names)} realms; name those of one")
+    if asked.only_organization and not seen.has_organization:
+        raise BadRequest(f"The realm has no organization {asked.only_organization}, or one that is too large to read")
+    (name,) = seen.names
+    realm = keycloak.KeycloakRealm(name=name, brokers=seen.brokers)
+    members = seen.members
+
+    def person(content: Any, place: str) -> ImportedPerson:
+        made = keycloak.person(content, place, realm)
+        if members is not None and members.find(made.id) is None and members.find(made.username) is None:
+            raise LeftOut(f"is no member of {asked.only_organization} there")
+        return made
+
+    return FileSource(
+        name=f"keycloak:{asked.name or name}",
+        digest=digest_of(asked),
+        count=seen.count,
+        relying_party=seen.parties.pop() if len(seen.parties) == 1 else None,
+        found=(one for path in files for one in elements(path, "users", person, held)),
+    )
+
+
+def parts_of(asked: ImportFiles) -> RealmParts:
+    """What of the realm becomes configuration. Raises `BadRequest` and `OSError`."""
+    clients: list[Any] = []
+    groups: list[Any] = []
+    roles: Any = None
+    for path in files_of(asked):
+        with path.open("rb") as file:
+            try:
+                for value in document(file, ignored).values():
+                    if value.key == "clients" and value.number:
+                        clients.append(value.content)
+                    elif value.key == "groups" and value.number:
+                        groups.append(value.content)
+                    elif value.key == "roles":
+                        roles = value.content
+            except BrokenDocument as fault:
+                raise BadRequest(f"{path.name}: {fault}") from None
+    return RealmParts(clients, roles, groups)

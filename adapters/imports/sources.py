@@ -1,0 +1,136 @@
+"""Opens the files of another system: looks through all of them once, and then reads person by person."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from adapters.imports.files import (
+    FileSource,
+    ImportFiles,
+    count_lines,
+    digest_of,
+    elements,
+    files_of,
+    first_line,
+    is_list,
+    loaded,
+    made,
+    objects,
+)
+from adapters.imports.lines import lines
+from adapters.imports.notes_on_disk import NotesOnDisk
+from adapters.imports.realms import open_realm
+from adapters.imports.tables import BrokenTable, Table
+from core.domain.errors import BadRequest
+from core.domain.platform.imports import auth0, postern, tables
+from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
+from ports.progress import Advance
+
+
+@asynccontextmanager
+async def opened(asked: ImportFiles, advance: Advance) -> AsyncIterator[FileSource]:
+    """`advance` hears how many bytes were looked through. Raises `BadRequest` for files that are none of this kind, and `OSError`."""
+    with ExitStack() as held:
+        source = await trio.to_thread.run_sync(_OPENERS[asked.kind], asked, held, advance)
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(source.read_ahead)
+            try:
+                yield source
+            except Exception as error:  # noqa: BLE001 - raised below, since the nursery would wrap it into a group
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+
+def total_size(asked: ImportFiles) -> int:
+    """Raises `BadRequest` and `OSError`."""
+    return sum(path.stat().st_size for path in [*files_of(asked), *([asked.hashes] if asked.hashes else [])])
+
+
+def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
+    hashes = None if asked.hashes is None else _Hashes(asked.hashes, held, advance)
+
+    def person(content: Any, place: str) -> ImportedPerson:
+        user_id = content.get("user_id") if isinstance(content, Mapping) else None
+        return auth0.person(content, place, hashes.find(user_id) if hashes is not None and isinstance(user_id, str) else None)
+
+    files = files_of(asked)
+    found = (one for path in files for one in (elements(path, "", person, held) if is_list(path) else objects(path, person, held)))
+    count = sum(count_lines(path, advance) for path in files)
+    return FileSource(
+        name=f"auth0:{asked.name}" if asked.name else "auth0", digest=digest_of(asked), count=count, relying_party=None, found=found
+    )
+
+
+def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
+    files = files_of(asked)
+    opened_tables: list[tuple[str, Table, tables.TableMap]] = []
+    for path in files:
+        try:
+            table = Table(held.enter_context(path.open("rb")), asked.delimiter)
+        except BrokenTable as fault:
+            raise BadRequest(f"{path.name}: {fault}") from None
+        opened_tables.append((path.name, table, tables.table_map(table.columns, asked.columns)))
+
+    def found() -> Iterator[Found]:
+        for name, table, columns in opened_tables:
+            for row in table.rows():
+                place = f"line {row.number}" if len(files) == 1 else f"{name}, line {row.number}"
+                if row.cells is None:
+                    yield UnreadableRecord(place, row.fault)
+                    continue
+                yield made(tables.person, row.cells, place, columns)
+
+    name = f"csv:{asked.name}" if asked.name else "csv"
+    count = sum(max(count_lines(path, advance) - 1, 0) for path in files)
+    return FileSource(name=name, digest=digest_of(asked), count=count, relying_party=None, found=found())
+
+
+def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
+    files = files_of(asked)
+    first = [postern.beginning(first_line(path)) for path in files]
+    if len(set(first)) != 1:
+        raise BadRequest("The files come from different sources; import one after the other")
+    found = (one for path in files for one in islice(objects(path, postern.person, held), 1, None))
+    count = sum(count_lines(path, advance) - 1 for path in files)
+    name, party = first[0].source, first[0].relying_party
+    return FileSource(
+        name=f"postern:{asked.name or name}", digest=digest_of(asked), count=max(count, 0), relying_party=party or None, found=found
+    )
+
+
+_OPENERS: Final[Mapping[str, Callable[[ImportFiles, ExitStack, Advance], FileSource]]] = {
+    "keycloak": open_realm,
+    "auth0": _open_auth0,
+    "csv": _open_table,
+    "postern": _open_postern,
+}
+
+
+class _Hashes:
+    """Auth0's file of password hashes, in which the line of each person is found again. What is kept of it are places in the file."""
+
+    def __init__(self, path: Path, held: ExitStack, advance: Advance) -> None:
+        self._file = held.enter_context(path.open("rb"))
+        self._places = held.enter_context(closing(NotesOnDisk()))
+        self._places.note(self._read(advance))
+
+    def find(self, user: str) -> Any:
+        place = self._places.find(user)
+        if place is None:
+            return None
+        self._file.seek(int.from_bytes(place, "big"))
+        return loaded(self._file.readline())[0]
+
+    def _read(self, advance: Advance) -> Iterator[tuple[str, bytes]]:
+        for line in lines(self._file):
+            advance(len(line.content or b""))
+            key = auth0.hash_key(loaded(line.content)[0])
+            if key:
+                yield key, line.place.to_bytes(8, "big")

@@ -1,0 +1,1 @@
+"""People and clients of other systems, and what becomes of them here."""

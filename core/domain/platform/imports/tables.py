@@ -1,0 +1,107 @@
+"""Tables (CSV): which column is what, and the person of one row."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.domain.identity.foreign_hashes.texts import foreign_hash
+from core.domain.json import Json
+from core.domain.platform.imports.people import ImportedPerson, LeftOut
+from core.domain.platform.imports.records import LONGEST_ID, Notes, SourceRecord, hash_of, profile_of, totp_of
+from core.frozen import Frozen
+
+FIELD: Final = "field."
+"""What goes in front of the key of a field of the organization, or of the installation."""
+MEANINGS: Final = (
+    "id",
+    "email",
+    "email_verified",
+    "disabled",
+    "name",
+    "given_name",
+    "family_name",
+    "username",
+    "locale",
+    "zoneinfo",
+    "password_hash",
+    "totp_secret",
+    "roles",
+    "teams",
+)
+_PROFILE: Final = ("name", "given_name", "family_name", "zoneinfo", "locale")
+_YES: Final = frozenset({"true", "t", "yes", "y", "1"})
+_NO: Final = frozenset({"false", "f", "no", "n", "0", ""})
+_BETWEEN: Final = ";"
+
+
+class TableMap(Frozen):
+    """The columns by what they mean."""
+
+    columns: Mapping[str, str]
+
+    def cell(self, cells: Mapping[str, str], meaning: str) -> str:
+        column = self.columns.get(meaning)
+        return "" if column is None else cells[column].strip()
+
+
+def table_map(columns: Sequence[str], stated: Mapping[str, str]) -> TableMap:
+    """`stated` are the meanings of columns. A column that nobody states means what it is called. Raises `BadRequest`."""
+    for column, meaning in stated.items():
+        if column not in columns:
+            raise BadRequest(f"--map {column}={meaning}: the table has no such column; it has {', '.join(columns)}")
+        if meaning not in MEANINGS and not meaning.startswith(FIELD):
+            raise BadRequest(f"--map {column}={meaning}: must be one of {', '.join(MEANINGS)}, or {FIELD} and the key of a field")
+    meanings = {column: stated.get(column, column) for column in columns}
+    known = {meaning: column for column, meaning in meanings.items() if meaning in MEANINGS or meaning.startswith(FIELD)}
+    twice = sorted(one for one in known if sum(meaning == one for meaning in meanings.values()) > 1)
+    if twice:
+        raise BadRequest(f"--map: several columns are {', '.join(twice)}")
+    if "email" not in known:
+        raise BadRequest(f"No column is the address: say which, as in --map {columns[0]}=email")
+    return TableMap(known)
+
+
+def person(cells: Mapping[str, str], place: str, columns: TableMap) -> ImportedPerson:
+    """A table without ids knows people by their addresses. Raises `LeftOut`."""
+    notes = Notes()
+    record = SourceRecord({meaning: columns.cell(cells, meaning) for meaning in columns.columns}, notes)
+    email = record.text("email")
+    name = record.text("id", LONGEST_ID) or email.casefold()[:LONGEST_ID]
+    if not name:
+        raise LeftOut("email: is missing")
+    hashed, secret = record.text("password_hash", 10_000), record.text("totp_secret")
+    claims: dict[str, Json] = {key: record.content.get(key) or None for key in _PROFILE}
+    return ImportedPerson(
+        place=place,
+        id=name,
+        email=email,
+        email_verified=_yes(record, "email_verified"),
+        is_disabled=_is_disabled(record),
+        profile=profile_of(claims, notes),
+        username=record.text("username"),
+        password=hash_of(foreign_hash, notes, hashed) if hashed else None,
+        totp=totp_of(secret, notes) if secret else None,
+        roles=_several(record, "roles"),
+        teams=_several(record, "teams"),
+        fields={key.removeprefix(FIELD): value for key, value in record.content.items() if key.startswith(FIELD) and value},
+        notes=notes.all,
+    )
+
+
+def _yes(record: SourceRecord, key: str) -> bool:
+    word = record.text(key).casefold()
+    if word not in _YES | _NO:
+        record.notes.add(f"{key}: is neither yes nor no")
+    return word in _YES
+
+
+def _is_disabled(record: SourceRecord) -> bool:
+    """A word that nobody knows keeps the person out."""
+    word = record.text("disabled").casefold()
+    if word not in _YES | _NO:
+        record.notes.add("disabled: is neither yes nor no, and counts as yes")
+    return word not in _NO
+
+
+def _several(record: SourceRecord, key: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for part in record.text(key).split(_BETWEEN)[:100] if (one := part.strip())))

@@ -1,0 +1,164 @@
+"""`postern import`: its arguments, its report, the document of clients, and what it refuses."""
+
+import csv
+import json
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapters.crypto.key_ring import EncryptionKey
+from core.domain.errors import BadRequest
+from entrypoints.cli import importing, main
+from entrypoints.failures import FAILURE, StartFailed
+from entrypoints.settings import Settings, read
+from tests.adapters.imports.importing import SAMPLES, people_file
+
+Import = Callable[..., Awaitable[str]]
+REALM = str(SAMPLES / "acme-realm.json")
+
+
+@pytest.fixture
+def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
+    return read(
+        {
+            "POSTERN_DATABASE_URL": emptied_database_url,
+            "POSTERN_DATA_DIR": str(tmp_path / "data"),
+            "POSTERN_BASE_URL": "https://id.example.org",
+            "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+            "POSTERN_ARGON2_MEMORY": "8MiB",
+            "POSTERN_ARGON2_PASSES": "1",
+        }
+    )
+
+
+@pytest.fixture
+def run(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Import:
+    """Runs `postern import` with these arguments. Returns the output."""
+    monkeypatch.setenv("SUDO_USER", "grace")
+
+    async def imported(*words: str) -> str:
+        await importing._run(main._parser().parse_args(["import", *words]), settings)
+        return capsys.readouterr().out
+
+    return imported
+
+
+async def test_the_totals_are_a_table(run: Import) -> None:
+    planned = await run("keycloak", REALM, "--plan")
+    assert "This was a plan: nothing was written." in planned
+    told = (await run("keycloak", REALM, "--trust-verified")).splitlines()
+    assert told[0].startswith("keycloak:acme, SHA-256 ")
+    assert told[1:5] == [
+        "           3  taken     with a new account",
+        "           0  merged    an account has the address: it gets nothing but ties",
+        "           0  known     an import has taken them before",
+        "           2  left out",
+    ]
+    assert "           2  passwords" in told
+    assert "           1  email: is missing" in told
+    assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"] == {"taken": 0, "merged": 0, "known": 3, "left out": 2}
+
+
+async def test_the_report_has_a_line_for_each_record_and_no_formula(run: Import, tmp_path: Path) -> None:
+    people: list[dict[str, Any]] = [
+        {"id": "=1+1", "email": "=cmd|calc@example.org"},
+        {"id": "@SUM(A1)", "email": "ada@example.org", "teams": ["-2+3"]},
+        {"id": "+4", "email": "nobody"},
+    ]
+    file = people_file(tmp_path / "people.ndjson", people)
+    report = tmp_path / "report.csv"
+    await run("postern", str(file), "--report", str(report), "--plan")
+    with report.open(newline="") as lines:
+        rows = list(csv.reader(lines))
+    assert rows[0] == ["place", "id", "email", "outcome", "account", "notes"]
+    assert [row[1:4] for row in rows[1:]] == [
+        ["'=1+1", "'=cmd|calc@example.org", "taken"],
+        ["'@SUM(A1)", "ada@example.org", "taken"],
+        ["'+4", "nobody", "left out"],
+    ]
+    assert all(not cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row)
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    objects = tmp_path / "report.ndjson"
+    await run("postern", str(file), "--report", str(objects))
+    taken, *_ = [json.loads(line) for line in objects.read_text().splitlines()]
+    assert (taken["id"], taken["outcome"], len(taken["account"])) == ("=1+1", "taken", 36)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("report.txt", "ends with .csv or .ndjson"), ("there.csv", "is there already"), ("no/folder.csv", "cannot be written")],
+)
+async def test_a_report_that_cannot_be_written_stops_the_import(run: Import, tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "there.csv").write_text("mine")
+    with pytest.raises(StartFailed, match=says):
+        await run("keycloak", REALM, "--report", str(tmp_path / name))
+    assert (tmp_path / "there.csv").read_text() == "mine"
+    assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"]["known"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("keycloak", "missing.json"), "is no file"),
+        (("keycloak", str(SAMPLES.parent)), "holds no export of a realm"),
+        (("keycloak", str(SAMPLES / "auth0-bulk-import.json")), "is no export of one realm"),
+        (("keycloak", str(SAMPLES / "people.csv")), "The files are of 0 realms"),
+        (("keycloak", REALM, "--only-organization", "x"), "The realm has no organization x"),
+        (("postern", str(SAMPLES / "auth0-users.ndjson")), "The first line must say what the file is"),
+        (("csv", "/dev/null"), "is no file"),
+    ],
+)
+async def test_files_of_another_kind_are_refused_with_a_sentence(run: Import, words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(BadRequest, match=says):
+        await run(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--map-role", "a=b"), "--map-role needs --organization"),
+        (("--organization", "acme", "--map-role", "ab"), "two names with = between them"),
+        (("--organization", "acme", "--map-role", "=b"), "two names with = between them"),
+    ],
+)
+async def test_options_that_do_not_fit_are_refused(run: Import, words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(StartFailed, match=says):
+        await run("keycloak", REALM, *words)
+
+
+async def test_only_members_of_one_organization_of_the_realm(run: Import, tmp_path: Path) -> None:
+    realm = json.loads(Path(REALM).read_text())
+    members = [{"username": "grace", "membershipType": "MANAGED"}]
+    realm["organizations"] = [{"id": "o1", "name": "Globex", "alias": "globex", "members": members}]
+    file = tmp_path / "realm.json"
+    file.write_text(json.dumps(realm))
+    told = await run("keycloak", str(file), "--only-organization", "globex", "--json")
+    assert json.loads(told)["outcomes"] == {"taken": 1, "merged": 0, "known": 0, "left out": 4}
+    assert json.loads(told)["left_out"]["is no member of globex there"] == 3
+
+
+def test_clients_and_groups_become_a_document_and_nobody_is_imported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Settings
+) -> None:
+    document = tmp_path / "acme.yaml"
+    words = ["import", "keycloak", REALM, "--organization", "acme", "--clients", str(document)]
+    assert importing.run(main._parser().parse_args(words), settings) == 0
+    assert "Nobody was imported" in capsys.readouterr().out
+    assert document.read_text() == (SAMPLES / "acme.yaml").read_text()
+    with pytest.raises(StartFailed, match="is there already"):
+        importing.run(main._parser().parse_args(words), settings)
+    with pytest.raises(StartFailed, match="--clients needs --organization"):
+        importing.run(main._parser().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    def refuse(*_given: object) -> None:
+        raise PermissionError(13, "Permission denied", str(tmp_path / "realm.json"))
+
+    monkeypatch.setattr(importing, "parts_of", refuse)
+    with pytest.raises(StartFailed, match=r"realm.json cannot be read: Permission denied") as failed:
+        importing.run(main._parser().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
+    assert failed.value.status == FAILURE
