@@ -706,9 +706,33 @@ create table plans (
     subscription_count integer     not null generated always as (active_count + past_due_count) stored,     -- of the current ones
     created_at         timestamptz not null,
     updated_at         timestamptz not null,
-    deleted_at         timestamptz                       -- kept for the history of who was on it
+    deleted_at         timestamptz,                      -- kept for the history of who was on it
+    key                text        not null,             -- never changes
+    constraint plans_key_form check (key ~ '^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$')
 );
 create index plans_of_service on plans (service_id, price_cents, created_at, id);
+create unique index plans_key on plans (service_id, key) where deleted_at is null;
+
+-- A plan that an older process makes gets its key from its name.
+create function free_plan_key(service uuid, called text) returns text language plpgsql as $$
+declare
+    stem   text := coalesce(nullif(trim(both '-' from left(trim(both '-' from regexp_replace(lower(called), '[^a-z0-9]+', '-', 'g')), 40)), ''), 'plan');
+    free   text := stem;
+    number integer := 2;
+begin
+    while exists (select from plans where plans.service_id = service and plans.key = free and plans.deleted_at is null) loop
+        free := stem || '-' || number;
+        number := number + 1;
+    end loop;
+    return free;
+end $$;
+
+create function key_plan() returns trigger language plpgsql as $$
+begin
+    new.key := free_plan_key(new.service_id, new.name);
+    return new;
+end $$;
+create trigger plans_keyed before insert on plans for each row when (new.key is null) execute function key_plan();
 
 create table subscriptions (
     id                 uuid        primary key,
@@ -2134,3 +2158,21 @@ create unlogged table rate_limit_buckets (
     full_at    timestamptz      not null,              -- from then on the row says nothing that its absence does not
     primary key (limit_name, key)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
+
+-- The objects that a configuration document manages.
+create table managed_objects (
+    org_id          uuid        references all_organizations on delete cascade,  -- null: the installation's
+    service         text        not null,                -- the slug; empty outside a service
+    kind            text        not null,
+    name            text        not null,                -- in documents; empty for an object that is alone of its kind
+    object_id       text        not null,                -- by which endpoints name it
+    document        text        not null,                -- the digest of the document
+    named           text[]      not null,                -- the fields that the document sets
+    fields_digest   text        not null,                -- of these fields, as they were then
+    managed_at      timestamptz not null,
+    managed_by      uuid        references users on delete set null,
+    managed_by_key  uuid                                 -- kept when the management key is gone
+);
+create unique index managed_objects_of_organization on managed_objects (org_id, service, kind, name) where org_id is not null;
+create unique index managed_objects_of_installation on managed_objects (service, kind, name) where org_id is null;
+create index managed_objects_by_person on managed_objects (managed_by) where managed_by is not null;

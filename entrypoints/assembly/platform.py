@@ -4,6 +4,8 @@ from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
+from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
+from adapters.postgres.platform.configuration.objects import PostgresConfigurations
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.installation import PostgresInstallation
@@ -16,6 +18,7 @@ from core.domain.platform.imports.decisions import KnownProvider
 from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
+from core.usecases.platform.configurations import Configurations
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
@@ -38,6 +41,7 @@ class Platform(Frozen, kw_only=True):
     login_counter: LoginCounter
     matters: OpenMatters
     installation: Installation
+    configurations: Configurations
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
@@ -78,4 +82,5 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         login_counter=PostgresLoginCounter(pool),
         matters=OpenMatters(PostgresMatters(pool), clock),
         installation=Installation(PostgresInstallation(pool)),
+        configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), foundation.keyring, clock),
     )

@@ -213,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_demo_command(commands)
 
-    _add_json(_command(commands, "config", "config", "show the settings in force, with secrets masked"))
+    _add_config_commands(commands)
     doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
     _add_json(doctor)
     doctor.add_argument(
@@ -402,6 +402,35 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--to" if one is create else "--in", dest="places", metavar="FOLDER", help=text)
     for one in (check, restore, keys):
         one.add_argument("backup", nargs="?", default=None, metavar="BACKUP", help="its name or its path (default: the newest)")
+
+
+def _add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Without a command, `postern config` shows settings: what the process reads from its environment. The commands are about what people
+    set in the database.
+    """
+    text = "show the settings in force, with secrets masked; or, with a command, export, plan and apply configuration documents"
+    config = _command(commands, "config", "config", text)
+    _add_json(config)
+    documents = config.add_subparsers(title="commands for configuration documents", metavar="command", required=False)
+    exported = _command(documents, "export", "configuration.export", "print what is set, as a document; secrets are never in it")
+    exported.add_argument(
+        "--organization", metavar="SLUG", help="only this organization (default: the installation with all organizations)"
+    )
+    exported.add_argument("--whole", action="store_true", help="say that collections have exactly these entries")
+    _add_json(exported, "print JSON instead of YAML")
+    planned = _command(
+        documents, "plan", "configuration.plan", "show what a document would change; exit status 0 if nothing, 2 if something"
+    )
+    applied = _command(documents, "apply", "configuration.apply", "apply a document: what was cut off is finished by applying it again")
+    for one in (planned, applied):
+        one.add_argument("files", nargs="+", metavar="FILE", help="YAML or JSON; several files are one document")
+        one.add_argument(
+            "--owner", action="append", default=[], metavar="SLUG=EMAIL", help="the owner of a new organization; may be given several times"
+        )
+        _add_json(one)
+    applied.add_argument("--yes", action="store_true", help="do not ask where something would end")
+    schema = _command(documents, "schema", "configuration.schema", "print the JSON schema of documents, for editors")
+    schema.set_defaults(without_settings=True)
 
 
 def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:

@@ -1,6 +1,6 @@
 """The store of plans."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -16,7 +16,8 @@ class PlanStore(Protocol):
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         """Cheapest first. None when the organization has no such service."""
 
-    async def count(self, service: ServiceId) -> int: ...
+    async def keys(self, service: ServiceId) -> Collection[str]:
+        """The keys of all its plans."""
 
     async def add(self, plan: Plan) -> None: ...
 

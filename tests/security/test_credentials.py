@@ -412,6 +412,9 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/matters
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/configuration
+.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/configuration/plan
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/configuration/apply
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/smtp
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/smtp
@@ -578,6 +581,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key PATCH  /api/platform/organizations/{org_id}/tier
 ...g.   po.  no         -         POST   /api/platform/owners
 ...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
+...g.   po.  no         platform-key GET    /api/platform/configuration
+...g.   po.  no         platform-key POST   /api/platform/configuration/plan
+...g.   po.  no         platform-key POST   /api/platform/configuration/apply
 ...g.   po.  no         platform-key GET    /api/platform/profile-fields
 ...g.   po.  no         platform-key POST   /api/platform/profile-fields
 ...g.   po.  no         platform-key PATCH  /api/platform/profile-fields/{key}

@@ -16,7 +16,7 @@ from core.domain.json import Json
 from core.domain.record.audit import kept_user_agent
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
-from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind, Event
+from core.domain.record.events import ACTING_KEY, DOCUMENT, ActingKey, ActingKind, Event
 from core.frozen import replace
 from ports.clock import Clock
 from ports.ids import Ids
@@ -106,7 +106,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         **_whom(event),
         "actor_id": _text(event.actor.user if key is None else key.id),
         "success": event.success,
-        "details": storable(event.details if key is None else {**event.details, ACTING_KEY: _acting(key)}),
+        "details": storable(_details(event)),
         "created_at": at.isoformat(),
         "address": None if address is None else str(address),
         "user_agent": None if user_agent is None else storable_text(user_agent),
@@ -114,6 +114,15 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         "person_id": _text(event.actor.user or event.person),
         "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
     }
+
+
+def _details(event: Event) -> Mapping[str, Json]:
+    """The details of the entry, with what it says of the actor besides the actor's id."""
+    actor = event.actor
+    if actor.key is None and not actor.document:
+        return event.details
+    key = {} if actor.key is None else {ACTING_KEY: _acting(actor.key)}
+    return {**event.details, **key, **({DOCUMENT: actor.document} if actor.document else {})}
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:

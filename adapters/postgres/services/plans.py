@@ -1,11 +1,10 @@
 """Plans in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -18,9 +17,14 @@ class _Service(Frozen):
     id: UUID
 
 
+class _Key(Frozen):
+    key: str
+
+
 class _Plan(Frozen):
     id: UUID
     service_id: UUID
+    key: str
     name: str
     price_cents: int
     currency: str
@@ -34,6 +38,7 @@ class _Plan(Frozen):
         return Plan(
             id=PlanId(self.id),
             service=ServiceId(self.service_id),
+            key=self.key,
             name=self.name,
             price_cents=self.price_cents,
             currency=self.currency,
@@ -60,12 +65,11 @@ class PlanRows:
             return None
         return [row.overview() for row in rows]
 
-    async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
+    async def keys(self, service: ServiceId) -> Collection[str]:
+        return {row.key for row in await self._statements.ask(_Key, _KEYS, {"service": service})}
 
     async def add(self, plan: Plan) -> None:
-        await self._statements.tell(_ADD, {**_terms(plan), "service": plan.service, "created_at": plan.created_at})
+        await self._statements.tell(_ADD, {**_terms(plan), "service": plan.service, "key": plan.key, "created_at": plan.created_at})
 
     async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
@@ -99,7 +103,7 @@ def _terms(plan: Plan) -> dict[str, Any]:
 
 
 _PLAN: Final = """
-    select plans.id, plans.service_id, plans.name, plans.price_cents, plans.currency, plans.features, plans.billing_price_id,
+    select plans.id, plans.service_id, plans.key, plans.name, plans.price_cents, plans.currency, plans.features, plans.billing_price_id,
            plans.subscription_count, plans.created_at, plans.updated_at
       from plans
       join services on services.id = plans.service_id
@@ -116,7 +120,7 @@ _OFFER: Final[LiteralString] = f"{_PLAN} and plans.id = %(id)s"
 
 _FIND_SERVICE: Final = "select id from services where org_id = %(organization)s and slug = %(slug)s"
 
-_COUNT: Final = "select count(*) as count from plans where service_id = %(service)s and deleted_at is null"
+_KEYS: Final = "select key from plans where service_id = %(service)s and deleted_at is null"
 
 # `_HOLD` and `_HOLD_OWN` are statements of their own: the next statement sees what others committed while the lock was waited for. The lock
 # is as strong as an update needs, because counting a subscription updates the plan's row. Two people who subscribe to the same plan wait
@@ -133,8 +137,8 @@ _HOLD: Final = """
 _HOLD_OWN: Final = "select from plans where id in (%(id)s, %(leaving)s) and service_id = %(service)s order by id for no key update"
 
 _ADD: Final = """
-    insert into plans (id, service_id, name, price_cents, currency, features, billing_price_id, created_at, updated_at)
-    values (%(id)s, %(service)s, %(name)s, %(price_cents)s, %(currency)s, %(features)s, %(billing_price_id)s, %(created_at)s,
+    insert into plans (id, service_id, key, name, price_cents, currency, features, billing_price_id, created_at, updated_at)
+    values (%(id)s, %(service)s, %(key)s, %(name)s, %(price_cents)s, %(currency)s, %(features)s, %(billing_price_id)s, %(created_at)s,
             %(updated_at)s)
 """
 

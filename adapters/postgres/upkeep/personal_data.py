@@ -293,6 +293,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "jobs.kind",
             "jobs.state",
             "plans.currency",
+            "managed_objects.kind",
+            "managed_objects.named",
         ),
         *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error", "logout_notices.error"),
         *("siem_configurations.provider_type",),
@@ -386,7 +388,8 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "all_services.backchannel_logout_uri",
             "authorization_codes.redirect_uri",
         ),
-        *("former_services.name", "plans.name", "plans.features", "plans.billing_price_id"),
+        *("managed_objects.service", "managed_objects.name", "managed_objects.object_id"),
+        *("former_services.name", "plans.key", "plans.name", "plans.features", "plans.billing_price_id"),
         *("saml_configurations.entity_id", "saml_sessions.audience", "consents.saml_entity_id"),
         *("service_claims.name", "service_claims.argument"),
         *("saml_configurations.acs_url", "saml_configurations.slo_url"),
@@ -406,6 +409,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("events.details", "audit_entries.details", "sign_in_links.content"),
     ),
     "A key, or a digest of random bits": (
+        *("managed_objects.document", "managed_objects.fields_digest"),
         *(
             "browser_sessions.digest",
             "flows.browser_digest",

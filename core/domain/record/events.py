@@ -15,6 +15,9 @@ from core.frozen import Frozen, field
 ACTING_KEY: Final = "acting_key"
 """The member of an audit entry's stored details for the name and prefix that the API key had when it acted."""
 
+DOCUMENT: Final = "document"
+"""The member of an audit entry's stored details for the digest of the configuration document that asked for the change."""
+
 
 class ActingKind(StrEnum):
     """The kind of the key, in the words of the audit log."""
@@ -48,6 +51,8 @@ class Actor(Frozen):
     """The language that the request asks for, if any. It is used in mails to people who have not chosen a language."""
     operator: str = ""
     """The name of an operator who acts at the command line, without an account."""
+    document: str = ""
+    """The digest of the configuration document that asks for the change. Empty for every other change."""
 
 
 SYSTEM = Actor()
@@ -113,8 +118,9 @@ class Event(Frozen):
         type_of_it = self.type
         if self.organization is not None and type_of_it.audience is not Audience.ORGANIZATION:
             raise ValueError(f"{self.name} does not concern an organization")
-        if ACTING_KEY in self.details or ACTING_KEY in self.personal:
-            raise ValueError(f"{ACTING_KEY} comes from the actor, not from the details")
+        for name in (ACTING_KEY, DOCUMENT):
+            if name in self.details or name in self.personal:
+                raise ValueError(f"{name} comes from the actor, not from the details")
 
     @property
     def type(self) -> EventType:

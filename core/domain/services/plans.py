@@ -1,7 +1,8 @@
 """Plans: the offers of a service to its users, each with a price."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -10,6 +11,7 @@ from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import one_line
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.teams import free_slug, slug_stem
 from core.frozen import Frozen
 
 # The limit for one service. A list shows all of its plans at once.
@@ -22,6 +24,7 @@ HIGHEST_PRICE: Final = 2**31 - 1
 # Every access token of the service contains the features as JSON in ASCII. The token travels in a header, and all headers share 8 KiB.
 LARGEST_FEATURES: Final = 2048
 _CURRENCY_LETTERS: Final = 3
+_KEY: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
 class Plan(Frozen, kw_only=True):
@@ -29,6 +32,8 @@ class Plan(Frozen, kw_only=True):
 
     id: PlanId
     service: ServiceId
+    key: str
+    """The name of the plan for programs and documents: unique in the service. It never changes."""
     name: str
     price_cents: int
     currency: str
@@ -50,6 +55,7 @@ def default_plan(plan: PlanId, service: ServiceId, now: datetime) -> Plan:
     return Plan(
         id=plan,
         service=service,
+        key="free",
         name="Free",
         price_cents=0,
         currency="usd",
@@ -65,6 +71,18 @@ def plan_name(text: str) -> str:
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
     return name
+
+
+def plan_key(text: str) -> str:
+    """The key of a new plan. Raises `BadRequest`."""
+    if not _KEY.fullmatch(text):
+        raise BadRequest("key: 1 to 50 of a-z, 0-9, - and _, with a letter or digit at both ends")
+    return text
+
+
+def free_key(name: str, taken: Collection[str]) -> str:
+    """A key for a plan that was given none, made of its name."""
+    return free_slug(slug_stem(name, "plan"), taken)
 
 
 def plan_price(cents: int) -> int:
@@ -119,6 +137,7 @@ def plan_deleted(plan: Plan, organization: OrganizationId, service_slug: str, ac
 
 def _terms(plan: Plan) -> Mapping[str, Json]:
     return {
+        "key": plan.key,
         "name": plan.name,
         "price_cents": plan.price_cents,
         "currency": plan.currency,

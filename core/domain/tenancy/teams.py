@@ -85,10 +85,10 @@ def team_name(text: str) -> str:
     return name
 
 
-def slug_stem(name: str) -> str:
-    """The beginning of the slug for a team that a directory has named. Letters outside a-z lose their marks, or are left out."""
+def slug_stem(name: str, otherwise: str = "team") -> str:
+    """The beginning of a slug made of a name. Letters outside a-z lose their marks, or are left out. `otherwise` if none is left."""
     plain = unicodedata.normalize("NFKD", name.casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_STEM].strip("-") or "team"
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_STEM].strip("-") or otherwise
 
 
 def free_slug(stem: str, taken: Collection[str]) -> str:

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 
 from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import PlanId
 from core.domain.record.events import Actor
 from core.domain.services.plans import (
     MOST_PLANS,
     Plan,
     PlanOverview,
+    free_key,
     plan_created,
     plan_currency,
     plan_deleted,
     plan_features,
+    plan_key,
     plan_name,
     plan_price,
     plan_price_id,
@@ -53,8 +55,12 @@ class Plans(Frozen):
         currency: str,
         features: Sequence[str] = (),
         billing_price_id: str | None = None,
+        key: str | None = None,
     ) -> PlanOverview:
-        """Create a plan. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer manage services."""
+        """Create a plan. Without a key, it gets one made of its name. Raises `BadRequest`, `NotFound`, `Conflict` when another plan of the
+        service has the key, and `Forbidden` when the caller may no longer manage services.
+        """
+        wanted_key = None if key is None else plan_key(key)
         name, price_cents, currency = plan_name(name), plan_price(price_cents), plan_currency(currency)
         kept_features = plan_features(features)
         price_id = None if billing_price_id is None else plan_price_id(billing_price_id)
@@ -63,12 +69,16 @@ class Plans(Frozen):
             found = await uow.services.hold(member.organization, service)
             if found is None:
                 raise NotFound("There is no such service")
-            if await uow.plans.count(found.id) >= MOST_PLANS:
+            taken = await uow.plans.keys(found.id)
+            if len(taken) >= MOST_PLANS:
                 raise BadRequest(f"A service has at most {MOST_PLANS} plans: delete one first")
+            if wanted_key in taken:
+                raise Conflict("key: the service already has a plan with this key")
             now = self.clock.now()
             plan = Plan(
                 id=PlanId(self.ids.new()),
                 service=found.id,
+                key=free_key(name, taken) if wanted_key is None else wanted_key,
                 name=name,
                 price_cents=price_cents,
                 currency=currency,

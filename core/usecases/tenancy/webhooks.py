@@ -68,7 +68,9 @@ class Webhooks(Frozen):
         """Raises `NotFound`."""
         return found(await self.lookup.get(member.organization, webhook))
 
-    async def create(self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str]) -> NewWebhook:
+    async def create(
+        self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str], is_active: bool = True
+    ) -> NewWebhook:
         """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""
         now = self.clock.now()
         self._require_callable(url)
@@ -78,7 +80,7 @@ class Webhooks(Frozen):
             name=webhook_name(name),
             url=url,
             events=subscription(events),
-            is_active=True,
+            is_active=is_active,
             paused_at=None,
             created_at=now,
             updated_at=now,

@@ -22,7 +22,7 @@ def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
     further names no declaration knows.
     """
     for struct in set(_structs(shapes.multi_type_info(list(kinds)))):
-        texts = _texts(struct)
+        texts = texts_of(struct)
         properties = components[struct.__name__].get("properties", {})
         if getattr(struct, "has_other_names", False):
             components[struct.__name__]["additionalProperties"] = True
@@ -31,7 +31,7 @@ def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
         for field in described.fields:
             schema = properties[field.encode_name]
             _mark_moments(schema, field.type)
-            _lift(schema)
+            lift(schema)
             if field.name in texts:
                 schema["description"] = texts[field.name]
 
@@ -49,14 +49,14 @@ def _mark_moments(schema: Json, kind: shapes.Type) -> None:
         schema["format"] = "date-time"
 
 
-def _lift(schema: Json) -> None:
+def lift(schema: Json) -> None:
     for choice in schema.get("anyOf", ()):
         for name in _OF_THE_FIELD:
             if name in choice:
                 schema.setdefault(name, choice.pop(name))
 
 
-def _texts(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+def texts_of(struct: type[msgspec.Struct]) -> Mapping[str, str]:
     """The strings below the fields of a Struct and of its base classes, by field."""
     texts: dict[str, str] = {}
     for kind in reversed(struct.__mro__):

@@ -58,6 +58,7 @@ TAGS: Final[Mapping[str, str]] = {
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",
+    "configuration": "Everything that administrators set, as one document: read it, plan a change of it, apply it.",
     "operations": "Health, metrics and this description. These endpoints have no rate limit.",
 }
 

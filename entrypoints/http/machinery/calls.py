@@ -13,9 +13,11 @@ from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.languages import DEFAULT, Language, chosen_language
+from core.domain.platform.configuration.marks import ManagedMark
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
 from ports.database import RoundTrips
@@ -58,11 +60,13 @@ class Request:
         "caller",
         "client_address",
         "client_id",
+        "document",
         "finish",
         "handed_over",
         "id",
         "limiter",
         "log_token",
+        "managed",
         "method",
         "path",
         "path_values",
@@ -86,6 +90,10 @@ class Request:
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
         self.client_id: ClientId | None = None
+        # For pages of the console: the mark of the object that a configuration document manages.
+        self.managed: ManagedMark | None = None
+        # The digest of the configuration document that the request applies.
+        self.document = ""
         # A handler that has called `finish` runs to its end, even when the client leaves. Other handlers are cancelled when their client
         # leaves.
         self.finish: Callable[[], None] = nothing
@@ -200,9 +208,13 @@ class Request:
         Only this property makes actors of requests, so that no use case can leave the impersonator out.
         """
         sender, caller = self.sender, self.caller
-        if caller is None:
-            return sender.actor(key=self.acting_key)
-        return sender.actor(caller.user, caller.impersonator)
+        actor = sender.actor(key=self.acting_key) if caller is None else sender.actor(caller.user, caller.impersonator)
+        return replace(actor, document=self.document) if self.document else actor
+
+    @property
+    def needs_no_proof(self) -> bool:
+        """Whether no fresh proof is asked of the caller. Only an operator at the command line needs none."""
+        return False
 
 
 def nothing() -> None:

@@ -43,6 +43,9 @@ INVITATION_ANSWERS = RateLimit("invitation_answers", burst=100, seconds_per_requ
 CREDENTIALS = RateLimit("credentials", burst=60, seconds_per_request=1)
 # Exporting and deleting all data about a person. Each request reads or changes thousands of rows.
 PRIVACY = RateLimit("privacy", burst=30, seconds_per_request=2)
+# Configuration documents. Each request reads everything that is set, and may change all of it. Each change also counts under the limits of
+# its own endpoint.
+DOCUMENTS = RateLimit("documents", burst=30, seconds_per_request=2)
 # Requests of an authenticated client at the token endpoint and its neighbours. Each process counts them by the client's id. The limit is
 # wide, because one server may sign many people in, and an authenticated client has nothing to guess there.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
@@ -78,6 +81,7 @@ POLICIES = (
     INVITATION_ANSWERS,
     CREDENTIALS,
     PRIVACY,
+    DOCUMENTS,
     CLIENT,
     SCIM,
     MANAGEMENT_KEYS,

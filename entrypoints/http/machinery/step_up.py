@@ -15,6 +15,8 @@ Changed = TypeVar("Changed")
 
 async def require_fresh_proof(request: Request, postern: Postern, asked: StepUp) -> None:
     """Check the session that the caller rule has admitted. Raises `ReauthenticationRequired`."""
+    if request.needs_no_proof:
+        return
     assert request.caller is not None  # noqa: S101 - for the type checker: a rule that admits sessions sets the caller
     await postern.identity.reauthentication.require(request.caller, asked)
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes import federation, health, identity, metrics, platform, record, services, signing_keys, tenancy
+from entrypoints.http.routes import configuration, federation, health, identity, metrics, platform, record, services, signing_keys, tenancy
 
 ROUTES: Final = Endpoints(
     [
@@ -14,5 +14,6 @@ ROUTES: Final = Endpoints(
         *tenancy.ROUTES,
         *platform.ROUTES,
         *record.ROUTES,
+        *configuration.ROUTES,
     ]
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, furnished, upstream
+from ops.bench import answers, console, directories, documents, furnished, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -78,4 +78,5 @@ CASES: Final[Mapping[str, Case]] = {
     "saml": saml.saml,
     "peers": peers.peers,
     "providers": providers.providers,
+    "documents": documents.documents,
 }

@@ -28,6 +28,7 @@ ORGANIZATION = OrganizationId(UUID(int=1))
 PLAN = Plan(
     id=PlanId(UUID(int=2)),
     service=ServiceId(UUID(int=3)),
+    key="pro",
     name="Pro",
     price_cents=900,
     currency="eur",
@@ -104,6 +105,7 @@ def test_a_new_plan_and_one_that_goes_are_told_with_their_terms() -> None:
         assert event.details == {
             "service_id": str(PLAN.service),
             "service_slug": "shop",
+            "key": "pro",
             "name": "Pro",
             "price_cents": 900,
             "currency": "eur",

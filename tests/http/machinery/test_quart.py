@@ -28,7 +28,7 @@ from tests.http.people import People, Person
 from tests.http.signing_in import LOGIN, PASSWORD
 
 UNMEASURED = replace(SETTINGS, rate_limits=False)
-FAMILIES = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages"}
+FAMILIES = {"foundation", "identity", "services", "federation", "tenancy", "platform", "record", "pages", "configuration"}
 ID = "0199d3a0-0000-7000-8000-000000000001"
 
 # Ids, tokens and times differ between any two answers.

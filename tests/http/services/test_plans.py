@@ -39,6 +39,7 @@ async def test_a_plan_is_made_as_said_and_listed(market: Market) -> None:
     body = await created(market)
     assert body == {
         **PRO,
+        "key": "pro",
         "id": body["id"],
         "service_id": str(market.shop.id),
         "subscription_count": 0,
@@ -46,6 +47,16 @@ async def test_a_plan_is_made_as_said_and_listed(market: Market) -> None:
     }
     assert abs((datetime.fromisoformat(body["created_at"]) - market.now).total_seconds()) < 60
     assert await listed(market) == [body]
+
+
+async def test_a_key_is_unique_in_the_service_and_made_of_the_name_if_none_is_given(market: Market) -> None:
+    keys = [(await created(market, name=name))["key"] for name in ("Pro Plus!", "pro plus", "\u0661")]
+    assert keys == ["pro-plus", "pro-plus-2", "plan"]
+    assert (await created(market, key="gold_1"))["key"] == "gold_1"
+    taken = await market.manage("POST", body={**PRO, "key": "gold_1"})
+    assert refused(taken) == (409, "CONFLICT")
+    for wrong in ("", "A", "-a", "a-", "x" * 51, "a b", "\u0661"):
+        assert refused(await market.manage("POST", body={**PRO, "key": wrong})) == (400, "BAD_REQUEST"), wrong
 
 
 async def test_only_name_price_and_currency_are_needed(market: Market) -> None:
@@ -205,9 +216,9 @@ async def test_each_is_told_to_webhooks_and_the_audit_log(market: Market) -> Non
         "new_billing_price_id": None,
     }
     expected = [
-        {"name": "plan.created", **common, "details": {**service, **PRO}},
+        {"name": "plan.created", **common, "details": {**service, **PRO, "key": "pro"}},
         {"name": "plan.updated", **common, "details": {**service, **changed}},
-        {"name": "plan.deleted", **common, "details": {**service, **PRO, "name": "Team", "billing_price_id": None}},
+        {"name": "plan.deleted", **common, "details": {**service, **PRO, "key": "pro", "name": "Team", "billing_price_id": None}},
     ]
     assert market.told() == expected
     assert market.told("audit_log") == expected

@@ -17,6 +17,12 @@ from tests.security.organizations.world import FilledOrganization, World
 ORGANIZATION: Final = "/api/organizations/{org_slug}"
 SHOP: Final = ORGANIZATION + "/services/{service_slug}"
 USER: Final = "{user_id}"
+DOCUMENT: Final = {
+    "document": {
+        "postern": 1,
+        "organizations": {"globex": {"roles": {"documented": {"name": "Documented", "permissions": ["end_users.view"]}}}},
+    }
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +221,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "robot-asks@people.example", "role": "member"}, by="robot"),
     Step("PATCH", ORGANIZATION, {"name": "Another name"}),
     Step("PATCH", ORGANIZATION, {"metadata": {"of": "{slug}"}}),
+    Step("POST", f"{ORGANIZATION}/configuration/plan", DOCUMENT),
+    Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(

@@ -84,7 +84,7 @@ WHOSE: Final[Mapping[str, str]] = {
             ),
             *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
             *("upstream_providers", "team_members", "teams", "former_slugs", "roles", "all_services", "management_keys"),
-            *("all_profile_fields", "profile_values"),
+            *("all_profile_fields", "profile_values", "managed_objects"),
         ),
         "one.org_id",
     ),
@@ -413,7 +413,7 @@ class World:
             refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}
             self._put("authorization_refusals", service_id=service.id, **refused)
             self._put("saml_exchanges", service_id=service.id, kind="response", binding="post", succeeded=True, reason=service.slug)
-            self._put("plans", service_id=service.id, name=f"Only of {service.slug}", price_cents=7, currency="usd")
+            self._put("plans", service_id=service.id, key="only", name=f"Only of {service.slug}", price_cents=7, currency="usd")
             self._put("consents", user_id=self.quinn.user, service_id=service.id, scopes=["openid"])
         ids["service_claims"] = ids["service_claims of shop"]
         ids["client_secrets"], ids["api_keys"] = ids["client_secrets of shop"], ids["api_keys of shop"]
@@ -621,6 +621,7 @@ class World:
         self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {house.slug}").digest())
         self._put("pushed_requests", service_id=shop)
         self._put("client_assertions", service_id=shop, digest=b"the same")
+        self._put("managed_objects", org_id=house.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
         self._put("logout_receivers", service_id=shop)
         self._put("flows", purpose="account", service_id=shop)
         self._put("preauthentications", user_id=self.bob.user, organization_id=house.tenant.id, service_id=shop)
@@ -655,9 +656,10 @@ class World:
     def _billing_of(self, house: FilledOrganization) -> None:
         shop, ids, org = house.shop.id, house.ids, house.tenant.id
         ids["plans"], ids["dear_plan"] = (
-            self._put("plans", service_id=shop, name=name, price_cents=cents, currency="usd") for name, cents in (("Free", 0), ("Pro", 900))
+            self._put("plans", service_id=shop, key=name.lower(), name=name, price_cents=cents, currency="usd")
+            for name, cents in (("Free", 0), ("Pro", 900))
         )
-        ids["unused_plan"] = self._put("plans", service_id=shop, name="Unused", price_cents=5, currency="usd")
+        ids["unused_plan"] = self._put("plans", service_id=shop, key="unused", name="Unused", price_cents=5, currency="usd")
         plan = ids["plans"] if house.slug == ASKED else ids["dear_plan"]
         for person in (self.ada, self.bob, house.customer):
             subscription = self._put("subscriptions", service_id=shop, user_id=person.user, plan_id=plan, status="active")

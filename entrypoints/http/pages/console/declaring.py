@@ -2,9 +2,12 @@
 proof and refusals from the endpoint's declaration.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Final
 
+from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.browsers import in_browser
 from entrypoints.http.machinery.callers import CallerRule
@@ -12,8 +15,22 @@ from entrypoints.http.machinery.endpoints import Endpoint, Handler
 from entrypoints.http.machinery.headers import PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.routes.configuration.kinds import ObjectKind
+from entrypoints.http.routes.configuration.managed import kind_offered, mark_of
 
 LONG_FORM: Final = Form(limit=64 << 10, most_fields=300)
+
+
+def _marked(handler: Handler, kind: ObjectKind) -> Handler:
+    """The page says whether a configuration document manages its object: a change by hand lasts until the document is applied again."""
+
+    @wraps(handler)
+    async def marked(call: Any, postern: Postern) -> Any:
+        call.request.managed = await mark_of(postern, kind, call.request.path_values)
+        answer = handler(call, postern)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return marked
 
 
 class Console:
@@ -50,8 +67,10 @@ class Console:
             if of.step_up is not None:
                 stated["step_up"] = of.step_up
 
+        kind = kind_offered(of, path) if isinstance(of, Endpoint) else None
+
         def declared(handler: Handler) -> Endpoint:
-            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(handler)
+            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(handler if kind is None else _marked(handler, kind))
             self.offers[str(shown)] = offered
             return shown
 

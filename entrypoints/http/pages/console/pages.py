@@ -20,6 +20,7 @@ from entrypoints.http.pages.console.organization.settings import (
     billing,
     credentials,
     danger,
+    documents,
     general,
     looks,
     mail_server,
@@ -59,6 +60,7 @@ CONSOLE: Final = Endpoints(
         *mail_server.PAGES,
         *billing.PAGES,
         *danger.PAGES,
+        *documents.PAGES,
         *platform.PAGES,
     ]
 )

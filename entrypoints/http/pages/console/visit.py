@@ -124,6 +124,7 @@ class PageVisit:
             parts=[(where, self.text(part.label), part is spot.part) for where, part in offered(spot.parts, caller, self.path)],
             head=head,
             errors=head.errors,
+            managed=self.call.request.managed,
             done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",
             person=person.email.address,
             person_name=person.profile.shown_name or "",

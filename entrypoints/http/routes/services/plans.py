@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.changes import UNCHANGED
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import PlanId
 from core.domain.services.plans import PlanOverview
 from core.domain.tenancy.members import Member
@@ -23,6 +23,7 @@ from entrypoints.http.machinery.fields import (
     Id,
     Name,
     PriceId,
+    RoleSlug,
     ServiceUuid,
     SlugOfOrganization,
     SlugOfService,
@@ -35,6 +36,9 @@ Value = TypeVar("Value")
 _TAGS = ("plans",)
 _PLANS = "/api/organizations/{org_slug}/services/{service_slug}/plans"
 _PLAN = "/api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}"
+
+
+PlanKey = Annotated[RoleSlug, example("team")]
 
 
 class PlansPath(msgspec.Struct, frozen=True):
@@ -62,6 +66,8 @@ class NewPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The features of the plan, each 1 to 100 characters. Every access token for the service has all of them, so keep the list short."""
     billing_price_id: Annotated[PriceId, example("price_1PqR7s")] | None = None
     """The id of the price at the payment provider. Without it, nobody can buy the plan."""
+    key: PlanKey | None = None
+    """1 to 50 of a-z, 0-9, - and _, unique in the service. The key never changes. Without it, the plan gets one made of its name."""
 
 
 class PlanPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +90,8 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     service_id: ServiceUuid
+    key: PlanKey
+    """The plan's name for programs and documents, unique in the service. It never changes."""
     name: Annotated[str, example("Team")]
     """The plan's name."""
     price_cents: Annotated[int, example(1900)]
@@ -108,7 +116,7 @@ async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern
     return [plan_record(plan) for plan in await postern.services.plans.list(call.caller, call.path.service_slug)]
 
 
-@endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
     """Add a plan to a service"""
     body = call.body
@@ -121,6 +129,7 @@ async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Pos
         currency=body.currency,
         features=body.features,
         billing_price_id=body.billing_price_id,
+        key=body.key,
     )
     return plan_record(plan)
 
@@ -163,6 +172,7 @@ def plan_record(overview: PlanOverview) -> PlanRecord:
     return PlanRecord(
         id=plan.id,
         service_id=plan.service,
+        key=plan.key,
         name=plan.name,
         price_cents=plan.price_cents,
         currency=plan.currency,

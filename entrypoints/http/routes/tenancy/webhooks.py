@@ -53,6 +53,8 @@ class NewWebhookBody(msgspec.Struct, frozen=True):
     """The address that events are sent to: an `http` or `https` URL."""
     events: _Events
     """The types of events to send, at least one. `event-types` lists them."""
+    is_active: bool = True
+    """Whether events are sent."""
 
 
 class WebhookPatch(msgspec.Struct, frozen=True):
@@ -130,7 +132,9 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
     order. An organization has at most 50 webhooks.
     """
     body = call.body
-    created = await postern.tenancy.webhooks.create(call.caller, call.actor, name=body.name, url=body.url, events=body.events)
+    created = await postern.tenancy.webhooks.create(
+        call.caller, call.actor, name=body.name, url=body.url, events=body.events, is_active=body.is_active
+    )
     return _with_secret(created.webhook, created.secret.reveal())
 
 

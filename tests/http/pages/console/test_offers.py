@@ -38,6 +38,11 @@ OFFERED_ELSEWHERE: Final[Mapping[str, str]] = {
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "GET /api/organizations/{org_slug}/webhooks/event-types": "the form of a webhook has the same names as boxes to tick",
     "GET /api/organizations/{org_slug}/audit-log/event-types": "the filter of the audit log has the same names as choices",
+    **{
+        f"POST {place}/configuration/{act}": "programs send documents, and operators apply them with `postern config`"
+        for place in ("/api/organizations/{org_slug}", "/api/platform")
+        for act in ("plan", "apply")
+    },
     "GET /api/privacy/export/{user_id}": "people export their own data by the API, and operators by `postern privacy`",
     "DELETE /api/privacy/forget/{user_id}": "people ask for it by the API, and operators by `postern privacy`",
     "GET /api/privacy/requests/{request_id}": "the person who asked by the API follows the request there",

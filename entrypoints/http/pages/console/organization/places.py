@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.places import ConsolePlace, SideEntry, Spot, Tab
+from entrypoints.http.routes.configuration.documents import organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import audit_log
 from entrypoints.http.routes.services.billing import open_billing_portal
@@ -38,6 +39,7 @@ KEYS: Final = f"{HOME}/keys"
 SIGN_IN: Final = f"{HOME}/sign-in"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
+DOCUMENTS: Final = f"{SETTINGS}/documents"
 SEARCH: Final = f"{HOME}/search"
 SIGN_INS: Final = f"{HOME}/sign-ins"
 
@@ -65,6 +67,7 @@ LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding
 DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", show_domain.caller)
 MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", show_mail_server.caller)
 BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller)
+DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, organization_configuration.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
 
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))
@@ -77,7 +80,9 @@ EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB)
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
 SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DANGER_TAB))
+SETTINGS_ENTRY: Final = SideEntry(
+    "console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB)
+)
 
 ORGANIZATION: Final = ConsolePlace(
     (

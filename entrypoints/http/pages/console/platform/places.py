@@ -19,6 +19,7 @@ KEYS: Final = f"{HOME}/keys"
 SIGNING_KEYS: Final = f"{HOME}/signing-keys"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
+DOCUMENTS: Final = f"{SETTINGS}/documents"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
@@ -33,6 +34,7 @@ KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER)
 SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
+DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, JOBS_TAB))
 ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB,))
@@ -42,7 +44,7 @@ FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
 SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB,))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (

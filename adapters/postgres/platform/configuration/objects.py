@@ -1,0 +1,90 @@
+"""The configured objects of an installation in PostgreSQL: one statement a kind, for one organization or for all."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
+from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
+from adapters.postgres.rows import CountRow
+from adapters.postgres.statements import ask, ask_for_many
+from adapters.postgres.storable import storable_text
+from core.domain.platform.configuration.places import ObjectPlace
+from core.frozen import Frozen
+from ports.platform.configurations import StoredObject
+
+
+class _Slug(Frozen):
+    slug: str
+
+
+class _Object(Frozen, kw_only=True):
+    organization: str
+    service: str = ""
+    name: str = ""
+    id: str = ""
+    fields: dict[str, Any]
+    people: int = 0
+    is_directorys: bool = False
+    sealed: bytes | None = None
+    sealed_in: UUID | None = None
+
+    def stored(self, kind: str) -> StoredObject:
+        return StoredObject(
+            place=ObjectPlace(self.organization, self.service, kind, self.name),
+            id=self.id,
+            fields=self.fields,
+            people=self.people,
+            is_directorys=self.is_directorys,
+            sealed=self.sealed,
+            sealed_in="" if self.sealed_in is None else str(self.sealed_in),
+        )
+
+
+class PostgresConfigurations:
+    """Implements `ports.platform.configurations.ConfigurationReader`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def slugs(self) -> Sequence[str]:
+        return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)
+
+    async def objects(self, kind: str, organizations: Collection[str] | None) -> Sequence[StoredObject]:
+        if kind == PLATFORM_FIELDS:
+            return await ask_for_many(self._pool, _Object, _PLATFORM_FIELDS, None, lambda row: row.stored(kind))
+        statement = _STATEMENTS[kind]
+        if organizations is None:
+            return await ask_for_many(self._pool, _Object, statement, None, lambda row: row.stored(kind))
+        parameters = {"organizations": [storable_text(one) for one in organizations]}
+        return await ask_for_many(self._pool, _Object, f"{statement} {_OF_SOME}", parameters, lambda row: row.stored(kind))
+
+    async def lately(self, organization: str, service: str, since: datetime) -> int:
+        parameters = {"organization": storable_text(organization), "service": storable_text(service), "since": since}
+        (counted,) = await ask(self._pool, CountRow, _LATELY, parameters)
+        return counted.count
+
+
+PLATFORM_FIELDS: Final = "platform_fields"
+_STATEMENTS: Final = {**OF_ORGANIZATION, **OF_SERVICE}
+_OF_SOME: Final = "where organizations.slug = any(%(organizations)s)"
+
+_SLUGS: Final = "select slug from organizations order by slug"
+
+_PLATFORM_FIELDS: Final[LiteralString] = """
+    select '' as organization, key as name, key as id,
+           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
+                              'asked_at', asked_at, 'position', position, 'scope', scope) as fields
+      from profile_fields
+     where org_id is null
+"""
+
+_LATELY: Final = """
+    select count(*) as count
+      from organizations
+      join services on services.org_id = organizations.id and services.slug = %(service)s
+      join service_users on service_users.service_id = services.id and service_users.last_login_at > %(since)s
+     where organizations.slug = %(organization)s
+"""

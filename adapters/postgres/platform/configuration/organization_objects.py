@@ -1,0 +1,143 @@
+"""The statements for what belongs to organizations, by the kind of object. Each ends where a condition on `organizations` may follow."""
+
+from typing import Final, LiteralString
+
+_ORGANIZATION: Final = """
+    select organizations.slug as organization, organizations.id::text as id, organizations.member_count as people,
+           jsonb_build_object('name', organizations.name, 'metadata', organizations.metadata) as fields
+      from organizations
+"""
+
+_LIMITS: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('tier', tiers.name, 'max_services', organizations.max_services,
+                              'max_users', organizations.max_users) as fields
+      from organizations
+      join tiers on tiers.id = organizations.tier_id
+"""
+
+_SIGN_IN_RULES: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object(
+               'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
+               'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
+               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links
+           ) as fields
+      from organizations
+"""
+
+_BRANDING: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('logo_url', logo_url, 'primary_color', primary_color, 'help_url', help_url, 'privacy_url', privacy_url,
+                              'terms_url', terms_url) as fields
+      from organizations
+"""
+
+_MAIL_SERVER: Final = """
+    select organizations.slug as organization, mail_servers.sealed_password as sealed, mail_servers.id as sealed_in,
+           jsonb_build_object('host', host, 'port', port, 'username', username, 'from_email', from_email, 'from_name', from_name) as fields
+      from organizations
+      join mail_servers on mail_servers.org_id = organizations.id
+"""
+
+_DOMAIN: Final = """
+    select organizations.slug as organization, jsonb_build_object('domain', domains.domain) as fields
+      from organizations
+      join domains on domains.org_id = organizations.id
+"""
+
+_SIEM: Final = """
+    select organizations.slug as organization, siem_configurations.sealed_credentials as sealed, siem_configurations.id as sealed_in,
+           jsonb_build_object('name', siem_configurations.name, 'provider_type', provider_type, 'endpoint_url', endpoint_url,
+                              'batch_size', batch_size, 'is_active', is_active) as fields
+      from organizations
+      join siem_configurations on siem_configurations.org_id = organizations.id
+"""
+
+_SCIM_SETTINGS: Final = """
+    select organizations.slug as organization, jsonb_build_object('groups', coalesce(scim_groups.groups, 'organization')) as fields
+      from organizations
+      left join scim_groups on scim_groups.org_id = organizations.id
+"""
+
+_PROFILE_FIELDS: Final = """
+    select organizations.slug as organization, profile_fields.key as name, profile_fields.key as id,
+           jsonb_build_object('label', label, 'kind', kind, 'rule', rule, 'written_by', written_by, 'required', required,
+                              'asked_at', asked_at, 'position', position) as fields
+      from organizations
+      join profile_fields on profile_fields.org_id = organizations.id
+"""
+
+_ROLES: Final = """
+    select organizations.slug as organization, roles.slug as name, roles.id::text as id,
+           (select count(*) from memberships where memberships.role_id = roles.id)::integer as people,
+           jsonb_build_object('name', roles.name, 'description', roles.description, 'permissions', array(
+               select relation from relations where relations.role_id = roles.id and relations.object_type = 'organization'
+           )) as fields
+      from organizations
+      join roles on roles.org_id = organizations.id
+"""
+
+_TEAMS: Final = """
+    select organizations.slug as organization, teams.slug as name, teams.slug as id, teams.source = 'directory' as is_directorys,
+           (select count(*) from team_members where team_members.team_id = teams.id)::integer as people,
+           jsonb_build_object('name', teams.name, 'role', teams.role) as fields
+      from organizations
+      join teams on teams.org_id = organizations.id
+"""
+
+# We have disabled a paused webhook because it failed. That is its state, and no wish of anybody.
+_WEBHOOKS: Final = """
+    select organizations.slug as organization, webhooks.name, webhooks.id::text as id,
+           jsonb_build_object('url', url, 'events', events, 'is_active', is_active or paused_at is not null) as fields
+      from organizations
+      join webhooks on webhooks.org_id = organizations.id
+"""
+
+_UPSTREAM_PROVIDERS: Final = """
+    select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
+           upstream_providers.sealed_client_secret as sealed, upstream_providers.id as sealed_in,
+           (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
+           jsonb_build_object('issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled,
+                              'profile_mapping', profile_mapping) as fields
+      from organizations
+      join upstream_providers on upstream_providers.org_id = organizations.id and upstream_providers.kind = 'oidc'
+"""
+
+_OAUTH_CREDENTIALS: Final = """
+    select organizations.slug as organization, oauth_credentials.provider as name, oauth_credentials.provider as id,
+           oauth_credentials.sealed_client_secret as sealed, oauth_credentials.id as sealed_in,
+           jsonb_build_object('client_id', client_id) as fields
+      from organizations
+      join oauth_credentials on oauth_credentials.org_id = organizations.id
+"""
+
+# One of the organization's own providers is named by the place of it in a document.
+_DOMAIN_ROUTES: Final = """
+    select organizations.slug as organization, domain_routes.domain as name, domain_routes.id::text as id,
+           jsonb_build_object(
+               'upstream_provider', coalesce(domain_routes.shared_provider, 'upstream_providers/' || upstream_providers.name),
+               'login_policy', domain_routes.login_policy, 'join_policy', domain_routes.join_policy
+           ) as fields
+      from organizations
+      join domain_routes on domain_routes.org_id = organizations.id
+      left join upstream_providers on upstream_providers.id = domain_routes.own_provider
+"""
+
+OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
+    "organization": _ORGANIZATION,
+    "limits": _LIMITS,
+    "sign_in_rules": _SIGN_IN_RULES,
+    "branding": _BRANDING,
+    "mail_server": _MAIL_SERVER,
+    "domain": _DOMAIN,
+    "siem": _SIEM,
+    "scim_settings": _SCIM_SETTINGS,
+    "profile_fields": _PROFILE_FIELDS,
+    "roles": _ROLES,
+    "teams": _TEAMS,
+    "webhooks": _WEBHOOKS,
+    "upstream_providers": _UPSTREAM_PROVIDERS,
+    "oauth_credentials": _OAUTH_CREDENTIALS,
+    "domain_routes": _DOMAIN_ROUTES,
+}

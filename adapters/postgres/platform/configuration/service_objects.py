@@ -1,0 +1,101 @@
+"""The statements for services and what belongs to them, as in `organization_objects`."""
+
+from typing import Final, LiteralString
+
+_OF_SERVICES: Final = """
+      from organizations
+      join services on services.org_id = organizations.id
+"""
+
+# Keys that were read from `jwks_uri` are no wish of anybody.
+_SERVICES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as name, services.slug as id, services.user_count as people,
+           jsonb_build_object(
+               'name', services.name, 'service_type', service_type, 'codehost_scopes', codehost_scopes, 'websuite_scopes', websuite_scopes,
+               'officesuite_scopes', officesuite_scopes, 'redirect_uris', redirect_uris, 'device_activation_uri', device_activation_uri,
+               'sign_in_policy', sign_in_policy, 'trusted', trusted, 'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
+               'id_token_alg', id_token_alg, 'post_logout_redirect_uris', post_logout_redirect_uris,
+               'backchannel_logout_uri', backchannel_logout_uri,
+               'backchannel_logout_session_required', backchannel_logout_session_required, 'metadata', services.metadata
+           ) as fields
+      {_OF_SERVICES}
+"""
+
+_PLANS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, plans.key as name, plans.id::text as id,
+           plans.subscription_count as people,
+           jsonb_build_object('name', plans.name, 'price_cents', price_cents, 'currency', currency, 'features', features,
+                              'billing_price_id', billing_price_id) as fields
+      {_OF_SERVICES}
+      join plans on plans.service_id = services.id and plans.deleted_at is null
+"""
+
+_PERMISSIONS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, permissions.key as name, permissions.key as id,
+           jsonb_build_object('description', permissions.description) as fields
+      {_OF_SERVICES}
+      join permissions on permissions.service_id = services.id
+"""
+
+_SERVICE_ROLES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, service_roles.slug as name, service_roles.slug as id,
+           (select count(*) from relations where relations.service_id is not null and relations.object_id = service_roles.id)::integer
+               as people,
+           jsonb_build_object('name', service_roles.name, 'permissions', permissions, 'description', description,
+                              'given_to_everybody', given_to_everybody) as fields
+      {_OF_SERVICES}
+      join service_roles on service_roles.service_id = services.id
+"""
+
+_CLAIMS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, service_claims.name, service_claims.id::text as id,
+           jsonb_build_object('source', source, 'argument', argument, 'into', told_in) as fields
+      {_OF_SERVICES}
+      join service_claims on service_claims.service_id = services.id
+"""
+
+# Assignments to people are no configuration.
+_ASSIGNMENTS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service, held.id::text as id, '{{}}'::jsonb as fields,
+           service_roles.slug || case when held.team_id is null then ' to role ' || coalesce(roles.slug, held.built_in_role)
+                                      else ' to team ' || teams.slug end as name,
+           (select count(*) from team_members where team_members.team_id = held.team_id)::integer as people
+      {_OF_SERVICES}
+      join relations as held on held.service_id = services.id and held.user_id is null
+      join service_roles on service_roles.id = held.object_id
+      left join teams on teams.id = held.team_id
+      left join roles on roles.id = held.role_id
+"""
+
+_SAML: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               'enabled', enabled, 'entity_id', entity_id, 'acs_url', acs_url, 'slo_url', slo_url, 'name_id_format', name_id_format,
+               'attribute_mapping', attribute_mapping, 'sign_assertions', sign_assertions, 'sign_response', sign_response,
+               'require_signed_requests', require_signed_requests
+           ) as fields
+      {_OF_SERVICES}
+      join saml_configurations on saml_configurations.service_id = services.id
+"""
+
+# A configuration by hand has no more than its entry in `saml` says.
+_SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               'entity_id', entity_id, 'acs_endpoints', acs_endpoints, 'slo_url', slo_url, 'slo_response_url', slo_response_url,
+               'slo_binding', slo_binding, 'signing_certificates', signing_certificates, 'encryption_certificate', encryption_certificate
+           ) as fields
+      {_OF_SERVICES}
+      join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
+"""
+
+OF_SERVICE: Final[dict[str, LiteralString]] = {
+    "services": _SERVICES,
+    "plans": _PLANS,
+    "permissions": _PERMISSIONS,
+    "service_roles": _SERVICE_ROLES,
+    "claims": _CLAIMS,
+    "assignments": _ASSIGNMENTS,
+    "saml_service_provider": _SAML_SERVICE_PROVIDERS,
+    "saml": _SAML,
+}

@@ -1,0 +1,62 @@
+"""Places of a configuration document: each names one object by slugs and names, never by an id."""
+
+from typing import Final, NamedTuple
+
+ORGANIZATION: Final = "organization"
+"""The kind of an organization's own fields."""
+SERVICE: Final = "services"
+"""The kind of a service's own fields."""
+PLATFORM_FIELDS: Final = "platform_fields"
+SERVICE_ROLES: Final = "service_roles"
+_IN_DOCUMENTS: Final = {PLATFORM_FIELDS: "profile_fields", SERVICE_ROLES: "roles"}
+"""The names in documents of kinds that share a name with another kind, which stands elsewhere."""
+
+
+class ObjectPlace(NamedTuple):
+    """The place of one object. Installation-wide objects have no organization; objects outside a service have no service. An object that
+    is alone of its kind has no name.
+    """
+
+    organization: str
+    service: str
+    kind: str
+    name: str
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps to the object in a document."""
+        steps: tuple[str, ...] = ("organizations", self.organization) if self.organization else ("platform",)
+        if self.kind == ORGANIZATION:
+            return steps
+        if self.service:
+            steps = (*steps, SERVICE, self.service)
+        kind = _IN_DOCUMENTS.get(self.kind, self.kind)
+        return (*steps, kind, self.name) if self.name else (*steps, kind)
+
+    @property
+    def holder(self) -> "ObjectPlace | None":
+        """The organization or the service that the object belongs to. None for objects of the installation, and for organizations."""
+        if not self.organization or self.kind == ORGANIZATION:
+            return None
+        return organization_place(self.organization) if not self.service else service_place(self.organization, self.service)
+
+    @property
+    def collection(self) -> "ObjectPlace":
+        """The place of the collection that the object is in: the same place without a name."""
+        return self._replace(name="")
+
+    def __str__(self) -> str:
+        return pointer(self.steps)
+
+
+def organization_place(slug: str) -> ObjectPlace:
+    return ObjectPlace(slug, "", ORGANIZATION, "")
+
+
+def service_place(organization: str, slug: str) -> ObjectPlace:
+    return ObjectPlace(organization, "", SERVICE, slug)
+
+
+def pointer(steps: tuple[str, ...]) -> str:
+    """The steps as a JSON Pointer (RFC 6901)."""
+    return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)

@@ -1,0 +1,236 @@
+"""The plan of a configuration document: the changes that lead from what is to what the document wants, in an order that works.
+
+A plan is a pure function. The order of a document's entries makes no difference, and a plan for what is already there is empty.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+from core.domain.json import Json
+from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, ObjectPlace
+from core.frozen import Frozen, field
+
+NOT_THERE: Final = "there is no such {}, and the document makes none"
+NEVER_CHANGES: Final = "it never changes: end this object, and make another"
+NEVER_ENDS: Final = "it cannot be removed by a document"
+NEEDED_AGAIN: Final = "is missing: to change the rest, the document must name it, since nobody can read what is stored"
+NEEDED: Final = "is missing, and nothing is there yet that has it"
+
+
+class PlannedAct(StrEnum):
+    """What happens to an object: it is made, changed or ended."""
+
+    MAKE = "make"
+    CHANGE = "change"
+    END = "end"
+
+
+class KindRules(Frozen, kw_only=True):
+    """What the plan must know about one kind of object."""
+
+    name: str
+    needed: frozenset[str] = frozenset()
+    """The fields without which an object cannot be made."""
+    fixed: frozenset[str] = frozenset()
+    """The fields that never change."""
+    together: tuple[frozenset[str], ...] = ()
+    """Sets of fields that a change sends together, because one of them means nothing without the others."""
+    sent_along: frozenset[str] = frozenset()
+    """The secrets that every change needs, because the endpoint sets the object anew and nobody can read the stored ones."""
+    can_make: bool = True
+    can_end: bool = True
+    standing: Mapping[str, Json] | None = None
+    """The fields of an object that exists as long as its organization or service. None for objects that are made and ended."""
+    brings: Mapping[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
+    """The objects that a new object of this kind begins with, by kind and name."""
+
+
+class Present(Frozen, kw_only=True):
+    """An object as it is."""
+
+    fields: Mapping[str, Json]
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """Keyed digests of the secrets that are set, by field."""
+    id: str = ""
+    """The value by which endpoints name the object."""
+    people: int = 0
+    """How many people use or hold the object."""
+    is_directorys: bool = False
+    """Whether a directory has made the object. No document carries it, and no collection that is whole ends it."""
+
+
+class WantedObject(Frozen, kw_only=True):
+    """An object as a document wants it. Fields that the document leaves out stay as they are."""
+
+    fields: Mapping[str, Json] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+class WantedConfiguration(Frozen, kw_only=True):
+    objects: Mapping[ObjectPlace, WantedObject] = field(default_factory=dict)
+    whole: frozenset[ObjectPlace] = frozenset()
+    """The collections that must have exactly these entries, by their place without a name."""
+    absent: frozenset[ObjectPlace] = frozenset()
+    """The objects that must not be there."""
+
+
+class FieldChange(Frozen):
+    """Both values are None for a secret."""
+
+    name: str
+    before: Json
+    after: Json
+    is_secret: bool = False
+
+
+class Change(Frozen, kw_only=True):
+    """One step of a plan. It changes one object, wholly or not at all."""
+
+    act: PlannedAct
+    place: ObjectPlace
+    fields: tuple[FieldChange, ...] = ()
+    """By name. Empty for an end."""
+    id: str = ""
+    """As in `Present`. Empty for an object that does not exist yet."""
+    people: int = 0
+    """For an end: how many people use or hold the object."""
+    present: Mapping[str, Json] = field(default_factory=dict)
+    """The fields of the object before the change."""
+
+
+class Problem(Frozen):
+    """A reason why the document cannot be applied. `steps` leads to the place in the document."""
+
+    steps: tuple[str, ...]
+    message: str
+
+
+class DocumentPlan(Frozen):
+    changes: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ends(self) -> tuple[Change, ...]:
+        return tuple(one for one in self.changes if one.act is PlannedAct.END)
+
+    def counts(self) -> Mapping[PlannedAct, int]:
+        return {act: sum(one.act is act for one in self.changes) for act in PlannedAct}
+
+
+def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> DocumentPlan:
+    """`rules` are in the order in which objects are made. Objects are ended in the reverse order, after everything else in their
+    organization: by then nothing names them any more.
+    """
+    by_name = {one.name: one for one in rules}
+    rank = {one.name: at for at, one in enumerate(rules)}
+    known = {**present, **_brought(by_name, present, wanted)}
+    changes: list[Change] = []
+    problems: list[Problem] = []
+    for place, one in wanted.objects.items():
+        kind = by_name[place.kind]
+        holder = place.holder
+        if holder is not None and holder not in known and holder not in wanted.objects:
+            problems.append(Problem(holder.steps, NOT_THERE.format(_NOUNS[holder.kind])))
+            continue
+        there = known.get(place)
+        problems += _faults(kind, place, there, one)
+        change = _made(place, one) if there is None else _changed(kind, place, there, one)
+        if change is not None:
+            changes.append(change)
+            problems += [Problem((*place.steps, name), NEEDED_AGAIN) for name in kind.sent_along - one.secrets.keys() if there is not None]
+    ending = _ending(known, wanted)
+    problems += [Problem(place.steps, NEVER_ENDS) for place in ending if not by_name[place.kind].can_end]
+    changes += [
+        Change(act=PlannedAct.END, place=place, id=known[place].id, people=known[place].people, present=known[place].fields)
+        for place in ending
+    ]
+    return DocumentPlan(
+        tuple(sorted(changes, key=lambda one: _turn(one, rank))),
+        tuple(sorted(set(problems), key=lambda one: (one.steps, one.message))),
+    )
+
+
+_NOUNS: Final = {ORGANIZATION: "organization", SERVICE: "service"}
+
+
+def _turn(change: Change, rank: Mapping[str, int]) -> tuple[object, ...]:
+    place = change.place
+    if change.act is PlannedAct.END:
+        return (place.organization, 1, -rank[place.kind], place.service, place.name)
+    return (place.organization, 0, rank[place.kind], place.service, place.name)
+
+
+def _brought(
+    by_name: Mapping[str, KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration
+) -> dict[ObjectPlace, Present]:
+    """What will be there once the wanted organizations and services are made, and what always stands."""
+    brought: dict[ObjectPlace, Present] = {}
+    for place in wanted.objects:
+        standing = by_name[place.kind].standing
+        if place not in present and standing is not None:
+            brought[place] = Present(fields=standing)
+        if place not in present:
+            for (kind, name), fields in by_name[place.kind].brings.items():
+                child = ObjectPlace(place.organization, place.name, kind, name)
+                brought[child] = Present(fields=fields)
+    return brought
+
+
+def _faults(kind: KindRules, place: ObjectPlace, there: Present | None, wanted: WantedObject) -> list[Problem]:
+    if there is not None:
+        return [
+            Problem((*place.steps, name), NEVER_CHANGES)
+            for name in sorted(kind.fixed & wanted.fields.keys())
+            if not same(there.fields.get(name), wanted.fields[name])
+        ]
+    if not kind.can_make:
+        return [Problem(place.steps, NOT_THERE.format(_NOUNS.get(place.kind, "object")))]
+    return [Problem((*place.steps, name), NEEDED) for name in sorted(kind.needed - wanted.fields.keys() - wanted.secrets.keys())]
+
+
+def _made(place: ObjectPlace, wanted: WantedObject) -> Change:
+    fields = [FieldChange(name, None, value) for name, value in wanted.fields.items()]
+    fields += [FieldChange(name, None, None, is_secret=True) for name in wanted.secrets]
+    return Change(act=PlannedAct.MAKE, place=place, fields=tuple(sorted(fields, key=lambda one: one.name)))
+
+
+def _changed(kind: KindRules, place: ObjectPlace, there: Present, wanted: WantedObject) -> Change | None:
+    differing = {name for name, value in wanted.fields.items() if not same(there.fields.get(name), value)} - kind.fixed
+    for together in kind.together:
+        if differing & together:
+            differing |= together & wanted.fields.keys()
+    fields = [FieldChange(name, there.fields.get(name), wanted.fields[name]) for name in differing]
+    fields += [
+        FieldChange(name, None, None, is_secret=True) for name, digest in wanted.secrets.items() if there.secrets.get(name, "") != digest
+    ]
+    if not fields:
+        return None
+    ordered = tuple(sorted(fields, key=lambda one: one.name))
+    return Change(act=PlannedAct.CHANGE, place=place, fields=ordered, id=there.id, people=there.people, present=there.fields)
+
+
+def _ending(known: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> list[ObjectPlace]:
+    """What has to go. What belongs to a service that goes is not named: it goes with the service."""
+    ending = {
+        place
+        for place, one in known.items()
+        if place.name and place.collection in wanted.whole and place not in wanted.objects and not one.is_directorys
+    }
+    ending |= {place for place in wanted.absent if place in known}
+    return [place for place in ending if place.holder not in ending]
+
+
+def same(one: Json, other: Json) -> bool:
+    """Whether two values are the same in JSON, where true is no number."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    if _is_list(one) and _is_list(other):
+        return len(one) == len(other) and all(map(same, one, other))  # type: ignore[arg-type]  # both are lists
+    return one == other
+
+
+def _is_list(value: Json) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

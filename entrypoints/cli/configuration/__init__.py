@@ -1,0 +1,1 @@
+"""`postern config export`, `plan`, `apply` and `schema`: configuration as a document."""

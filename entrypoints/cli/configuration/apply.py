@@ -1,0 +1,58 @@
+"""`postern config apply`: makes an installation as a document says."""
+
+import argparse
+import sys
+
+import msgspec
+import trio
+
+from core.domain.errors import Refusal
+from core.domain.platform.configuration.planning import Change
+from entrypoints.cli.configuration.showing import counts_line, has_colours, loss_line, plan_lines
+from entrypoints.cli.configuration.work import planned_files
+from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.progress import progress
+from entrypoints.failures import FAILURE, OK, StartFailed
+from entrypoints.http.routes.configuration.applying import Applied, Planned
+from entrypoints.http.routes.configuration.documents import applied_record
+from entrypoints.settings import Settings
+
+
+class NotAgreed(StartFailed):
+    """Something would end, and nobody has agreed."""
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    planned, applied = trio.run(_apply, arguments, settings)
+    if arguments.json:
+        print(msgspec.json.encode(applied_record(planned, applied)).decode())
+    else:
+        print(counts_line(applied.done).replace(" to make", " made").replace(" to change", " changed").replace(" to end", " ended"))
+    for one in applied.refused:
+        print(f"{'/'.join(one.change.place.steps)}: {one.refusal.message}", file=sys.stderr)
+    return FAILURE if applied.refused else OK
+
+
+async def _apply(arguments: argparse.Namespace, settings: Settings) -> tuple[Planned, Applied]:
+    async with opened_postern(settings) as postern:
+        configuring, planned = await planned_files(postern, arguments)
+        if not arguments.json:
+            for line in plan_lines(planned, colours=has_colours()):
+                print(line)
+        if planned.losses and not arguments.yes:
+            await _require_agreement(planned)
+        with progress("Applying", len(planned.plan.changes), "objects") as advance:
+
+            def tell(_change: Change, _refusal: Refusal | None) -> None:
+                advance(1)
+
+            return planned, await configuring.apply(planned, tell)
+
+
+async def _require_agreement(planned: Planned) -> None:
+    if not sys.stdin.isatty():
+        ends = "; ".join(loss_line(one) for one in planned.losses[:3])
+        raise NotAgreed(f"Nothing was done, since something would end: {ends}. Say --yes, or answer at a terminal")
+    answer = await trio.to_thread.run_sync(input, "Type yes to end this: ", abandon_on_cancel=True)
+    if answer.strip() != "yes":
+        raise NotAgreed("Nothing was done")

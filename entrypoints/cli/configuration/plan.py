@@ -1,0 +1,32 @@
+"""`postern config plan`: what a document would change."""
+
+import argparse
+
+import msgspec
+import trio
+
+from entrypoints.cli.configuration.showing import has_colours, plan_lines
+from entrypoints.cli.configuration.work import planned_files
+from entrypoints.cli.opening import opened_postern
+from entrypoints.failures import OK
+from entrypoints.http.routes.configuration.applying import Planned
+from entrypoints.http.routes.configuration.documents import plan_record
+from entrypoints.settings import Settings
+
+SOMETHING_TO_DO = 2
+
+
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    planned = trio.run(_plan, arguments, settings)
+    if arguments.json:
+        print(msgspec.json.encode(plan_record(planned)).decode())
+    else:
+        for line in plan_lines(planned, colours=has_colours()):
+            print(line)
+    return OK if planned.is_empty else SOMETHING_TO_DO
+
+
+async def _plan(arguments: argparse.Namespace, settings: Settings) -> Planned:
+    async with opened_postern(settings) as postern:
+        _, planned = await planned_files(postern, arguments)
+        return planned

@@ -1,0 +1,74 @@
+"""Plans for eyes: by organization, one object a line, what changes below it, and counts."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAct
+from core.usecases.platform.configurations import Loss
+from entrypoints.cli.output.printing import printable
+from entrypoints.http.routes.configuration.applying import Planned
+
+_SIGNS: Final[Mapping[PlannedAct, str]] = {PlannedAct.MAKE: "+", PlannedAct.CHANGE: "~", PlannedAct.END: "-"}
+_COLOURS: Final[Mapping[PlannedAct, str]] = {PlannedAct.MAKE: "32", PlannedAct.CHANGE: "33", PlannedAct.END: "31"}
+_LONGEST: Final = 200
+
+
+def has_colours() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def plan_lines(planned: Planned, *, colours: bool) -> Iterator[str]:
+    changes = planned.plan.changes
+    for organization, group in groupby(changes, key=lambda one: one.place.organization):
+        yield organization or "the installation"
+        for change in group:
+            yield _coloured(f"  {_SIGNS[change.act]} {place(change)}", change.act, colours=colours)
+            for field in change.fields:
+                yield _coloured(f"      {_field(change, field)}", change.act, colours=colours)
+    if planned.losses:
+        yield "This would end:"
+        yield from (f"  {loss_line(one)}" for one in planned.losses)
+    yield counts_line(changes)
+
+
+def counts_line(changes: Sequence[Change]) -> str:
+    counts = {act: sum(one.act is act for one in changes) for act in PlannedAct}
+    if not changes:
+        return "Nothing to do."
+    return f"{counts[PlannedAct.MAKE]} to make, {counts[PlannedAct.CHANGE]} to change, {counts[PlannedAct.END]} to end."
+
+
+def loss_line(loss: Loss) -> str:
+    where = printable("/".join(loss.place.steps), _LONGEST)
+    if loss.what:
+        return f"{where}: {printable(loss.what, _LONGEST)} ({_people(loss.people)} signed in to this service in the last seven days)"
+    return f"{where} ({_people(loss.people)})"
+
+
+def place(change: Change) -> str:
+    steps = change.place.steps
+    return printable("/".join(steps[2:] if steps[0] == "organizations" else steps[1:]) or "the organization", _LONGEST)
+
+
+def _people(count: int) -> str:
+    return "nobody" if count == 0 else "1 person" if count == 1 else f"{count} people"
+
+
+def _field(change: Change, field: FieldChange) -> str:
+    if field.is_secret:
+        return f"{field.name}: a new secret"
+    if change.act is PlannedAct.MAKE:
+        return f"{field.name}: {_value(field.after)}"
+    return f"{field.name}: {_value(field.before)} -> {_value(field.after)}"
+
+
+def _value(value: Any) -> str:
+    return printable(json.dumps(value, ensure_ascii=False), _LONGEST)
+
+
+def _coloured(line: str, act: PlannedAct, *, colours: bool) -> str:
+    return f"\x1b[{_COLOURS[act]}m{line}\x1b[0m" if colours else line

@@ -1,0 +1,47 @@
+"""The objects that configuration documents manage, of an organization and of the installation, and which of them were changed by hand."""
+
+from typing import Any, Final
+
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.cells import Tone, code, plain, state, when
+from entrypoints.http.pages.console.organization import places as of_organization
+from entrypoints.http.pages.console.places import Spot
+from entrypoints.http.pages.console.platform import places as of_platform
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.routes.configuration.documents import organization_configuration, platform_configuration
+
+_DRIFT: Final = {False: ("console.state.as_documented", Tone.GOOD), True: ("console.state.changed_by_hand", Tone.WARN)}
+
+
+def _list(at: str, spot: Spot, listed: Endpoint) -> Resource:
+    return Resource(
+        name="documents",
+        spot=spot,
+        at=at,
+        listed=listed,
+        rows="managed",
+        columns=(
+            code("place"),
+            state("has_drifted", _DRIFT),
+            when("managed_at", "console.field.happened_at"),
+            plain("managed_by"),
+            code(_beginning, "console.field.document"),
+        ),
+    )
+
+
+def _beginning(managed: Any) -> str:
+    return str(managed.document[:12])
+
+
+DOCUMENTS: Final = _list(
+    of_organization.DOCUMENTS,
+    of_organization.spot(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
+    organization_configuration,
+)
+PLATFORM_DOCUMENTS: Final = _list(
+    of_platform.DOCUMENTS, of_platform.spot(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), platform_configuration
+)
+
+PAGES: Final = (*pages(DOCUMENTS), *pages(PLATFORM_DOCUMENTS))

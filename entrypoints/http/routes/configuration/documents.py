@@ -1,0 +1,312 @@
+"""Configuration as a document, by the API: read it, plan a change of it, apply it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.callers import Caller
+from core.domain.platform.configuration.places import pointer
+from core.domain.platform.configuration.planning import Change, PlannedAct, Problem
+from core.domain.secrets import Secret
+from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from core.usecases.platform.configurations import Loss
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Json
+from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.limits import DOCUMENTS
+from entrypoints.http.routes.configuration.acting import DocumentCaller
+from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
+from entrypoints.http.routes.configuration.exporting import exported
+from entrypoints.http.routes.configuration.managed import managed_objects
+from entrypoints.http.routes.configuration.reading import unused_secrets, without_references
+from entrypoints.http.routes.configuration.registry import BY_ID
+
+_TAGS = ("configuration",)
+_OF_ORGANIZATION: Final = "/api/organizations/{org_slug}/configuration"
+_OF_PLATFORM: Final = "/api/platform/configuration"
+_BODY: Final = Json(limit=2 << 20)
+_MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
+# What a document sets outlasts an impersonation.
+_APPLY: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
+_TREE: Final = {"postern": 1, "organizations": {"acme": {"roles": {"support": {"name": "Support", "permissions": ["end_users.view"]}}}}}
+
+_Tree = Annotated[Mapping[str, Any], example(_TREE)]
+_Pointer = Annotated[str, example("/organizations/acme/roles/support")]
+
+
+class ConfigurationPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A document, and the secrets that it needs."""
+
+    document: _Tree
+    """The document: `postern: 1`, and `platform` or `organizations`. The guide on configuration lists what it may have."""
+    secrets: Annotated[Mapping[str, Secret], example({"/organizations/acme/mail_server/password": "correct horse"})] = msgspec.field(
+        default_factory=dict
+    )
+    """The values of secrets, by the JSON Pointer of their place in the document. References such as `env:NAME` are refused here."""
+
+
+class ManagedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """An object that a document manages."""
+
+    place: _Pointer
+    """The place of the object in a document, as a JSON Pointer."""
+    document: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
+    """The digest of the document."""
+    managed_at: datetime
+    """When the document was applied."""
+    managed_by: Annotated[str, example("ada@example.org")]
+    """The address of the person, or the name of the management key, that applied it. Empty for an operator at the command line, and for an
+    account or a key that is gone.
+    """
+    has_drifted: Annotated[bool, example(False)]
+    """Whether somebody has changed the object since then by other ways. The next application of the document changes it back."""
+
+
+class ConfigurationDocument(msgspec.Struct, frozen=True):
+    """What is set, as a document. It has no secrets."""
+
+    document: _Tree
+    """The document."""
+    managed: Sequence[ManagedRecord]
+    """The objects that an applied document manages, by their places. Of an organization, those in it; of the installation, its own."""
+
+
+class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
+    """A field that changes."""
+
+    name: Annotated[str, example("permissions")]
+    """The field's name."""
+    before: Annotated[Any, example(["end_users.view"])] = None
+    """The present value; null for a secret, and for an object that is not there yet."""
+    after: Annotated[Any, example(["end_users.view", "end_users.manage"])] = None
+    """The new value; null for a secret."""
+    is_secret: bool = False
+    """Whether the field is a secret. Nobody sees its values."""
+
+
+class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a plan. Its object is changed wholly or not at all."""
+
+    act: PlannedAct
+    """`make`, `change` or `end`."""
+    place: _Pointer
+    """The place of the object in a document, as a JSON Pointer."""
+    fields: Sequence[ChangedField]
+    """The fields that change, by name. Empty for an end."""
+
+
+class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the plan ends."""
+
+    place: _Pointer
+    """The place of the object."""
+    what: Annotated[str, example("https://billing.acme.example/callback")]
+    """The redirect URI that goes; empty if the object itself goes."""
+    people: Annotated[int, example(12)]
+    """How many people use or hold it. Of a redirect URI: how many people signed in to its service in the last seven days."""
+
+
+class DocumentProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A reason why the document cannot be applied."""
+
+    place: _Pointer
+    """The place in the document."""
+    message: Annotated[str, example("there is no such service, and the document makes none")]
+    """The reason, in words."""
+
+
+class ConfigurationPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes that a document asks for, in the order in which they are made. With problems, there are none."""
+
+    digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
+    """The digest of the document. The audit log has it with each change, and the console beside each object that the document manages."""
+    changes: Sequence[PlannedChange]
+    """The changes. Empty if there is nothing to do."""
+    losses: Sequence[PlannedLoss]
+    """What the changes end, and for how many people."""
+    problems: Sequence[DocumentProblem]
+    """The problems, at most 100."""
+
+
+class RefusedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that was refused. Its object is as it was."""
+
+    act: PlannedAct
+    """`make`, `change` or `end`."""
+    place: _Pointer
+    """The place of the object."""
+    code: Annotated[str, example("CONFLICT")]
+    """The code of the refusal, as the object's own endpoint would have answered."""
+    message: Annotated[str, example("This role is in use: a member or a team has it, or a pending invitation offers it")]
+    """The refusal, in words."""
+
+
+class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of applying a document."""
+
+    digest: Annotated[str, example("5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef")]
+    """The digest of the document."""
+    done: Sequence[PlannedChange]
+    """The changes that were made."""
+    refused: Sequence[RefusedChange]
+    """The changes that were refused. Apply the document again once their reasons are gone."""
+
+
+@endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS)
+async def organization_configuration(call: Call[None, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationDocument:
+    """Get the configuration of an organization as a document
+
+    The document has everything that you may see of the organization's settings, by slugs and names. It never has secrets, proofs of
+    domains, our keys and certificates, or people. Objects that a directory has made are not in it.
+    """
+    acting = DocumentCaller(postern, call.request, call.caller)
+    slug = call.caller.organization_slug
+    return ConfigurationDocument(await exported(acting, [slug], with_platform=False), await _managed(acting, slug))
+
+
+@endpoint.post(f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
+async def plan_organization_configuration(call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationPlan:
+    """DocumentPlan a document for an organization
+
+    Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
+    document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
+    with problems has no changes: nothing of it would be applied.
+    """
+    return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
+
+
+@endpoint.post(f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
+async def apply_organization_configuration(
+    call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern
+) -> ConfigurationApplied:
+    """Apply a document to an organization
+
+    Each change is made as by a request to its own endpoint: with the same permission, limits and recent proof, and as a whole or not at
+    all. A management key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the answer is
+    lost, apply the document again: what is done already is no change. A document with problems is refused with the first of them.
+    """
+    return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
+
+
+@endpoint.get(_OF_PLATFORM, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, limit=DOCUMENTS, tags=_TAGS)
+async def platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
+    """Get the configuration of the installation as a document
+
+    The document has the installation's fields, and the tier and the limits of every organization; a management key also needs
+    `organizations.view` for these. What organizations set themselves is not
+    in it: their own people, their keys and the operator's command read that.
+    """
+    acting = DocumentCaller(postern, call.request, call.caller)
+    slugs = await postern.platform.configurations.slugs() if await acting.may_name("") is None else ()
+    return ConfigurationDocument(await exported(acting, slugs, with_platform=True), await _managed(acting, ""))
+
+
+@endpoint.post(
+    f"{_OF_PLATFORM}/plan",
+    caller=PLATFORM_OWNER,
+    keys=PlatformCapability.CONFIGURATION_MANAGE,
+    limit=DOCUMENTS,
+    refuses=(BadRequest,),
+    accepts=_BODY,
+    tags=_TAGS,
+)
+async def plan_platform_configuration(call: Call[SentDocument, None, None, Caller], postern: Postern) -> ConfigurationPlan:
+    """DocumentPlan a document for the installation
+
+    As for an organization. `organizations` may have `limits`, for which a management key also needs `tiers.manage`.
+    """
+    return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
+
+
+@endpoint.post(
+    f"{_OF_PLATFORM}/apply",
+    caller=PLATFORM_OWNER,
+    keys=PlatformCapability.CONFIGURATION_MANAGE,
+    limit=DOCUMENTS,
+    refuses=(BadRequest,),
+    accepts=_BODY,
+    tags=_TAGS,
+)
+async def apply_platform_configuration(call: Call[SentDocument, None, None, Caller], postern: Postern) -> ConfigurationApplied:
+    """Apply a document to the installation
+
+    As for an organization. Only the operator's command makes organizations.
+    """
+    return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
+
+
+async def _managed(acting: DocumentCaller, organization: str) -> Sequence[ManagedRecord]:
+    """What the caller may see of it."""
+    return [
+        ManagedRecord(
+            place=str(one.mark.place),
+            document=one.mark.document,
+            managed_at=one.mark.at,
+            managed_by=one.mark.by,
+            has_drifted=one.has_drifted,
+        )
+        for one in await managed_objects(acting.postern, organization)
+        if await acting.may(BY_ID[one.mark.place.kind].shown_by, organization) is None
+    ]
+
+
+async def _planned(acting: DocumentCaller, sent: SentDocument) -> Planned:
+    planned = await Configuring(acting).plan(sent.document, without_references(sent.secrets))
+    unused = unused_secrets(planned.document, sent.secrets)
+    return planned if not unused else planned.with_problems(unused)
+
+
+async def _applied(acting: DocumentCaller, sent: SentDocument) -> ConfigurationApplied:
+    configuring = Configuring(acting)
+    planned = await configuring.plan(sent.document, without_references(sent.secrets))
+    problems = (*planned.problems, *unused_secrets(planned.document, sent.secrets))
+    if problems:
+        more = f", and {len(problems) - 1} more problems: plan the document to see them" if len(problems) > 1 else ""
+        raise BadRequest(f"{pointer(problems[0].steps) or 'document'}: {problems[0].message}{more}")
+    return applied_record(planned, await configuring.apply(planned))
+
+
+def plan_record(planned: Planned) -> ConfigurationPlan:
+    problems = planned.problems
+    return ConfigurationPlan(
+        digest=planned.document.digest,
+        changes=[] if problems else [change_record(one) for one in planned.plan.changes],
+        losses=[] if problems else [loss_record(one) for one in planned.losses],
+        problems=[problem_record(one) for one in problems],
+    )
+
+
+def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:
+    return ConfigurationApplied(
+        digest=planned.document.digest,
+        done=[change_record(one) for one in applied.done],
+        refused=[
+            RefusedChange(act=one.change.act, place=str(one.change.place), code=one.refusal.code, message=one.refusal.message)
+            for one in applied.refused
+        ],
+    )
+
+
+def change_record(change: Change) -> PlannedChange:
+    fields = [ChangedField(name=one.name, before=one.before, after=one.after, is_secret=one.is_secret) for one in change.fields]
+    return PlannedChange(act=change.act, place=str(change.place), fields=fields)
+
+
+def loss_record(loss: Loss) -> PlannedLoss:
+    return PlannedLoss(place=str(loss.place), what=loss.what, people=loss.people)
+
+
+def problem_record(problem: Problem) -> DocumentProblem:
+    return DocumentProblem(place=pointer(problem.steps), message=problem.message)

@@ -1,0 +1,125 @@
+"""A kind of object that documents configure: its type, its endpoints, and what its fields are called there."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from core.domain.json import Json
+from core.domain.lines import LONGEST_TYPED, one_line
+from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.planning import KindRules
+from core.frozen import Frozen, field
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.routes.configuration.entries import needed_fields
+
+Fields = Mapping[str, Any]
+
+
+class Within(StrEnum):
+    """Where objects of a kind stand."""
+
+    PLATFORM = "platform"
+    ORGANIZATION = "organization"
+    SERVICE = "service"
+
+
+class References(Protocol):
+    """What a kind asks for the ids of other objects while a document is applied."""
+
+    def id_of(self, place: ObjectPlace) -> str:
+        """The id of an object. Raises `BadRequest` if there is no such object."""
+
+    async def tier(self, name: str) -> str:
+        """The id of a tier. Raises `NotFound`."""
+
+
+Translate = Callable[[Fields, ObjectPlace, References], Awaitable[Fields]]
+
+
+class ObjectKind(Frozen, kw_only=True):
+    name: str
+    """The name in documents, and of the kind."""
+    stored_as: str = ""
+    """The name of the kind among what is stored, if `name` means another kind elsewhere in a document."""
+    within: Within
+    entry: type[msgspec.Struct]
+    shown_by: Endpoint
+    """The endpoint that shows objects of the kind. Whoever may not call it gets no such objects, and may not plan any."""
+    make: Endpoint | None = None
+    change: Endpoint | None = None
+    end: Endpoint | None = None
+    key: str = ""
+    """The field of the body that an entry's name fills. Empty if objects are alone of their kind, or named in the path alone."""
+    parameter: str = ""
+    """The parameter of the path that names an object."""
+    is_single: bool = False
+    """Whether a holder has one such object at most, so that the document has no map of them."""
+    is_holder: bool = False
+    """Whether the fields stand beside collections of other kinds, in the entry of an organization or a service."""
+    needed: frozenset[str] = frozenset()
+    """The fields without which an object cannot be made, where the endpoint's type does not say it."""
+    written: Callable[[Fields], bytes] | None = None
+    """Writes the body of the change, where it is no JSON."""
+    secrets: tuple[str, ...] = ()
+    fixed: frozenset[str] = frozenset()
+    together: tuple[frozenset[str], ...] = ()
+    always: frozenset[str] = frozenset()
+    """The fields that every change sends."""
+    sends_all: bool = False
+    """Whether a change sends all fields, because the endpoint sets the object anew."""
+    standing: Mapping[str, Json] | None = None
+    brings: Mapping[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
+    unordered: frozenset[str] = frozenset()
+    """The fields whose values are sets: their order means nothing."""
+    stored: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """How the values of fields are stored. Texts are one line in any case."""
+    shown: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """How documents show the values of fields, where `stored` says more than anybody wants to read."""
+    translate: Translate | None = None
+    """Puts the ids that the endpoint needs in place of names."""
+    new_id: str = "id"
+    """The field of the answer to `make` with the id by which the path names the object. Empty if the path has the object's name."""
+    brought_id: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """For what comes with a new object: the place of its id in the answer, with dots."""
+    is_founded: bool = False
+    """Whether such an object is founded for an owner, and not made by an endpoint: organizations."""
+
+    @property
+    def id(self) -> str:
+        """The kind's own name: no other kind has it."""
+        return self.stored_as or self.name
+
+    @property
+    def rules(self) -> KindRules:
+        made_by = self.make or (self.change if self.is_single and self.standing is None else None)
+        needed = frozenset[str]()
+        if made_by is not None and isinstance(made_by.body_type, type) and issubclass(made_by.body_type, msgspec.Struct):
+            needed = needed_fields(made_by.body_type) - {self.key}
+        return KindRules(
+            name=self.id,
+            needed=self.needed | (needed & frozenset(self.entry.__struct_fields__)),
+            fixed=self.fixed,
+            together=self.together,
+            sent_along=needed & frozenset(self.secrets) if self.sends_all else frozenset(),
+            can_make=made_by is not None or self.is_founded,
+            can_end=self.end is not None,
+            standing=self.standing,
+            brings=self.brings,
+        )
+
+    def as_stored(self, fields: Fields) -> dict[str, Any]:
+        """The fields in the form in which they are stored, so that equal settings compare equal."""
+        return {name: self._as_stored(name, value) for name, value in fields.items()}
+
+    def _as_stored(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and len(value) <= LONGEST_TYPED:
+            value = one_line(value)
+        if name in self.unordered and value is not None:
+            value = sorted(set(value))
+        convert = self.stored.get(name)
+        return value if convert is None or value is None else convert(value)
+
+    def as_shown(self, fields: Fields) -> dict[str, Any]:
+        return {name: self.shown[name](value) if name in self.shown else value for name, value in fields.items()}

@@ -1,0 +1,272 @@
+"""The kinds of objects that belong to an organization, in the order in which they are made."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identity.upstream.providers import Provider
+from core.domain.platform.configuration.places import ORGANIZATION, ObjectPlace
+from core.domain.tenancy.sign_in_rules import SignInRules
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.routes.configuration.entries import entry
+from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
+from entrypoints.http.routes.federation import scim_settings
+from entrypoints.http.routes.platform import governance
+from entrypoints.http.routes.tenancy import (
+    branding,
+    domain_routes,
+    domains,
+    mail_servers,
+    oauth_credentials,
+    organizations,
+    profile_fields,
+    roles,
+    siem,
+    sign_in_rules,
+    teams,
+    upstream_providers,
+    webhooks,
+)
+
+OWN_PROVIDER: Final = "upstream_providers/"
+"""Begins the name of one of the organization's own providers, in a domain route."""
+
+# Connections of the kind `saml` are not in documents yet: what they trust comes from metadata.
+OF_SAML: Final = (
+    *("kind", "sso_url", "slo_url", "slo_binding", "metadata_url", "preset", "subject_source", "email_sources", "wants_encrypted"),
+    "requested_contexts",
+)
+_RULES: Final = SignInRules()
+_Tier = Annotated[str, example("professional")]
+_RouteProvider = Annotated[str, example("upstream_providers/Acme login")]
+
+
+def lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
+def bounds(value: Any) -> Any:
+    return msgspec.to_builtins(msgspec.convert(value, profile_fields.FieldBounds))
+
+
+def stated_bounds(value: Any) -> Any:
+    """The bounds that a field has, without those that it lacks."""
+    return {name: bound for name, bound in value.items() if bound is not None and bound != []}
+
+
+def _domain(value: Any) -> Any:
+    return value.strip().rstrip(".").lower() if isinstance(value, str) else value
+
+
+async def _with_tier(fields: Fields, _place: ObjectPlace, references: References) -> Fields:
+    sent = {name: value for name, value in fields.items() if name != "tier"}
+    return {**sent, "tier_id": await references.tier(fields["tier"])} if "tier" in fields else sent
+
+
+async def _with_provider(fields: Fields, place: ObjectPlace, references: References) -> Fields:
+    sent = {name: value for name, value in fields.items() if name != "upstream_provider"}
+    if "upstream_provider" not in fields:
+        return sent
+    named = fields["upstream_provider"]
+    if named is None or named in tuple(Provider):
+        return {**sent, "upstream_provider_id": named}
+    if not named.startswith(OWN_PROVIDER):
+        words = ", ".join(Provider)
+        raise BadRequest(f"upstream_provider: name {words}, or {OWN_PROVIDER} and the name of one of the organization's own")
+    own = ObjectPlace(place.organization, "", "upstream_providers", named.removeprefix(OWN_PROVIDER))
+    return {**sent, "upstream_provider_id": references.id_of(own)}
+
+
+ORGANIZATION_KINDS: Final = (
+    ObjectKind(
+        name=ORGANIZATION,
+        within=Within.ORGANIZATION,
+        entry=entry("OrganizationEntry", organizations.OrganizationChange),
+        shown_by=organizations.organization_detail,
+        change=organizations.change_organization,
+        is_single=True,
+        is_holder=True,
+        is_founded=True,
+        needed=frozenset({"name"}),
+    ),
+    ObjectKind(
+        name="limits",
+        within=Within.ORGANIZATION,
+        entry=entry("LimitsEntry", governance.TierChange, without=("tier_id",), more={"tier": _Tier}),
+        shown_by=governance.list_organizations_of_platform,
+        change=governance.change_tier_of_organization,
+        parameter="org_id",
+        is_single=True,
+        always=frozenset({"tier"}),
+        standing={"tier": "free", "max_services": None, "max_users": None},
+        translate=_with_tier,
+    ),
+    ObjectKind(
+        name="sign_in_rules",
+        within=Within.ORGANIZATION,
+        entry=entry("SignInRulesEntry", sign_in_rules.SignInRulesPatch),
+        shown_by=sign_in_rules.show_sign_in_rules,
+        change=sign_in_rules.change_sign_in_rules,
+        is_single=True,
+        standing={
+            "mfa_policy": _RULES.mfa_policy.value,
+            "mfa_grace_days": _RULES.mfa_grace_days,
+            "device_trust_days": _RULES.device_trust_days,
+            "session_lifetime_hours": _RULES.session_hours,
+            "invitation_domains": list(_RULES.invitation_domains),
+            "sign_in_links": _RULES.sign_in_links,
+        },
+        unordered=frozenset({"invitation_domains"}),
+        stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},
+    ),
+    ObjectKind(
+        name="branding",
+        within=Within.ORGANIZATION,
+        entry=entry("BrandingEntry", branding.BrandingPatch),
+        shown_by=branding.show_branding,
+        change=branding.change_branding,
+        is_single=True,
+        standing=dict.fromkeys(("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")),
+        stored={"primary_color": lower},
+    ),
+    ObjectKind(
+        name="mail_server",
+        within=Within.ORGANIZATION,
+        entry=entry("MailServerEntry", mail_servers.SmtpBody),
+        shown_by=mail_servers.show_mail_server,
+        change=mail_servers.set_mail_server,
+        end=mail_servers.remove_mail_server,
+        is_single=True,
+        secrets=("password",),
+        sends_all=True,
+        stored={"host": _domain, "from_name": lambda name: name or None},
+    ),
+    ObjectKind(
+        name="domain",
+        within=Within.ORGANIZATION,
+        entry=entry("DomainEntry", domains.DomainBody),
+        shown_by=domains.show_domain,
+        change=domains.set_domain,
+        end=domains.remove_domain,
+        is_single=True,
+        stored={"domain": _domain},
+    ),
+    ObjectKind(
+        name="siem",
+        within=Within.ORGANIZATION,
+        entry=entry("SiemEntry", siem.SiemBody),
+        shown_by=siem.siem_configuration,
+        change=siem.configure_siem,
+        end=siem.remove_siem,
+        is_single=True,
+        secrets=("api_key", "auth_header"),
+        sends_all=True,
+    ),
+    ObjectKind(
+        name="scim_settings",
+        within=Within.ORGANIZATION,
+        entry=entry("ScimSettingsEntry", scim_settings.ScimSettingsBody),
+        shown_by=scim_settings.scim_settings,
+        change=scim_settings.change_scim_settings,
+        is_single=True,
+        standing={"groups": "organization"},
+    ),
+    ObjectKind(
+        name="profile_fields",
+        within=Within.ORGANIZATION,
+        entry=entry("ProfileFieldEntry", profile_fields.NewField, without=("key",)),
+        shown_by=profile_fields.list_fields,
+        make=profile_fields.create_field,
+        change=profile_fields.change_field,
+        end=profile_fields.delete_field,
+        key="key",
+        parameter="key",
+        new_id="key",
+        fixed=frozenset({"kind"}),
+        unordered=frozenset({"written_by"}),
+        stored={"rule": bounds},
+        shown={"rule": stated_bounds},
+    ),
+    ObjectKind(
+        name="roles",
+        within=Within.ORGANIZATION,
+        entry=entry("RoleEntry", roles.NewRole, without=("slug",)),
+        shown_by=roles.list_roles,
+        make=roles.create_role,
+        change=roles.change_role,
+        end=roles.delete_role,
+        key="slug",
+        parameter="role_id",
+        unordered=frozenset({"permissions"}),
+    ),
+    ObjectKind(
+        name="teams",
+        within=Within.ORGANIZATION,
+        entry=entry("TeamEntry", teams.NewTeam, without=("slug",)),
+        shown_by=teams.list_teams,
+        make=teams.create_team,
+        change=teams.change_team,
+        end=teams.delete_team,
+        key="slug",
+        parameter="team_slug",
+        new_id="slug",
+    ),
+    ObjectKind(
+        name="webhooks",
+        within=Within.ORGANIZATION,
+        entry=entry("WebhookEntry", webhooks.NewWebhookBody, without=("name",)),
+        shown_by=webhooks.list_webhooks,
+        make=webhooks.create_webhook,
+        change=webhooks.change_webhook,
+        end=webhooks.delete_webhook,
+        key="name",
+        parameter="webhook_id",
+        unordered=frozenset({"events"}),
+    ),
+    ObjectKind(
+        name="upstream_providers",
+        within=Within.ORGANIZATION,
+        entry=entry("UpstreamProviderEntry", upstream_providers.NewUpstreamProvider, without=("name", *OF_SAML)),
+        needed=frozenset({"issuer", "client_id", "client_secret"}),
+        shown_by=upstream_providers.list_upstream_providers,
+        make=upstream_providers.create_upstream_provider,
+        change=upstream_providers.change_upstream_provider,
+        end=upstream_providers.delete_upstream_provider,
+        key="name",
+        parameter="provider_id",
+        secrets=("client_secret",),
+        fixed=frozenset({"issuer"}),
+        stored={"scopes": lambda scopes: list(dict.fromkeys(scopes))},
+    ),
+    ObjectKind(
+        name="oauth_credentials",
+        within=Within.ORGANIZATION,
+        entry=entry("OAuthCredentialsEntry", oauth_credentials.OAuthCredentialsBody),
+        shown_by=oauth_credentials.show_oauth_credentials,
+        make=oauth_credentials.set_oauth_credentials,
+        change=oauth_credentials.set_oauth_credentials,
+        end=oauth_credentials.remove_oauth_credentials,
+        parameter="provider",
+        new_id="provider",
+        secrets=("client_secret",),
+        sends_all=True,
+    ),
+    ObjectKind(
+        name="domain_routes",
+        within=Within.ORGANIZATION,
+        entry=entry(
+            "DomainRouteEntry",
+            domain_routes.NewDomainRoute,
+            without=("domain", "upstream_provider_id"),
+            more={"upstream_provider": _RouteProvider | None},
+        ),
+        shown_by=domain_routes.list_domain_routes,
+        make=domain_routes.create_domain_route,
+        change=domain_routes.change_domain_route,
+        end=domain_routes.delete_domain_route,
+        key="domain",
+        parameter="domain_id",
+        translate=_with_provider,
+    ),
+)

@@ -1,0 +1,40 @@
+"""All kinds of objects that documents have, in the order in which they are made. What a kind names in its fields stands before it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from core.domain.platform.configuration.places import PLATFORM_FIELDS
+from entrypoints.http.routes.configuration.entries import entry
+from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
+from entrypoints.http.routes.configuration.organization_kinds import ORGANIZATION_KINDS, bounds, stated_bounds
+from entrypoints.http.routes.configuration.service_kinds import SERVICE_KINDS
+from entrypoints.http.routes.platform import platform_fields
+
+_PLATFORM_KINDS: Final = (
+    ObjectKind(
+        name="profile_fields",
+        stored_as=PLATFORM_FIELDS,
+        within=Within.PLATFORM,
+        entry=entry("PlatformFieldEntry", platform_fields.NewPlatformField, without=("key",)),
+        shown_by=platform_fields.list_platform_fields,
+        make=platform_fields.create_platform_field,
+        change=platform_fields.change_platform_field,
+        end=platform_fields.delete_platform_field,
+        key="key",
+        parameter="key",
+        new_id="key",
+        fixed=frozenset({"kind"}),
+        unordered=frozenset({"written_by"}),
+        stored={"rule": bounds},
+        shown={"rule": stated_bounds},
+    ),
+)
+
+KINDS: Final[tuple[ObjectKind, ...]] = (*_PLATFORM_KINDS, *ORGANIZATION_KINDS, *SERVICE_KINDS)
+BY_ID: Final[Mapping[str, ObjectKind]] = {kind.id: kind for kind in KINDS}
+RULES: Final = tuple(kind.rules for kind in KINDS)
+
+
+def within(place: Within) -> Mapping[str, ObjectKind]:
+    """The kinds that stand beside the own fields of a holder, by their names in documents."""
+    return {kind.name: kind for kind in KINDS if kind.within is place and not (kind.is_holder and kind.is_single)}

@@ -1,0 +1,141 @@
+"""The kinds of objects that are, or belong to, services, in the order in which they are made."""
+
+from typing import Any, Final
+
+from core.domain.errors import BadRequest
+from core.domain.platform.configuration.places import SERVICE, SERVICE_ROLES, ObjectPlace
+from entrypoints.http.routes.configuration.entries import entry
+from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
+from entrypoints.http.routes.configuration.organization_kinds import lower
+from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
+from entrypoints.http.routes.federation import saml
+from entrypoints.http.routes.services import assignments, permissions, plans, service_claims, service_roles, services
+
+FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
+_TO_TEAM: Final = " to team "
+_TO_ROLE: Final = " to role "
+
+
+async def _assignment(fields: Fields, place: ObjectPlace, _references: References) -> Fields:
+    """The name of an assignment says all: `editor to team support`, or `editor to role admin`."""
+    for words, named in ((_TO_TEAM, "team"), (_TO_ROLE, "organization_role")):
+        role, is_there, to = place.name.partition(words)
+        if is_there:
+            return {**fields, "role": role, named: to}
+    raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+SERVICE_KINDS: Final = (
+    ObjectKind(
+        name=SERVICE,
+        within=Within.ORGANIZATION,
+        entry=entry("ServiceEntry", services.ServiceWish, without=("slug",)),
+        shown_by=services.list_services,
+        make=services.create_service,
+        change=services.change_service,
+        end=services.delete_service,
+        key="slug",
+        parameter="service_slug",
+        new_id="",
+        is_holder=True,
+        brings={("plans", "free"): FREE_PLAN},
+        brought_id={("plans", "free"): "default_plan.id"},
+    ),
+    ObjectKind(
+        name="plans",
+        within=Within.SERVICE,
+        entry=entry("PlanEntry", plans.NewPlan, without=("key",)),
+        shown_by=plans.list_plans,
+        make=plans.create_plan,
+        change=plans.change_plan,
+        end=plans.delete_plan,
+        key="key",
+        parameter="plan_id",
+        stored={"currency": lower},
+    ),
+    ObjectKind(
+        name="permissions",
+        within=Within.SERVICE,
+        entry=entry("PermissionEntry", permissions.NewServicePermission, without=("key",)),
+        shown_by=permissions.list_service_permissions,
+        make=permissions.create_service_permission,
+        change=permissions.change_service_permission,
+        end=permissions.delete_service_permission,
+        key="key",
+        parameter="permission_key",
+        new_id="key",
+    ),
+    ObjectKind(
+        name="roles",
+        stored_as=SERVICE_ROLES,
+        within=Within.SERVICE,
+        entry=entry("ServiceRoleEntry", service_roles.NewServiceRole, without=("slug",)),
+        shown_by=service_roles.list_service_roles,
+        make=service_roles.create_service_role,
+        change=service_roles.change_service_role,
+        end=service_roles.delete_service_role,
+        key="slug",
+        parameter="role_slug",
+        new_id="slug",
+        unordered=frozenset({"permissions"}),
+    ),
+    ObjectKind(
+        name="assignments",
+        within=Within.SERVICE,
+        entry=entry("AssignmentEntry"),
+        shown_by=assignments.list_assignments,
+        make=assignments.create_assignment,
+        end=assignments.delete_assignment,
+        parameter="assignment_id",
+        translate=_assignment,
+    ),
+    ObjectKind(
+        name="claims",
+        within=Within.SERVICE,
+        entry=entry("ClaimEntry", service_claims.NewServiceClaim, without=("name",)),
+        shown_by=service_claims.list_service_claims,
+        make=service_claims.create_service_claim,
+        change=service_claims.change_service_claim,
+        end=service_claims.delete_service_claim,
+        key="name",
+        parameter="claim_id",
+        together=(frozenset({"source", "argument"}),),
+        unordered=frozenset({"into"}),
+    ),
+    ObjectKind(
+        name="saml_service_provider",
+        within=Within.SERVICE,
+        entry=entry("SamlServiceProviderEntry", SamlServiceProvider),
+        shown_by=saml.saml_configuration,
+        change=saml.upload_saml_metadata,
+        is_single=True,
+        sends_all=True,
+        stored={
+            "acs_endpoints": stored_endpoints,
+            "signing_certificates": lambda ones: [stored_pem(one) for one in ones],
+            "encryption_certificate": stored_pem,
+        },
+        needed=frozenset({"entity_id", "acs_endpoints"}),
+        written=metadata,
+    ),
+    ObjectKind(
+        name="saml",
+        within=Within.SERVICE,
+        entry=entry("SamlEntry", saml.SamlConfigurationBody),
+        shown_by=saml.saml_configuration,
+        change=saml.configure_saml,
+        is_single=True,
+        always=frozenset({"enabled"}),
+        standing={
+            "enabled": False,
+            "entity_id": None,
+            "acs_url": None,
+            "slo_url": None,
+            "name_id_format": None,
+            "attribute_mapping": None,
+            "sign_assertions": True,
+            "sign_response": True,
+            "require_signed_requests": False,
+        },
+    ),
+)

@@ -1,0 +1,179 @@
+"""`postern config export`, `plan` and `apply` at the command line, and an application that is killed in the middle."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import pytest
+import trio
+import yaml
+from psycopg.rows import dict_row
+
+from adapters.crypto.key_ring import EncryptionKey
+from entrypoints.cli import main
+from tests.http.configuration.documents import SECRETS, WHOLE
+from tests.places import ROOT
+
+OWNER: Final = "ada@example.org"
+RUNS: Final = int(os.environ.get("DOCUMENT_KILLS", "3"))
+Command = Callable[..., Awaitable[tuple[int, str, str]]]
+
+
+@pytest.fixture
+def database(emptied_database_url: str) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    with psycopg.connect(emptied_database_url, autocommit=True, row_factory=dict_row) as connection:
+        connection.execute(
+            "insert into users (id, email, email_key, email_verified_at, is_platform_owner, created_at, updated_at)"
+            " values (gen_random_uuid(), %s, %s, now(), false, now(), now())",
+            [OWNER, OWNER],
+        )
+        yield connection
+
+
+@pytest.fixture
+def environment(emptied_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    environment = {
+        "POSTERN_DATABASE_URL": emptied_database_url,
+        "POSTERN_DATA_DIR": str(tmp_path / "data"),
+        "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        "POSTERN_OUTBOUND_NETWORKS": "127.0.0.1",
+        **SECRETS,
+    }
+    for name in [one for one in os.environ if one.startswith("POSTERN_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return environment
+
+
+@pytest.fixture
+def postern(database: object, environment: object, capsys: pytest.CaptureFixture[str]) -> Command:
+    del database, environment
+
+    async def run(*words: str) -> tuple[int, str, str]:
+        status = await trio.to_thread.run_sync(main.main, ["config", *words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def written(place: Path, document: Any, name: str = "all.yaml") -> str:
+    (place / name).write_text(yaml.safe_dump(document, sort_keys=False))
+    return str(place / name)
+
+
+async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_path: Path) -> None:
+    file = written(tmp_path, WHOLE)
+    status, out, err = await postern("plan", file)
+    assert (status, out) == (1, ""), err
+    assert f"{file}:" in err
+    assert "name its owner: --owner acme=EMAIL" in err
+    owner = f"--owner=acme={OWNER}"
+    status, out, _ = await postern("plan", file, owner)
+    assert status == 2
+    assert out.startswith("the installation\n  + profile_fields/employee_number\n")
+    assert "\n  + services/billing\n" in out
+    assert "      password: a new secret\n" in out
+    assert out.endswith(" to make, 2 to change, 0 to end.\n") or " to make, " in out
+    assert not any(value in out for value in SECRETS.values())
+    status, out, _ = await postern("apply", file, owner, "--json")
+    assert (status, json.loads(out)["refused"]) == (0, [])
+    assert (await postern("plan", file))[:2] == (0, "Nothing to do.\n")
+    status, exported, _ = await postern("export")
+    assert status == 0
+    assert exported.startswith("# Made by `postern config export`.")
+    again = tmp_path / "again.yaml"
+    again.write_text(exported)
+    assert (await postern("plan", str(again), "--json"))[0] == 0
+    for words in (["--organization", "acme"], ["--organization", "acme", "--json", "--whole"]):
+        again.write_text((await postern("export", *words))[1])
+        assert (await postern("plan", str(again)))[:2] == (0, "Nothing to do.\n")
+    assert (await postern("export", "--organization", "none"))[0] == 1
+    # The settings of the process are another thing, and stay where they were.
+    assert "POSTERN_DATABASE_URL" in (await postern())[1]
+
+
+async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -> None:
+    await postern("apply", written(tmp_path, WHOLE), f"--owner=acme={OWNER}")
+    ends = written(tmp_path, {"postern": 1, "organizations": {"acme": {"webhooks": {"whole": True, "entries": {}}}}}, "ends.yaml")
+    status, out, err = await postern("apply", ends)
+    assert status == 1
+    assert "- webhooks/CRM" in out
+    assert "Say --yes" in err
+    assert (await postern("apply", ends, "--yes"))[1].endswith("0 made, 0 changed, 1 ended.\n")
+
+
+async def test_faults_are_lines_with_places_and_references_never_show_values(
+    postern: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CODEHOST")
+    (tmp_path / "secret").write_text("from a file\n")
+    server = {"host": "127.0.0.1", "port": 587, "username": "a", "from_email": "it@acme.example", "password": f"file:{tmp_path}/secret"}
+    good = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme", "mail_server": server}}})
+    assert (await postern("apply", good, f"--owner=acme={OWNER}"))[0] == 0
+    assert (await postern("plan", good))[0] == 0
+    (tmp_path / "secret").write_text("from a file")
+    assert (await postern("plan", good))[0] == 0
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "postern: 1\norganizations:\n  acme:\n    rolls: {}\n    oauth_credentials:\n      codehost:\n        client_id: a\n"
+        "        client_secret: env:CODEHOST\n    mail_server:\n      password: plain\n    siem: {api_key: 'file:/nowhere'}\n"
+    )
+    status, _, err = await postern("plan", str(file))
+    assert status == 1
+    assert f"{file}:4:5: organizations / acme / rolls: nothing is called so here" in err
+    assert f"{file}:8:9: organizations / acme / oauth_credentials / codehost / client_secret: env:CODEHOST: this environment" in err
+    assert f"{file}:10:7: organizations / acme / mail_server / password: a file holds no secrets" in err
+    assert "file:/nowhere: No such file or directory" in err
+    assert "4 problems: nothing was done" in err
+    assert "plain" not in err.replace("plain text", "")
+    assert (await postern("plan", good, "--owner", "acme"))[0] == 2
+
+
+def _killed(words: Sequence[str], environment: dict[str, str], after: float) -> bool:
+    """Whether the command was killed before it ended."""
+    command = [sys.executable, "-m", "entrypoints.cli.main", "config", *words]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        return True
+    return False
+
+
+async def test_an_application_that_is_killed_leaves_whole_objects_and_is_finished_by_the_next(
+    postern: Command, environment: dict[str, str], database: psycopg.Connection[dict[str, Any]], tmp_path: Path
+) -> None:
+    """`DOCUMENT_KILLS=100` kills a hundred applications, each at another moment."""
+    file, owner = written(tmp_path, WHOLE), f"--owner=acme={OWNER}"
+    began = time.monotonic()
+    assert not await trio.to_thread.run_sync(_killed, ["apply", file, owner], environment, 60.0)
+    took = time.monotonic() - began
+    expected = json.loads((await postern("export", "--json"))[1])
+    killed = 0
+    for number in range(RUNS):
+        database.execute("delete from all_organizations")
+        database.execute("delete from all_profile_fields")
+        moment = took * random.uniform(0.3, 1.0)  # noqa: S311 - any moment will do
+        killed += await trio.to_thread.run_sync(_killed, ["apply", file, owner], environment, moment)
+        # A service is never without the plan that it begins with, nor a role without what it permits.
+        halves = database.execute(
+            "select count(*) as count from services where not exists (select from plans where plans.service_id = services.id)"
+        ).fetchone()
+        assert halves == {"count": 0}, number
+        found = await postern("apply", file, owner, "--json", "--yes")
+        assert (found[0], json.loads(found[1])["refused"]) == (0, []), found[2]
+        assert json.loads((await postern("export", "--json"))[1]) == expected, number
+        assert (await postern("plan", file))[0] == 0
+    assert killed or RUNS < 20

@@ -1,0 +1,122 @@
+"""Documents for tests: one with an object of every kind that needs nobody outside."""
+
+from typing import Any, Final
+
+# Of a service provider that signs its requests.
+CERTIFICATE: Final = """\
+-----BEGIN CERTIFICATE-----
+MIICrzCCAZegAwIBAgIBATANBgkqhkiG9w0BAQsFADAaMRgwFgYDVQQDDA9jcm0u
+ZXhhbXBsZS5jb20wIBcNMjAwMTAxMDAwMDAwWhgPMjA5OTAxMDEwMDAwMDBaMBox
+GDAWBgNVBAMMD2NybS5leGFtcGxlLmNvbTCCASIwDQYJKoZIhvcNAQEBBQADggEP
+ADCCAQoCggEBAOme4bXtS1S4e/jfiRlcLG/LC2VuzZYm0YqXG/2WLuk2Qky+z4O2
+tJ12ptLU2caVcUkc8MUPlOTVMW9ui9hmfEwHv0YjJ7wVAY1cvrtn7DK8JQ0xrt0z
+u5cAjk4MmNJQvJa9U+Rhp+whHVigLP/sqeg1g5vxYNspCF/hviAJRmIu4M+UeOAM
+ZDsEtnsjrDd6qgpRk87qiRFqxF6pyfUaFbn4HDrlLH89pWNcwmwGFIoVOk269imK
+4uC3d3RBmQyT9BqOMEjlOvezV28W62P3Rm6MPcJilX/xmkHYRCtBmzPN2+FwBKAC
+B74t+yWVep+JRlSGSi31gBbRZ8uYTweDiJMCAwEAATANBgkqhkiG9w0BAQsFAAOC
+AQEAKXZ4lL19iPhN80gNihEcpql4MU577nzGrv//U5v6os5wBF+HKH/PSaTtH2/P
+YLiSbQCQsCuzIFCmroqzPHV6G64Yukm9+aKv83sdrIO9EL04wK2srPHKfz+nIIkV
+oc/CQYslJYzKzsc4nPOEFKNX3XbKO4/rIEK+Cekw3j4VlGs4zWLrStdvo8yr3SV/
+UTNR7KMHPJTacBCLyVyDBHCSKrVrBnUdmXf7oz/P4tIOV81gC2vUc759nHWZHYvX
+IBQ2xobyHI9IQcE2BkZ8vhrmiwAHjsUjoG+r3d/ZvWCxyBJKrgzl5AhUfVJnx7BT
+BkDwp4vRR2W0xoNQuOarsYpITw==
+-----END CERTIFICATE-----
+"""
+ACME: Final[dict[str, Any]] = {
+    "name": "Acme Ltd",
+    "metadata": {"contract": "A-17", "signed": True, "seats": 1},
+    "limits": {"tier": "professional", "max_services": 20, "max_users": None},
+    "sign_in_rules": {
+        "mfa_grace_days": 3,
+        "device_trust_days": 5,
+        "invitation_domains": ["b.example", "A.example"],
+        "sign_in_links": False,
+    },
+    "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "mail_server": {
+        "host": "127.0.0.1",
+        "port": 587,
+        "username": "acme",
+        "password": "env:MAIL_PASSWORD",
+        "from_email": "it@acme.example",
+        "from_name": " Acme ",
+    },
+    "domain": {"domain": "Login.acme.example"},
+    "siem": {
+        "name": "Ours",
+        "provider_type": "generic",
+        "endpoint_url": "https://127.0.0.1/intake",
+        "api_key": "env:SIEM_KEY",
+        "auth_header": "env:SIEM_HEADER",
+        "batch_size": 100,
+        "is_active": False,
+    },
+    "scim_settings": {"groups": "teams"},
+    "profile_fields": {
+        "department": {
+            "label": "Department",
+            "kind": "choice",
+            "rule": {"choices": ["Sales", "Support"]},
+            "written_by": ["directory", "administrator", "provider"],
+            "position": 1,
+        },
+        "nickname": {"label": "Nickname", "kind": "text", "rule": {"max_length": 20}, "written_by": ["person"], "asked_at": "sign_in"},
+    },
+    "roles": {
+        "support": {"name": "Support  team", "permissions": ["end_users.view", "end_users.manage"], "description": "Looks after end users"},
+    },
+    "teams": {"helpers": {"name": "Helpers", "role": "support"}, "plain": {"name": "Plain"}},
+    "webhooks": {
+        "CRM": {"url": "https://127.0.0.1/hooks", "events": ["user.joined", "user.login.success"], "is_active": False},
+    },
+    "oauth_credentials": {"codehost": {"client_id": "Iv1", "client_secret": "env:CODEHOST"}},
+    "domain_routes": {
+        "acme.example": {"login_policy": "password_allowed", "join_policy": "ask"},
+    },
+    "services": {
+        "billing": {
+            "name": "Billing",
+            "service_type": "web",
+            "redirect_uris": ["https://billing.acme.example/callback", "http://localhost:3000/callback"],
+            "sign_in_policy": "assigned",
+            "trusted": True,
+            "metadata": {"cost_center": "4711"},
+            "plans": {
+                "free": {"name": "Free", "price_cents": 0, "currency": "EUR"},
+                "team": {"name": "Team", "price_cents": 1900, "currency": "eur", "features": ["export"], "billing_price_id": None},
+            },
+            "permissions": {"invoices:write": {"description": "Write invoices"}, "invoices:read": None},
+            "roles": {"editor": {"name": "Editor", "permissions": ["invoices:write", "invoices:read"]}},
+            "assignments": {"editor to team helpers": {}, "editor to role admin": {}, "editor to role support": {}},
+            "claims": {
+                "cost_center": {"source": "constant", "argument": {"code": [1, 2]}, "into": ["userinfo", "id_token"]},
+                "department": {"source": "organization_field", "argument": "department", "into": ["id_token"]},
+            },
+            "saml_service_provider": {
+                "entity_id": "https://crm.example.com/saml",
+                "acs_endpoints": [
+                    {"index": 0, "url": "https://crm.example.com/saml/acs?a=1&b=%22"},
+                    {"index": 1, "url": "https://crm.example.com/saml/acs", "is_default": True},
+                ],
+                "slo_url": "https://crm.example.com/saml/slo",
+                "slo_response_url": "https://crm.example.com/saml/slo/answers",
+                "slo_binding": "redirect",
+                "signing_certificates": [CERTIFICATE],
+                "encryption_certificate": CERTIFICATE.replace("\n", "\n\n"),
+            },
+            "saml": {
+                "enabled": True,
+                "require_signed_requests": True,
+                "entity_id": "https://crm.example.com/saml",
+                "acs_url": "https://crm.example.com/saml/acs",
+            },
+        },
+        "app": {"name": "App", "service_type": "mobile", "redirect_uris": ["com.example.app:/callback"]},
+    },
+}
+WHOLE: Final[dict[str, Any]] = {
+    "postern": 1,
+    "platform": {"profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}}},
+    "organizations": {"acme": ACME},
+}
+SECRETS: Final = {"SIEM_HEADER": "X-Collector-Key", "MAIL_PASSWORD": "correct horse", "SIEM_KEY": "b2b1c5a0", "CODEHOST": "3c6e0b8a"}
