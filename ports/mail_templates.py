@@ -23,7 +23,7 @@ class MailTemplates(Protocol):
     | join_requested | `person`: the address of the person who asks, `domain`: its domain; the branding is the organization's |
     | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
-    | connection_ends | `connection`: its name, `what`: an `Ending`, `date`: in ISO 8601, `link`; the branding is the organization's |
+    | connection_ends | `connection`: its name, `what`: a `ConnectionEnding`, `date`: in ISO 8601, `link`; the organization's branding |
     | connection_certificate_waits | `connection`, `reason`: an `AskedBecause`, `fingerprint`, `link`; likewise |
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |

@@ -14,13 +14,13 @@ from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certifi
 
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
+from core.domain.saml.entities import LONGEST_CERTIFICATE
 from core.frozen import Frozen
 
 _SMALLEST_KEY: Final = 2048
 _LARGEST_KEY: Final = 16_384
 _SMALLEST_CURVE: Final = 256
 _LONGEST_SUBJECT: Final = 200
-_LONGEST: Final = 32 << 10
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 _END: Final = "-----END CERTIFICATE-----"
 
@@ -68,8 +68,8 @@ def directory_certificate(base64: str, where: str = "metadata") -> DirectoryCert
 
 def pasted_certificate(text: str) -> DirectoryCertificate:
     """A certificate in PEM or bare base64, with any line breaks. Raises `BadRequest`."""
-    if len(text) > _LONGEST:
-        raise BadRequest(f"certificate: more than {_LONGEST >> 10} KiB. Paste one certificate")
+    if len(text) > LONGEST_CERTIFICATE:
+        raise BadRequest(f"certificate: more than {LONGEST_CERTIFICATE >> 10} KiB. Paste one certificate")
     if "PRIVATE KEY" in text:
         raise BadRequest(
             "certificate: this is a private key. Nobody but the directory may have it: make a new one there, and paste its certificate"

@@ -8,11 +8,8 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
-from actors.connection_refresher import connection_refresher
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
-from actors.domain_checker import domain_checker
-from actors.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
 from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
@@ -24,6 +21,9 @@ from actors.purger import Purger
 from actors.reencrypter import reencrypter
 from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
+from actors.sweepers.connection_refresher import connection_refresher
+from actors.sweepers.domain_checker import domain_checker
+from actors.sweepers.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields

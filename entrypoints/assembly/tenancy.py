@@ -48,9 +48,9 @@ from core.usecases.tenancy.connections.logouts import DirectoryLogouts
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
 from core.usecases.tenancy.connections.trials import ConnectionTests
-from core.usecases.tenancy.domain_proofs import DomainProofs
-from core.usecases.tenancy.domain_routes import DomainRoutes
-from core.usecases.tenancy.domains import Domains
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains.domain_routes import DomainRoutes
+from core.usecases.tenancy.domains.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.keys.management_keys import ManagementKeys

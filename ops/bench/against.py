@@ -1,8 +1,8 @@
 """`python -m ops.bench against REVISION [case …]`: this tree and an earlier commit, measured in turns in one run.
 
 git extracts the commit's tree into a directory, and both trees run in the same virtual environment. Each server has its own database on one
-PostgreSQL over TCP. Its own code migrates the database, and its own `ops.bench.fill` fills it. People sign in over HTTP. Both servers use
-the cheapest Argon2id that the settings permit, because the comparison is about everything else.
+PostgreSQL over TCP. Its own code migrates the database, and its own `ops.bench.filling.fill` fills it. People sign in over HTTP. Both
+servers use the cheapest Argon2id that the settings permit, because the comparison is about everything else.
 """
 
 import io
@@ -26,7 +26,7 @@ from ops.bench.cases.federation import application_tokens, make_shop, refreshes
 from ops.bench.cases.federation import codes as codes_of
 from ops.bench.cases.identity import people
 from ops.bench.cases.saml import provided
-from ops.bench.fill import Person
+from ops.bench.filling.fill import Person
 from ops.bench.harness import Case, DidNotStart, Options, Server, directory, environment_of, generate, serving
 from ops.bench.load import Client, Target
 from ops.bench.paired import WITH_POSTGRES, Contestant, Side, Turn, check, each_once, ratio, take_turns
@@ -285,7 +285,7 @@ def _git(*words: str) -> bytes:
 # This program runs in either tree, because each tree has its own tables.
 _FILL: Final = """
 import json, sys, trio
-from ops.bench.fill import fill
+from ops.bench.filling.fill import fill
 from ops.bench.inside import hashed
 given = json.load(sys.stdin)
 encoded = trio.run(hashed, given["settings"], given["password"])

@@ -10,7 +10,7 @@ import trio
 
 from core.domain.secrets import Token
 from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
-from ops.bench.fill import growing
+from ops.bench.filling.fill import growing
 from ops.bench.furnished import ASKING, SIZES, House, house_of
 from ops.bench.harness import DidNotStart, Options, directory
 from ops.bench.load import fetch

@@ -11,9 +11,9 @@ import trio
 
 from ops.bench.cases.federation import Shop, application_tokens, codes, make_shop, refreshes
 from ops.bench.cases.identity import people
-from ops.bench.fill import Person, fill, growing
-from ops.bench.fill_furnished import CLAIMS, FULL, SMALL, furnish
-from ops.bench.fill_tenancy import Size, grow_tenancy
+from ops.bench.filling.fill import Person, fill, growing
+from ops.bench.filling.fill_furnished import CLAIMS, FULL, SMALL, furnish
+from ops.bench.filling.fill_tenancy import Size, grow_tenancy
 from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import fetch

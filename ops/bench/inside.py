@@ -8,7 +8,7 @@ from core.domain.mail import Mail
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.settings import read
-from ops.bench.fill import Person
+from ops.bench.filling.fill import Person
 from ops.bench.harness import Server
 
 

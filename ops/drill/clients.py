@@ -23,8 +23,8 @@ from ops.bench.cases.identity import PASSWORD, people
 from ops.bench.cases.scim import newcomer
 from ops.bench.cases.webhooks import SETTINGS as WEBHOOKS
 from ops.bench.cases.webhooks import make_tenants
-from ops.bench.fill import Person
-from ops.bench.fill_services import Customer, Size, grow_services
+from ops.bench.filling.fill import Person
+from ops.bench.filling.fill_services import Customer, Size, grow_services
 from ops.bench.harness import Server
 from ops.bench.inside import bearers_for
 from ops.bench.load import Answer, Target, fetch

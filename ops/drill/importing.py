@@ -27,7 +27,7 @@ import psycopg
 import trio
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from ops.bench.fill import fill
+from ops.bench.filling.fill import fill
 from ops.bench.harness import Server, directory, serving
 from ops.bench.inside import hashed
 from ops.bench.load import Broken, Client

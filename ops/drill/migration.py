@@ -28,7 +28,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, Migration, migrate, shipped
 from entrypoints.cli.output.progress import progress
-from ops.bench.fill import Person, fill
+from ops.bench.filling.fill import Person, fill
 from ops.bench.harness import Server, directory, serving
 from ops.bench.inside import hashed
 from ops.bench.load import Broken, Client, Target

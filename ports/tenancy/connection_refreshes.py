@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.identity.upstream.refreshes import Ending, RefreshFault
+from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
@@ -29,7 +29,7 @@ class ConnectionsEnding(Frozen):
 
 
 class ConnectionRefreshStore(Protocol):
-    """`claim_due` and `counted` are one statement and one round trip each, outside any unit of work. The other methods need a
+    """Outside a unit of work, `claim_due` and `counted` are one statement and one round trip each. The other methods need a
     unit of work. Only PostgreSQL implements it.
     """
 
@@ -54,7 +54,7 @@ class ConnectionRefreshStore(Protocol):
     async def dated(self, provider: UpstreamProviderId, certificate: str, until: datetime) -> None:
         """Notes when our certificate ends, unless another one is in its place by now."""
 
-    async def warned(self, provider: UpstreamProviderId, ending: Ending, ends_at: datetime, days: int) -> bool:
+    async def warned(self, provider: UpstreamProviderId, ending: ConnectionEnding, ends_at: datetime, days: int) -> bool:
         """Of several callers, one gets True for each end and number of days. A smaller number includes the larger."""
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...

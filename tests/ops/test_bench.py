@@ -20,7 +20,7 @@ from ops.bench.__main__ import main
 from ops.bench.cases import CASES
 from ops.bench.cases.aftermath import Probed, area_under_curve
 from ops.bench.cases.timing import signed_rank
-from ops.bench.fill import fill, grow
+from ops.bench.filling.fill import fill, grow
 from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
 from ops.bench.record import PAGE, record, renewed

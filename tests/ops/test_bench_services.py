@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import psycopg
 
-from ops.bench.fill_services import Size, grow_services
+from ops.bench.filling.fill_services import Size, grow_services
 from tests.ops.test_bench_tenancy import look
 
 

@@ -9,8 +9,8 @@ import pytest
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.facts import PostgresFacts
 from core.domain.identifiers import ServiceId, UserId
-from ops.bench.fill_furnished import FULL, SMALL, furnish
-from ops.bench.fill_tenancy import Size, grow_tenancy, invite_past
+from ops.bench.filling.fill_furnished import FULL, SMALL, furnish
+from ops.bench.filling.fill_tenancy import Size, grow_tenancy, invite_past
 
 _STRUCTURE = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
 

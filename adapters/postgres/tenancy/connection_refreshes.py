@@ -14,7 +14,7 @@ from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, ProviderRow
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.identity.upstream.refreshes import Ending, RefreshFault
+from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from ports.tenancy.connection_refreshes import ConnectionsEnding, DueConnection
 from ports.tenancy.webhooks import Owner
@@ -63,7 +63,7 @@ class ConnectionRefreshRows:
     async def dated(self, provider: UpstreamProviderId, certificate: str, until: datetime) -> None:
         await self._statements.tell(_DATED, {"id": provider, "certificate": certificate, "until": until})
 
-    async def warned(self, provider: UpstreamProviderId, ending: Ending, ends_at: datetime, days: int) -> bool:
+    async def warned(self, provider: UpstreamProviderId, ending: ConnectionEnding, ends_at: datetime, days: int) -> bool:
         parameters = {"id": provider, "ending": ending.value, "ends_at": ends_at, "days": days}
         return bool(await self._statements.ask(IdRow, _WARNED, parameters))
 

@@ -12,6 +12,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 LONGEST_METADATA: Final = 1 << 20
+LONGEST_CERTIFICATE: Final = 32 << 10
 """In bytes, for the metadata of one provider."""
 # SAML core, section 8.3.6.
 LONGEST_ENTITY_ID: Final = 1024

@@ -43,6 +43,7 @@ TAGS: Final[Mapping[str, str]] = {
     "service-interface": "The endpoints for a service's own servers, which authenticate with an API key of the service.",
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
     "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
+    "connections": "An organization's own sign-in providers, by OpenID Connect or SAML: settings, tests, and certificates.",
     "sign-in domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
     "members": "The people of an organization, and its owner.",
     "fields": "What an organization, or the installation, keeps of people besides the address: fields and their values.",

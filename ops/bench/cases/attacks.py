@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from ops.bench import processes
-from ops.bench.fill import fill
+from ops.bench.filling.fill import fill
 from ops.bench.harness import Options, Server, Skipped, directory, generate, serving
 from ops.bench.inside import bearer
 from ops.bench.load import Summary, Tally, Target

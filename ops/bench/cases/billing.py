@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 import trio
 
-from ops.bench.fill_services import Size, grow_services
+from ops.bench.filling.fill_services import Size, grow_services
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.load import Broken, Client, Target, percentile
 from ops.bench.report import Figure, at_least, at_most

@@ -10,7 +10,7 @@ import psycopg
 import trio
 
 from ops.bench import processes
-from ops.bench.fill import fill
+from ops.bench.filling.fill import fill
 from ops.bench.harness import Options, Server, directory, postgres, serving
 from ops.bench.inside import bearer, queue_mails
 from ops.bench.load import Answer, Broken, Client, Tally, Target, drive

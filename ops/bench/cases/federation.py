@@ -21,7 +21,7 @@ from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.cases.identity import people
-from ops.bench.fill import Person, copy
+from ops.bench.filling.fill import Person, copy
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearers_for, postern_of
 from ops.bench.load import Target

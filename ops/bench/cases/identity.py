@@ -12,7 +12,7 @@ import trio
 from adapters.crypto.passwords import usable_cores
 from entrypoints.settings import read
 from ops.bench import processes
-from ops.bench.fill import Person, fill
+from ops.bench.filling.fill import Person, fill
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearer, hashed
 from ops.bench.load import Client, Summary, Tally, Target, asking

@@ -31,7 +31,7 @@ import trio
 
 from entrypoints.settings import read
 from ops.bench.cases.identity import PASSWORD, SIGNING_IN, people
-from ops.bench.fill_services import Size, grow_services
+from ops.bench.filling.fill_services import Size, grow_services
 from ops.bench.harness import Options, directory, generate, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import Target

@@ -24,7 +24,7 @@ from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
 from ops.bench.cases.federation import make_shop
 from ops.bench.cases.identity import people
 from ops.bench.crowd import crowded
-from ops.bench.fill import Person
+from ops.bench.filling.fill import Person
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearer
 from ops.bench.load import Summary, Tally, Target, ask_each, fetch

@@ -9,7 +9,7 @@ import psycopg
 import trio
 
 from adapters.postgres.embedded import APPLICATION, EmbeddedPostgres
-from ops.bench.fill import grow
+from ops.bench.filling.fill import grow
 from ops.bench.harness import Measured, Options, Server, directory, measure, serving
 from ops.bench.inside import bearers_for
 from ops.bench.report import Figure, at_least, at_most

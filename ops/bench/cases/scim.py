@@ -16,7 +16,7 @@ from core.domain.secrets import Token
 from ops.bench.cases.identity import people
 from ops.bench.cases.tenancy import ask_all, grown
 from ops.bench.crowd import crowded
-from ops.bench.fill_tenancy import Size
+from ops.bench.filling.fill_tenancy import Size
 from ops.bench.harness import Options, Server, directory, generate, serving
 from ops.bench.inside import bearer
 from ops.bench.load import Summary, Tally, Target, ask_each, percentile

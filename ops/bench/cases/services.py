@@ -14,8 +14,8 @@ import psycopg
 import trio
 
 from ops.bench.cases.tenancy import at_once, database_size, grown
-from ops.bench.fill_services import Customer, Size, grow_services
-from ops.bench.fill_tenancy import Size as TenancySize
+from ops.bench.filling.fill_services import Customer, Size, grow_services
+from ops.bench.filling.fill_tenancy import Size as TenancySize
 from ops.bench.harness import Measured, Options, Server, directory, measure, serving
 from ops.bench.load import Answer, Client, Target, percentile
 from ops.bench.report import Figure, at_least, at_most

@@ -16,7 +16,7 @@ import psycopg
 import trio
 
 from ops.bench import processes
-from ops.bench.fill_tenancy import Size, grow_tenancy
+from ops.bench.filling.fill_tenancy import Size, grow_tenancy
 from ops.bench.harness import Options, directory, serving
 from ops.bench.report import Figure, at_least, at_most
 

@@ -32,7 +32,7 @@ from ops.bench.cases.single_use_federation import (
     prepare_sign_in_links,
     sent_on,
 )
-from ops.bench.fill import Person, copy, fill
+from ops.bench.filling.fill import Person, copy, fill
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import postern_of
 from ops.bench.load import Answer, Client, Target

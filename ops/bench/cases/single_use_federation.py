@@ -23,7 +23,7 @@ from entrypoints.http.machinery.browsers import HOME, bound_to
 from entrypoints.http.pages.sign_in.registration_pages import MAILED_CODE
 from ops.bench.cases.federation import CALLBACK, CHALLENGE, FORM, Shop, exchange_of, make_codes, make_shop
 from ops.bench.cases.races import AT_ONCE, Round
-from ops.bench.fill import Person, copy, fill
+from ops.bench.filling.fill import Person, copy, fill
 from ops.bench.harness import DidNotStart, Server
 from ops.bench.load import Answer, Client, Target
 

@@ -10,7 +10,7 @@ from typing import Final
 import trio
 
 from ops.bench.alone import argon2, driver, http
-from ops.bench.fill import fill
+from ops.bench.filling.fill import fill
 from ops.bench.harness import COMMAND, Measured, Options, Server, directory, embedded_url, measure, postgres, serving, settings_for
 from ops.bench.inside import bearer_for
 from ops.bench.report import ROOT, Figure, at_least, at_most

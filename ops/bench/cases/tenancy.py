@@ -13,7 +13,7 @@ from typing import Final
 import psycopg
 import trio
 
-from ops.bench.fill_tenancy import Size, Tenant, grow_tenancy, invite_past
+from ops.bench.filling.fill_tenancy import Size, Tenant, grow_tenancy, invite_past
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import Answer, Client, Target, percentile

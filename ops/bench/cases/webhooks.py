@@ -23,7 +23,7 @@ from core.domain.tenancy.webhook_deliveries import sealing_context
 from entrypoints.bootstrap import Postern
 from ops.bench import processes
 from ops.bench.cases.identity import PASSWORD, people
-from ops.bench.fill import Person, copy, growing
+from ops.bench.filling.fill import Person, copy, growing
 from ops.bench.harness import Options, Server, directory, serving
 from ops.bench.inside import postern_of
 from ops.bench.load import Target as Asked

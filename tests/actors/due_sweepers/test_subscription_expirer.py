@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from actors.due_sweepers import DueSweeper, subscription_expirer
+from actors.sweepers.due_sweepers import DueSweeper, subscription_expirer
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.statements import Statements

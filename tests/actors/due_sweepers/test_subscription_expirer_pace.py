@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import trio
 
-from actors.due_sweepers import subscription_expirer
+from actors.sweepers.due_sweepers import subscription_expirer
 from core.domain.errors import Unavailable
 from tests.conftest import CapturedLog
 

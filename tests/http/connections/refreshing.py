@@ -8,8 +8,8 @@ from typing import Any, Final
 import trio
 import xmlsec
 
-from actors.connection_refresher import connection_refresher
-from actors.due_sweepers import DueSweeper
+from actors.sweepers.connection_refresher import connection_refresher
+from actors.sweepers.due_sweepers import DueSweeper
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.saml.entities import fingerprint as of_pem
 from core.frozen import replace

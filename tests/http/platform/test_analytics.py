@@ -7,7 +7,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.due_sweepers import login_counter
+from actors.sweepers.due_sweepers import login_counter
 from adapters.postgres.platform.analytics import PostgresLoginCounter
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.platform.analytics import PAGE

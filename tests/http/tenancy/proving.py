@@ -14,9 +14,9 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
 from adapters.postgres.tenancy.domains import DomainRows
 from core.frozen import replace
-from core.usecases.tenancy.domain_proofs import DomainProofs
-from core.usecases.tenancy.domain_routes import DomainRoutes
-from core.usecases.tenancy.domains import Domains
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains.domain_routes import DomainRoutes
+from core.usecases.tenancy.domains.domains import Domains
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours

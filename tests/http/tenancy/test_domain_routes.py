@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.domain_checker import domain_checker
+from actors.sweepers.domain_checker import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from core.domain.tenancy.domain_routes import MOST_ROUTES
 from core.domain.tenancy.domains import MOST_MISSES

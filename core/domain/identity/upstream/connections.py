@@ -33,6 +33,8 @@ class ProviderKind(StrEnum):
 
 
 class ConnectionState(StrEnum):
+    """How far a connection has come."""
+
     DRAFT = "draft"
     """Nobody signs in through it. Its settings have not been tried as they are now."""
     TESTED = "tested"
@@ -47,7 +49,7 @@ class CertificateSource(StrEnum):
     HAND = "hand"
 
 
-class TrustedCertificate(Frozen, kw_only=True):
+class KeptCertificate(Frozen, kw_only=True):
     """A certificate with which the directory may sign."""
 
     pem: str
@@ -64,8 +66,8 @@ class TrustedCertificate(Frozen, kw_only=True):
     """Since when the metadata lack it. None while they list it, and for a certificate that they never listed."""
 
 
-def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> TrustedCertificate:
-    return TrustedCertificate(
+def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> KeptCertificate:
+    return KeptCertificate(
         pem=certificate.pem,
         fingerprint=certificate.fingerprint,
         subject=certificate.subject,
@@ -76,7 +78,7 @@ def known(certificate: DirectoryCertificate, source: CertificateSource, now: dat
     )
 
 
-def as_given(certificate: TrustedCertificate) -> DirectoryCertificate:
+def as_given(certificate: KeptCertificate) -> DirectoryCertificate:
     return DirectoryCertificate(
         pem=certificate.pem,
         fingerprint=certificate.fingerprint,
@@ -108,7 +110,7 @@ class SamlSettings(Frozen, kw_only=True):
     slo_response_url: str = ""
     """The address for answers about sign-outs, if it is another one."""
     slo_binding: SamlBinding = SamlBinding.REDIRECT
-    certificates: tuple[TrustedCertificate, ...] = ()
+    certificates: tuple[KeptCertificate, ...] = ()
     metadata_url: str = ""
     """The address at which the directory publishes its metadata. Empty when nobody has named one."""
     subject_source: str = NAME_ID
@@ -123,7 +125,7 @@ class SamlSettings(Frozen, kw_only=True):
     """The format to ask for. Empty where the directory's own setting decides."""
     preset: Directory | None = None
     """The product that the sources were taken from."""
-    waiting: tuple[TrustedCertificate, ...] = ()
+    waiting: tuple[KeptCertificate, ...] = ()
     """Certificates from the metadata that do not count before an owner approves them."""
     declined: tuple[str, ...] = ()
     """The fingerprints of those that an owner has declined, while the metadata list them."""
@@ -289,5 +291,5 @@ def tested_digest(told: Mapping[str, Json], settings: SamlSettings | None, secre
 
 def _plain(value: object) -> Json:
     if isinstance(value, tuple):
-        return [one.fingerprint if isinstance(one, TrustedCertificate) else str(one) for one in value]
+        return [one.fingerprint if isinstance(one, KeptCertificate) else str(one) for one in value]
     return value if isinstance(value, bool) else str(value)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest, NotFound
-from core.domain.identity.upstream.connections import CertificateSource, SamlSettings, SeenMetadata, TrustedCertificate, known
+from core.domain.identity.upstream.connections import CertificateSource, KeptCertificate, SamlSettings, SeenMetadata, known
 from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, DirectoryMetadata
 from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.outbound.destinations import OutboundDestination
@@ -64,7 +64,7 @@ class AskedBecause(StrEnum):
     """The metadata were signed by a known certificate before, and are not now."""
 
 
-class Ending(StrEnum):
+class ConnectionEnding(StrEnum):
     """What owners are warned of."""
 
     DIRECTORY = "directory"
@@ -91,9 +91,9 @@ class Taken(Frozen, kw_only=True):
     """What one reading changes."""
 
     settings: SamlSettings
-    added: Sequence[TrustedCertificate] = ()
-    removed: Sequence[TrustedCertificate] = ()
-    asked: Sequence[TrustedCertificate] = ()
+    added: Sequence[KeptCertificate] = ()
+    removed: Sequence[KeptCertificate] = ()
+    asked: Sequence[KeptCertificate] = ()
     """They wait for an owner from now on."""
     because: AskedBecause | None = None
     fault: RefreshFault | None = None
@@ -160,18 +160,18 @@ def _waiting(
     return Taken(settings=after, asked=asked, because=because)
 
 
-def _seen(one: TrustedCertificate, listed: dict[str, DirectoryCertificate], now: datetime) -> TrustedCertificate:
+def _seen(one: KeptCertificate, listed: dict[str, DirectoryCertificate], now: datetime) -> KeptCertificate:
     if one.fingerprint in listed:
         return replace(one, listed_at=now, missing_since=None)
     return replace(one, missing_since=one.missing_since or now) if one.listed_at is not None else _unlisted(one, now)
 
 
-def _unlisted(one: TrustedCertificate, now: datetime) -> TrustedCertificate:
+def _unlisted(one: KeptCertificate, now: datetime) -> KeptCertificate:
     """A certificate that somebody has given by hand may be none of the metadata's."""
     return one if one.source is CertificateSource.HAND else replace(one, missing_since=now)
 
 
-def _kept(certificates: Sequence[TrustedCertificate], now: datetime) -> Sequence[TrustedCertificate]:
+def _kept(certificates: Sequence[KeptCertificate], now: datetime) -> Sequence[KeptCertificate]:
     """Those that count from now on. What has ended, or was missing for long, goes, unless nothing good would be left."""
     kept = [
         one
@@ -196,14 +196,14 @@ def declined(settings: SamlSettings, fingerprint: str) -> SamlSettings:
     return replace(settings, waiting=_without(settings, one), declined=(*settings.declined, fingerprint))
 
 
-def _waits(settings: SamlSettings, fingerprint: str) -> TrustedCertificate:
+def _waits(settings: SamlSettings, fingerprint: str) -> KeptCertificate:
     one = next((one for one in settings.waiting if one.fingerprint == fingerprint), None)
     if one is None:
         raise NotFound("No such certificate waits for approval", words="certificate_not_waiting")
     return one
 
 
-def _without(settings: SamlSettings, certificate: TrustedCertificate) -> tuple[TrustedCertificate, ...]:
+def _without(settings: SamlSettings, certificate: KeptCertificate) -> tuple[KeptCertificate, ...]:
     return tuple(one for one in settings.waiting if one is not certificate)
 
 

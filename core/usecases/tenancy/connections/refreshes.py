@@ -10,7 +10,7 @@ import structlog
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.connections import ProviderKind, SamlSettings, TrustedCertificate
+from core.domain.identity.upstream.connections import KeptCertificate, ProviderKind, SamlSettings
 from core.domain.identity.upstream.refreshes import (
     AGAIN_AFTER_FAULT,
     LEASE,
@@ -20,7 +20,7 @@ from core.domain.identity.upstream.refreshes import (
     TOLD_AFTER,
     WARNINGS,
     AskedBecause,
-    Ending,
+    ConnectionEnding,
     Read,
     RefreshFault,
     approved,
@@ -30,7 +30,7 @@ from core.domain.identity.upstream.refreshes import (
 )
 from core.domain.record.events import Actor
 from core.domain.saml.certificates import due_warning
-from core.domain.tenancy.connection_refreshes import (
+from core.domain.tenancy.connections.refreshes import (
     certificate_decided,
     certificates_changed,
     certificates_wait,
@@ -151,7 +151,7 @@ class ConnectionRefreshes(Frozen):
             since = held.upkeep.failing_since or now
             is_other = fault is RefreshFault.OTHER_ENTITY
             if (is_other or now - since >= TOLD_AFTER) and await uow.connection_refreshes.warned(
-                held.id, Ending.ENTITY if is_other else Ending.READING, since, 0
+                held.id, ConnectionEnding.ENTITY if is_other else ConnectionEnding.READING, since, 0
             ):
                 await self._mail(uow, due, "connection_unread", other_entity=is_other, since=f"{since:%Y-%m-%d}")
             await uow.commit()
@@ -202,7 +202,7 @@ class ConnectionRefreshes(Frozen):
             await uow.commit()
 
     async def _ask_owners(
-        self, uow: UnitOfWork, due: DueConnection, certificates: Sequence[TrustedCertificate], because: AskedBecause
+        self, uow: UnitOfWork, due: DueConnection, certificates: Sequence[KeptCertificate], because: AskedBecause
     ) -> None:
         prints = ", ".join(one.fingerprint for one in certificates)
         await self._mail(uow, due, "connection_certificate_waits", reason=because.value, fingerprint=prints)
@@ -220,7 +220,7 @@ class ConnectionRefreshes(Frozen):
         return over * self.spread()
 
 
-def _ends(settings: SamlSettings, ours: datetime | None) -> Mapping[Ending, datetime]:
+def _ends(settings: SamlSettings, ours: datetime | None) -> Mapping[ConnectionEnding, datetime]:
     from_file = None if settings.metadata_url else settings.metadata.valid_until
-    ends = {Ending.DIRECTORY: directory_end(settings), Ending.OURS: ours, Ending.METADATA: from_file}
+    ends = {ConnectionEnding.DIRECTORY: directory_end(settings), ConnectionEnding.OURS: ours, ConnectionEnding.METADATA: from_file}
     return {ending: at for ending, at in ends.items() if at is not None}

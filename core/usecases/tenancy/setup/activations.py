@@ -14,7 +14,7 @@ from core.domain.tenancy.setup.setup_links import SetupPurpose
 from core.domain.tenancy.siem import sealing_context, siem_configured
 from core.domain.tenancy.upstream_providers import activated, provider_activated
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.setup.siem_drafts import draft_context, receiver
 from core.usecases.tenancy.upstream_providers import found
 from ports.clock import Clock

@@ -6,7 +6,7 @@ from core.domain.tenancy.domain_routes import route_domain
 from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS, SetupDraft, SetupDraftState, passed_again, require_changeable
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.domain_proofs import DomainProofs
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, held_draft, held_link
 from ports.clock import Clock
 from ports.ids import Ids

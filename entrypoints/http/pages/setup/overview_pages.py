@@ -23,7 +23,7 @@ _ONE: Final = f"{PLACE}/drafts/{{draft_id}}"
 NOT_BEGUN: Final = "none"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SetupOutcome(msgspec.Struct, frozen=True):
     done: str = ""
 
 

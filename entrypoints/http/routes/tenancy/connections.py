@@ -12,7 +12,7 @@ from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.exchanges import ConnectionExchange
 from core.domain.identity.upstream.saml.examinations import Check
 from core.domain.saml.certificates import CertificateNotMade
-from core.domain.saml.entities import LONGEST_METADATA
+from core.domain.saml.entities import LONGEST_CERTIFICATE, LONGEST_METADATA
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -29,7 +29,7 @@ from entrypoints.http.routes.tenancy.upstream_providers import (
     record_of,
 )
 
-_TAGS = ("settings",)
+_TAGS = ("connections",)
 _MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
 _IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
 _METADATA_TYPE: Final = "application/samlmetadata+xml"
@@ -99,10 +99,17 @@ class DirectoryMetadataQuery(msgspec.Struct, frozen=True):
     """The address of the metadata, over https, in place of a document. We remember the address."""
 
 
+_Certificate = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CERTIFICATE}),
+    example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"),
+]
+
+
 class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
     """A certificate of the provider; without one, a key pair of ours."""
 
-    certificate: Annotated[str, example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n")] = ""
+    certificate: _Certificate = ""
     """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
     activate: Annotated[bool, example(False)] = False
     """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""

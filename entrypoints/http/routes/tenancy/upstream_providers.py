@@ -11,14 +11,16 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.connections import (
+    LONGEST_SOURCE,
     CertificateSource,
     ConnectionState,
+    KeptCertificate,
     ProviderKind,
     SamlChange,
-    TrustedCertificate,
     addresses,
 )
 from core.domain.identity.upstream.saml.mappings import Directory
+from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.saml.certificates import CertificateNotMade
 from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
@@ -33,7 +35,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example, given
 from entrypoints.http.machinery.limits import CREDENTIALS
 
-_TAGS = ("settings",)
+_TAGS = ("connections",)
 _PROVIDERS = "/api/organizations/{org_slug}/upstream-providers"
 PROVIDER = f"{_PROVIDERS}/{{provider_id}}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
@@ -51,10 +53,13 @@ _Scopes = Annotated[Sequence[str], example(["groups"])]
 _Enabled = Annotated[bool, example(True)]
 _Kind = Annotated[ProviderKind, example("oidc")]
 _Binding = Annotated[SamlBinding, example("redirect")]
-_SsoUrl = Annotated[str, example("https://login.acme.example/saml/sso")]
-_SloUrl = Annotated[str, example("https://login.acme.example/saml/slo")]
-_MetadataUrl = Annotated[str, example("https://login.acme.example/saml/metadata")]
-_SubjectSource = Annotated[str, example("urn:oasis:names:tc:SAML:attribute:subject-id")]
+_Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL})
+_SsoUrl = Annotated[str, _Url, example("https://login.acme.example/saml/sso")]
+_SloUrl = Annotated[str, _Url, example("https://login.acme.example/saml/slo")]
+_MetadataUrl = Annotated[str, _Url, example("https://login.acme.example/saml/metadata")]
+_SubjectSource = Annotated[
+    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SOURCE}), example("urn:oasis:names:tc:SAML:attribute:subject-id")
+]
 _EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
 _Preset = Annotated[Directory, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
@@ -439,7 +444,7 @@ def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRe
     )
 
 
-def _certificate(certificate: TrustedCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
+def _certificate(certificate: KeptCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
     return ProviderCertificateRecord(
         public_key=certificate.pem,
         fingerprint=certificate.fingerprint,

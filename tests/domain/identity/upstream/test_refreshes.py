@@ -8,10 +8,10 @@ import pytest
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.upstream.connections import (
     CertificateSource,
+    KeptCertificate,
     SamlChange,
     SamlSettings,
     SeenMetadata,
-    TrustedCertificate,
 )
 from core.domain.identity.upstream.connections import (
     tested_digest as digest_of,
@@ -45,9 +45,9 @@ def certificate(name: str, *, begins: float = -100, ends: float = 100) -> Direct
     )
 
 
-def kept(name: str, *, ends: float = 100, missing: float | None = None, hand: bool = False, listed: bool = True) -> TrustedCertificate:
+def kept(name: str, *, ends: float = 100, missing: float | None = None, hand: bool = False, listed: bool = True) -> KeptCertificate:
     one = certificate(name, ends=ends)
-    return TrustedCertificate(
+    return KeptCertificate(
         pem=one.pem,
         fingerprint=name,
         subject=name,
@@ -77,7 +77,7 @@ def read(
     return Read(metadata=metadata, because=because)
 
 
-def settings(*certificates: TrustedCertificate, **more: Any) -> SamlSettings:
+def settings(*certificates: KeptCertificate, **more: Any) -> SamlSettings:
     return SamlSettings(metadata_url="https://login.acme.example/metadata", certificates=certificates, **more)
 
 

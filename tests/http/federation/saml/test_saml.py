@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 from lxml import etree
 
-from actors.due_sweepers import saml_certificate_watcher
+from actors.sweepers.due_sweepers import saml_certificate_watcher
 from core.domain.federation.saml.certificates import sealing_context
 from core.domain.identifiers import SamlCertificateId
 from tests.http.client import refused

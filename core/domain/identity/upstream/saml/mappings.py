@@ -39,7 +39,7 @@ class Directory(StrEnum):
 
 
 class Preset(Frozen, kw_only=True):
-    """The sources of each are in docs/guides/saml-directories.md."""
+    """The sources of each are in docs/guides/directories/saml-directories.md."""
 
     name: str
     """The product's name for people."""

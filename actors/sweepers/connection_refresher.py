@@ -7,8 +7,8 @@ from typing import Protocol
 
 import structlog
 
-from actors.claiming_sweeper import BATCH, INTERVAL, claiming_sweeper
-from actors.due_sweepers import DueSweeper
+from actors.sweepers.claiming_sweeper import BATCH, INTERVAL, claiming_sweeper
+from actors.sweepers.due_sweepers import DueSweeper
 from ports.metrics import Metrics
 from ports.tenancy.connection_refreshes import DueConnection
 

@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 import structlog
 import trio
 
-from actors.due_sweepers import DueSweeper
 from actors.failures import Mishaps
+from actors.sweepers.due_sweepers import DueSweeper
 from core.domain.errors import Overloaded, Unavailable
 from ports.metrics import Metrics
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, TrustedCertificate
+from core.domain.identity.upstream.connections import ConnectionState, KeptCertificate, ProviderKind
 from core.domain.identity.upstream.refreshes import AskedBecause, RefreshFault, Taken
 from core.domain.json import Json
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -32,7 +32,7 @@ def certificates_changed(provider: UpstreamProvider, taken: Taken) -> Event:
     )
 
 
-def certificates_wait(provider: UpstreamProvider, certificates: Sequence[TrustedCertificate], because: AskedBecause) -> Event:
+def certificates_wait(provider: UpstreamProvider, certificates: Sequence[KeptCertificate], because: AskedBecause) -> Event:
     details = {**_told(waiting=certificates), "reason": because.value}
     return _event("organization.upstream_provider.certificates.waiting", provider, SYSTEM, details)
 
@@ -47,7 +47,7 @@ def reading_failed(provider: UpstreamProvider, fault: RefreshFault) -> Event:
     return _event("organization.upstream_provider.metadata.failed", provider, SYSTEM, {"fault": fault.value})
 
 
-def _told(**certificates: Sequence[TrustedCertificate]) -> Mapping[str, Json]:
+def _told(**certificates: Sequence[KeptCertificate]) -> Mapping[str, Json]:
     return {f"{name}_sha256": [one.fingerprint for one in ones] for name, ones in certificates.items()}
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from ops.bench.fill import Person, growing, without_indexes
+from ops.bench.filling.fill import Person, growing, without_indexes
 
 
 @dataclass(frozen=True, slots=True)

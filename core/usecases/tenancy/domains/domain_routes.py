@@ -31,7 +31,7 @@ from core.domain.tenancy.invitations import require_may_admit
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.domain_proofs import DomainProofs, Use, Verification
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.ids import Ids

@@ -5,8 +5,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from actors.claiming_sweeper import BATCH, INTERVAL, claiming_sweeper
-from actors.due_sweepers import DueSweeper
+from actors.sweepers.claiming_sweeper import BATCH, INTERVAL, claiming_sweeper
+from actors.sweepers.due_sweepers import DueSweeper
 from core.domain.tenancy.domains import Domain
 from ports.metrics import Metrics
 

@@ -1,0 +1,1 @@
+"""Actors that look for due work at intervals, and do it."""

@@ -1,0 +1,1 @@
+"""What an organization does with its own sign-in providers."""

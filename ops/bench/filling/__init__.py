@@ -1,0 +1,1 @@
+"""Databases that are filled before something is measured."""
