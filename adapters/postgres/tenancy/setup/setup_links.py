@@ -16,10 +16,10 @@ from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
-from core.domain.tenancy.roles import Capability, capabilities_of
+from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
 from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.tenancy.setup_links import ListedSetupLink, UsedBy
 
 
@@ -79,7 +79,8 @@ class _Known(_Link, kw_only=True):
 
     def known(self) -> KnownSetupLink:
         return KnownSetupLink(
-            self.link(),
+            # A maker who is no longer an owner may not let anything become active by itself.
+            replace(self.link(), activates=self.activates and BuiltInRole.OWNER in self.relations),
             self.browser_digest,
             self.organization_slug,
             self.organization_is_active,

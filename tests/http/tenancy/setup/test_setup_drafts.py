@@ -125,6 +125,16 @@ async def test_a_link_that_activates_does_so_in_its_own_name(house: DraftScene) 
     assert (await house.shown(link))["state"] == "finished"
 
 
+async def test_a_link_whose_maker_is_no_longer_an_owner_activates_nothing_by_itself(house: DraftScene) -> None:
+    link, tab = await house.begun("domain", activates=True, by=house.owner)
+    page = await house.domain(tab, link)
+    transfer = {"new_owner_user_id": str(house.admin.user)}
+    assert (await house.request("POST", "/api/organizations/acme/transfer-ownership", transfer)).status == 200
+    page = await page.send()
+    assert "waits for an owner of Acme" in page.page.text
+    assert await house.routes() == []
+
+
 async def test_a_proof_that_is_gone_stops_the_last_step(house: DraftScene) -> None:
     link, tab = await house.begun("domain", activates=True)
     page = await house.domain(tab, link)
