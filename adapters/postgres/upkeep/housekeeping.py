@@ -208,6 +208,7 @@ class PastSetupLinks(_Sweep):
                   using setup_drafts
                   where setup_drafts.link_id in (select id from past) and setup_drafts.upstream_provider_id = upstream_providers.id
                     and upstream_providers.state <> 'active' and upstream_providers.activated_at is null
+                    and not exists (select from domain_routes where domain_routes.own_provider = upstream_providers.id)
              )
         delete from setup_links where id in (select id from past)
     """

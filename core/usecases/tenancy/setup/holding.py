@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.errors import NotFound
+from core.domain.errors import Conflict, NotFound
 from core.domain.identifiers import SetupDraftId
 from core.domain.record.events import Actor
 from core.domain.tenancy.setup.setup_drafts import SetupDraft
@@ -48,11 +48,18 @@ async def held_draft(uow: UnitOfWork, known: KnownSetupLink, draft: SetupDraftId
     return held, found
 
 
-async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor) -> None:
-    """The connection of a draft that somebody drops. Nothing happens to one that was ever active."""
+async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor, *, keeps_named: bool = False) -> None:
+    """The connection of a draft that somebody drops. Nothing happens to one that was ever active. A domain route may lead to a connection
+    that has passed its test: then it stays if `keeps_named`. Raises `Conflict` otherwise.
+    """
     if draft.provider is None:
         return
     provider = await uow.upstream_providers.hold(draft.organization, draft.provider)
-    if provider is not None and not provider.was_ever_active:
-        await uow.upstream_providers.delete(provider.id)
-        await uow.record(provider_deleted(provider, actor))
+    if provider is None or provider.was_ever_active:
+        return
+    if await uow.upstream_providers.is_named(provider.id):
+        if keeps_named:
+            return
+        raise Conflict("A domain route leads to this connection: an administrator of the organization changes it", words="setup_active")
+    await uow.upstream_providers.delete(provider.id)
+    await uow.record(provider_deleted(provider, actor))

@@ -260,6 +260,6 @@ class SetupLinks(Frozen):
         drafts = [draft for draft in await uow.setup_links.drafts(link) if not draft.is_active]
         await uow.setup_links.drop_drafts(link)
         for draft in drafts:
-            await drop_connection(uow, draft, actor)
+            await drop_connection(uow, draft, actor, keeps_named=True)
         await uow.record(setup_link_revoked(revoked, actor, len(drafts)))
         await uow.commit()

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
+from adapters.postgres.upkeep.housekeeping import PastSetupLinks
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
@@ -196,6 +197,34 @@ async def test_an_owner_who_activates_in_the_console_takes_it_from_the_link(hous
     # Also if an administrator has made it a draft again since.
     house.people.change("update upstream_providers set state = 'draft', enabled = false")
     assert (await house.draft(link))["state"] == "active"
+
+
+# What a test that has passed leaves behind.
+PASSED = "update upstream_providers set state = 'tested', tested_at = now(), tested_digest = 'x'"
+
+
+async def test_a_connection_that_a_route_names_stays_when_its_link_goes(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen()
+    (provider,) = await house.providers()
+    house.people.change(PASSED)
+    routes = "/api/organizations/acme/domain-routes"
+    made = (await house.request("POST", routes, {"domain": "example.org", "upstream_provider_id": provider["id"]})).ok(201)
+    again = await house.post(page, link, "remove")
+    assert (again.status, len(await house.providers())) == (409, 1)
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert [one["id"] for one in await house.providers()] == [provider["id"]]
+    assert (await house.request("GET", routes)).json()[0]["id"] == made["id"]
+
+
+async def test_the_janitor_leaves_a_connection_that_a_route_names(house: SetupConnectionScene) -> None:
+    await house.chosen()
+    (provider,) = await house.providers()
+    house.people.change(PASSED)
+    body = {"domain": "example.org", "upstream_provider_id": provider["id"]}
+    (await house.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)
+    house.people.change("update setup_links set expires_at = now() - interval '31 days'")
+    assert await PastSetupLinks(house.postern.foundation.pool).delete_expired(10) == 1
+    assert [one["id"] for one in await house.providers()] == [provider["id"]]
 
 
 async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
