@@ -2,13 +2,15 @@
 draft like any other that is not active.
 """
 
+from datetime import datetime
+
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import SetupDraftId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
 from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, words_for
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, require_changeable
+from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState, require_changeable
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
@@ -130,7 +132,7 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             await drop_connection(uow, held, actor)
             await _add(uow, made, actor)
-            await uow.setup_links.save_draft(replace(held, provider=made.provider.id, updated_at=self.clock.now()))
+            await uow.setup_links.save_draft(_anew(replace(held, provider=made.provider.id), self.clock.now()))
             await uow.commit()
         return made.provider
 
@@ -158,9 +160,16 @@ class ConnectionDrafts(Frozen):
             after = replace(with_issuer(before, issuer), saml=with_settings(before, change, now), updated_at=now)
             after = after_change(before, after)
             await uow.upstream_providers.save(after, None)
+            if after.digest != before.digest:
+                await uow.setup_links.save_draft(_anew(held, now))
             await uow.record(provider_updated(before, after, actor, secret=False))
             await uow.commit()
         return after
+
+
+def _anew(draft: SetupDraft, now: datetime) -> SetupDraft:
+    """What waited for an owner were other settings."""
+    return replace(draft, state=SetupDraftState.DRAFT, waiting_since=None, updated_at=now)
 
 
 def client_id_of(draft: SetupDraftId) -> UpstreamProviderId:

@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
 from tests.http.client import Received, refused
+from tests.http.connections.fake_directory import FakeDirectory
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import proving
@@ -225,6 +226,17 @@ async def test_the_janitor_leaves_a_connection_that_a_route_names(house: SetupCo
     house.people.change("update setup_links set expires_at = now() - interval '31 days'")
     assert await PastSetupLinks(house.postern.foundation.pool).delete_expired(10) == 1
     assert [one["id"] for one in await house.providers()] == [provider["id"]]
+
+
+async def test_other_settings_are_handed_over_anew(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen()
+    house.people.change(PASSED)
+    house.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
+    answer = await house.post(page, link, "metadata", text=FakeDirectory().metadata())
+    assert answer.status == 200, answer.page.text
+    house.people.change(PASSED)
+    draft = await house.draft(link)
+    assert (draft["state"], draft["waiting_since"]) == ("tested", None)
 
 
 async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
