@@ -57,3 +57,14 @@ async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_
     await house.keep_recorded()
     listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
     assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True, True, False, False, False]
+
+
+async def test_a_draft_ends_nobodys_session(house: ConnectionScene) -> None:
+    """Whoever may change the settings could name a key of theirs. Nobody but a test uses what no owner has activated."""
+    provider = await house.active()
+    ada, tabs = house.verified(), house.browser()
+    await house.arrive(tabs, provider)
+    house.directory.signer = pair("somebody else")
+    assert (await house.fill(provider)).ok()["state"] == "draft"
+    assert (await house.browser().request("GET", request(house, provider))).status == 404
+    assert await house.who(tabs) == ada.user

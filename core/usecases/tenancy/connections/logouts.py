@@ -4,7 +4,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import session_ended
-from core.domain.identity.upstream.connections import addresses
+from core.domain.identity.upstream.connections import ConnectionState, addresses
 from core.domain.identity.upstream.directories import ConnectedDirectory
 from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, kept_id
@@ -58,6 +58,9 @@ class DirectoryLogouts(Frozen):
         """
         directory = await self.lookup.directory(provider)
         if directory is None or directory.settings is None or not directory.is_active_organization:
+            raise NotFound("There is no such connection", words="connection_unknown")
+        # No owner has vouched for who signs at a draft.
+        if directory.state is not ConnectionState.ACTIVE:
             raise NotFound("There is no such connection", words="connection_unknown")
         try:
             request = await self._taken(directory, envelope)
