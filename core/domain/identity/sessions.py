@@ -124,9 +124,11 @@ class Session(Frozen):
 
     @property
     def context_class(self) -> str:
-        """The `acr` of the session's tokens. Two factors of ours are more than anything that a directory can state."""
-        ours = context_class(self.authenticated_by)
-        return ours if ours == TWO_FACTORS else self.directory_context or ours
+        """The `acr` of the session's tokens. Two factors of ours are more than anything that a directory can state, and no directory can
+        state our own classes.
+        """
+        ours, theirs = context_class(self.authenticated_by), self.directory_context
+        return ours if ours == TWO_FACTORS or theirs in {"", ONE_FACTOR, TWO_FACTORS} else theirs
 
 
 class Application(Frozen):

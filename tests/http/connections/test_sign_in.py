@@ -81,3 +81,14 @@ async def test_the_directorys_context_counts_in_the_services_of_its_organization
     assert await acr(house, tabs, house.app) == (REFEDS, REFEDS)
     assert await acr(house, tabs, theirs) == (ONE_FACTOR, ONE_FACTOR)
     assert house.people.rows("select from sessions where second_factor_at is not null") == []
+
+
+async def test_a_directory_that_states_our_own_context_states_nothing(house: ConnectionScene) -> None:
+    """Services take this word for a second factor that we have checked."""
+    provider = await house.active()
+    ada = house.verified()
+    house.directory.context = TWO_FACTORS
+    tabs = house.browser()
+    await house.arrive(tabs, provider)
+    house.allow(ada, house.app, "openid email offline_access")
+    assert await acr(house, tabs, house.app) == (ONE_FACTOR, ONE_FACTOR)
