@@ -115,6 +115,8 @@ class ConnectionDrafts(Frozen):
         async with self.unit_of_work() as uow:
             _, seen = await held_draft(uow, known, draft, self.clock)
         require_changeable(seen)
+        if seen.settings["kind"] != ProviderKind.OIDC.value:
+            raise BadRequest("The connection is not of the kind oidc", words="connection_incomplete")
         made = await self.providers.prepared(
             seen.organization,
             name=seen.subject,
@@ -156,6 +158,8 @@ class ConnectionDrafts(Frozen):
             if held.provider is None:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             before = found(await uow.upstream_providers.hold(held.organization, held.provider))
+            if before.kind is not ProviderKind.SAML:
+                raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             now = self.clock.now()
             after = replace(with_issuer(before, issuer), saml=with_settings(before, change, now), updated_at=now)
             after = after_change(before, after)

@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
 from tests.http.client import Received, refused
-from tests.http.connections.fake_directory import FakeDirectory
+from tests.http.connections.fake_directory import ENTITY, FakeDirectory
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import proving
@@ -237,6 +237,20 @@ async def test_other_settings_are_handed_over_anew(house: SetupConnectionScene) 
     house.people.change(PASSED)
     draft = await house.draft(link)
     assert (draft["state"], draft["waiting_since"]) == ("tested", None)
+
+
+async def test_a_connection_takes_the_values_of_its_own_kind_alone(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen()
+    form = {"form_token": house.token_of(page)}
+    client = {"issuer": ENTITY, "client_id": "c", "client_secret": "s"}
+    said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/client", {**form, **client})
+    assert (said.status, b"Settings are missing" in said.body) == (400, True)
+    house.people.change(
+        "update upstream_providers set kind = 'oidc', client_id = 'c', sealed_client_secret = 'x', saml = null, issuer = %s", ENTITY
+    )
+    values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
+    said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/values", {**form, **values})
+    assert said.status == 400, said.body
 
 
 async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
