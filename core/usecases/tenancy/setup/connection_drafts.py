@@ -89,7 +89,8 @@ class ConnectionDrafts(Frozen):
             document = await self.connections.fetch(address)
         try:
             metadata = await self.connections.documents.read_directory(document)
-            change = from_metadata(metadata, address)
+            # A document takes the place of an address that was given before: nobody reads that one any more.
+            change = replace(from_metadata(metadata), metadata_url=address)
         except BadRequest as refusal:
             raise BadRequest(refusal.message, words=words_for(document), detail=refusal.detail) from None
         return await self._change(known, draft, actor, change, metadata.entity_id)
@@ -106,7 +107,7 @@ class ConnectionDrafts(Frozen):
             read = await self.connections.documents.read_certificate(certificate)
         except BadRequest as refusal:
             raise BadRequest(refusal.message, words="setup_certificate_wrong", detail=refusal.detail) from None
-        return await self._change(known, draft, actor, SamlChange(sso_url=sso_url, certificates=(read,)), named)
+        return await self._change(known, draft, actor, SamlChange(sso_url=sso_url, certificates=(read,), metadata_url=""), named)
 
     async def sign_up(
         self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, client: str, secret: str

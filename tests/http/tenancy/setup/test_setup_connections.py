@@ -253,6 +253,17 @@ async def test_a_connection_takes_the_values_of_its_own_kind_alone(house: SetupC
     assert said.status == 400, said.body
 
 
+async def test_what_is_given_in_place_of_an_address_forgets_the_address(house: SetupConnectionScene) -> None:
+    """The address would be read every day, and its certificates would count beside the one that was given and tested."""
+    link, page = await house.chosen()
+    values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
+    for act, fields in (("values", values), ("metadata", {"text": FakeDirectory().metadata(), "address": ""})):
+        house.people.change("update upstream_providers set saml = jsonb_set(saml, '{metadata_url}', '\"https://evil.example/\"')")
+        assert (await house.post(page, link, act, **fields)).status == 200
+        (provider,) = await house.providers()
+        assert (act, provider["saml"]["metadata_url"]) == (act, "")
+
+
 async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
     """Tries the sign-in at the directory, and returns the page with every check."""
     leaving = await house.post(page, link, "test")
