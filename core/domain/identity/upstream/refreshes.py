@@ -115,8 +115,10 @@ def taken(settings: SamlSettings, issuer: str, read: Read, now: datetime) -> Tak
         return Taken(settings=settings, fault=RefreshFault.OTHER_ENTITY)
     if metadata.valid_until is not None and metadata.valid_until <= now:
         return Taken(settings=settings, fault=RefreshFault.ENDED)
-    # A certificate that has ended may be in other hands by now.
-    is_signed = any(one.fingerprint == metadata.signed_by and now <= one.valid_until for one in settings.certificates)
+    # A certificate that has ended may be in other hands by now, and so may one that the directory has taken out of its metadata.
+    is_signed = any(
+        one.fingerprint == metadata.signed_by and now <= one.valid_until and one.missing_since is None for one in settings.certificates
+    )
     because = None if is_signed else read.because or (AskedBecause.NO_LONGER_SIGNED if settings.metadata.was_signed else None)
     listed = {one.fingerprint: one for one in metadata.signing_certificates}
     had = {one.fingerprint for one in settings.certificates}

@@ -99,6 +99,7 @@ WAYS: Final[list[tuple[str, SamlSettings, Read, list[str], list[str], AskedBecau
     ("signed, and signed before", settings(A, metadata=WAS_SIGNED), read("a", "n", signed_by="a"), ["a", "n"], [], None),
     ("signed by nobody known", settings(A), read("a", "n", signed_by="n", because=HTTP), ["a"], ["n"], HTTP),
     ("signed by one that has ended", settings(kept("a", ends=-1), B), read("b", "n", signed_by="a", because=HTTP), ["a", "b"], ["n"], HTTP),
+    ("by one that vanished", settings(kept("a", missing=1), B), read("b", "n", signed_by="a", because=HTTP), ["a", "b"], ["n"], HTTP),
     ("one that waits, and is signed now", settings(A, waiting=(kept("n"),)), read("a", "n", signed_by="a"), ["a", "n"], [], None),
     ("one that waits, and waits on", settings(A, waiting=(kept("n"),)), read("a", "n", because=HTTP), ["a"], ["n"], HTTP),
     ("one that waits, and is gone", settings(A, waiting=(kept("n"),)), read("a", because=HTTP), ["a"], [], HTTP),
