@@ -285,7 +285,10 @@ def _git(*words: str) -> bytes:
 # This program runs in either tree, because each tree has its own tables.
 _FILL: Final = """
 import json, sys, trio
-from ops.bench.filling.fill import fill
+try:
+    from ops.bench.filling.fill import fill
+except ModuleNotFoundError:  # an earlier tree
+    from ops.bench.fill import fill
 from ops.bench.inside import hashed
 given = json.load(sys.stdin)
 encoded = trio.run(hashed, given["settings"], given["password"])
