@@ -81,6 +81,7 @@ class _Numbers(Frozen):
 class _Entry(Frozen):
     place: int
     id: UUID
+    arrived: str
     content: str
 
 
@@ -120,6 +121,9 @@ class ArrivingOrganization:
 
     async def begin(self) -> None:
         """Raises `UnfitFile` when the organization is or was here."""
+        # The log of the platform is the chain of this id.
+        if self._organization == _FIRST:
+            raise UnfitFile("The organization of the file has no id")
         (found,) = await self._transaction.ask(_Here, _HERE, self._given(_HERE))
         if found.schema != self._schema:
             raise UnfitFile(
@@ -180,8 +184,12 @@ class ArrivingOrganization:
             await self._ask(USERS, statement, self._given(statement))
 
     async def unproved(self) -> Sequence[UserId]:
-        """Accounts here whose address nobody has proved. What somebody has left there must go before they get a tie."""
-        await self._ask(USERS, people.HOLD)
+        """Accounts here whose address nobody has proved. What somebody has left there must go before they get a tie. Raises `UnfitFile` when
+        an account is not that of the address any more.
+        """
+        (found,) = await self._ask(USERS, people.HOLD)
+        if found.count:
+            raise UnfitFile("Accounts of these people were deleted, or have another address now: run the import again")
         return [UserId(row.id) for row in await self._transaction.ask(IdRow, people.UNPROVED)]
 
     async def check(self) -> None:
@@ -219,7 +227,7 @@ class ArrivingOrganization:
         chain = OrganizationId(self._organization)
         while entries := await self._transaction.ask(_Entry, _ENTRIES, {"after": place, "most": _LINKED_AT_ONCE}):
             for entry in entries:
-                log.take(entry.content.encode())
+                log.take(entry.arrived.encode())
             links = linked(key, {chain: head}, [Unlinked(chain, AuditEntryId(entry.id), entry.content) for entry in entries])
             await self._transaction.tell(
                 ADD_LINKS,
@@ -270,6 +278,8 @@ class ArrivingOrganization:
         row["email_key"] = msgspec.Raw(msgspec.json.encode(email.key))
         if encoded is not None and not (isinstance(encoded, str) and is_bearable(encoded)):
             row["password_hash"] = _NULL
+        if _uuid(_read(row["id"])) == _FIRST:
+            raise UnfitFile("A person of the file has no id")
         if factor is not True and factor is not False:
             raise UnfitFile("A person of the file does not say whether a passkey is the second factor")
         return row
@@ -432,7 +442,7 @@ _HERE: Final = """
            (select max(number) from schema_migrations) as schema
 """
 _ENTRIES: Final[LiteralString] = f"""
-    select arrived.place, entries.id, {CONTENT} as content
+    select arrived.place, entries.id, {CONTENT.replace("entries.", "arrived.")} as arrived, {CONTENT} as content
       from arriving_audit_entries as arrived
       join audit_entries as entries on entries.id = arrived.id
      where arrived.place > %(after)s

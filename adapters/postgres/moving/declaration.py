@@ -51,6 +51,12 @@ ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing
 _OWN_TIE: Final[LiteralString] = "case when person.is_trusted then row.own_since end"
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 _SAME_PERSON: Final[LiteralString] = "exists (select from arriving_people as people where people.{} and people.new = people.old)"
+# The log shows the address of whoever has the id now, so nobody else's id may stand there.
+_NO_STRANGER: Final[LiteralString] = f"""
+    case when not exists (select from users where users.id = row.{{}}) or {_SAME_PERSON.format("old = row.{}")} then row.{{}}
+         else '00000000-0000-0000-0000-000000000000'::uuid
+    end
+"""
 # A proof stays where it was given. Its text is public, so anybody could put it into a file, and have another's domain.
 _PROOF: Final = ("token", "verified_at", "checked_at", "next_check_at", "misses")
 _NEW_PROOF: Final[Mapping[str, LiteralString]] = {"token": "replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"}
@@ -137,7 +143,10 @@ MOVED: Final[Mapping[str, Moved]] = {
         ),
         sets={"is_active": "false"},
     ),
-    "audit_entries": Moved(ids={"actor_id": IdMeaning.KEPT, "impersonator_id": IdMeaning.KEPT}),
+    "audit_entries": Moved(
+        sets={column: _NO_STRANGER.format(column, column, column) for column in ("actor_id", "impersonator_id")},
+        ids={"actor_id": IdMeaning.KEPT, "impersonator_id": IdMeaning.KEPT},
+    ),
     # What identifies people comes along only where those who are forgotten here later can be found by it.
     "audit_personal": Moved(
         rows="row.entry_id in (select id from audit_entries where organization_id = %(organization)s::uuid)",

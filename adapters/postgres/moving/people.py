@@ -92,10 +92,19 @@ WHO_IS_WHO: Final[LiteralString] = """
            ) as taken on true
 """
 
-# In the order of their ids, as everywhere. Those whom nobody has proved are changed afterwards, so their lock is the stronger one.
+# In the order of their ids, as everywhere. Those whom nobody has proved are changed afterwards, so their lock is the stronger one. The file
+# was read meanwhile, so the count is of accounts that are gone, or have another address.
 HOLD: Final[LiteralString] = """
-    select count(*) as count
-      from (select id from users where id in (select new from arriving_people where is_known) order by id for key share) as held
+    select (select count(*) from arriving_people where is_known) - count(*) as count
+      from (
+               select users.id
+                 from arriving_people as people
+                 join arriving_users as row on row.id = people.old
+                 join users on users.id = people.new and users.email_key = row.email_key
+                where people.is_known
+                order by users.id
+                  for key share of users
+           ) as held
 """
 UNPROVED: Final[LiteralString] = """
     select id
@@ -104,10 +113,19 @@ UNPROVED: Final[LiteralString] = """
      order by id
 """
 
-# Somebody with a second factor that cannot come along would be left with the password alone.
+# Somebody with a second factor that cannot come along would be left with the password alone. A passkey that an account here has stays there.
 UNDERMINED: Final[LiteralString] = """
-    row.has_passkey_as_second_factor and not %(same_relying_party)s::boolean
+    row.has_passkey_as_second_factor
     and not exists (select from arriving_mfa_secrets as factor where factor.user_id = row.id)
+    and not (
+        %(same_relying_party)s::boolean
+        and exists (
+            select
+              from arriving_passkeys as factor
+             where factor.user_id = row.id and factor.second_factor_since is not null
+               and not exists (select from passkeys where passkeys.credential_id = factor.credential_id or passkeys.id = factor.id)
+        )
+    )
 """
 
 ADD: Final[LiteralString] = f"""
@@ -131,12 +149,16 @@ ADD: Final[LiteralString] = f"""
      order by people.new
 """
 
-# After the organization and its services are there.
+# After the organization and its services are there. Of people who are not trusted, a deactivation ends when they prove their address:
+# otherwise a file could keep anybody out who has no account here yet.
 BIND: Final[LiteralString] = """
     update users
        set origin_org_id = case when row.made_by_directory then %(organization)s::uuid end,
            origin_service_id = (select id from arriving_all_services as service where service.id = row.origin_service_id),
-           deactivated_by_org_id = case row.deactivated_by when 'organization' then %(organization)s::uuid end,
+           deactivated_by_org_id = case
+               when row.deactivated_by = 'organization' or row.deactivated_by is not null and not people.is_trusted
+                   then %(organization)s::uuid
+           end,
            deactivated_at = case when row.deactivated_by is not null then now() end
       from arriving_users as row
       join arriving_people as people on people.old = row.id and not people.is_known

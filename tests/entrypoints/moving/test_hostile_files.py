@@ -154,6 +154,14 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
     "a reserved claim": (on("service_claims", name="is_platform_owner"), "A row of service_claims is not fit: name: Postern's own"),
     "a capability of the platform": (on("management_keys", capabilities=["organizations.manage"]), "management_keys is not fit: a value"),
     "a file for a webhook": (on("webhooks", url="file:///etc/passwd"), "A row of webhooks is not fit: an address must start"),
+    "a script for a directory's page": (
+        on(
+            "upstream_providers",
+            **{"kind": "saml", "client_id": None, "sealed_client_secret": None, "certificate": "c", "sealed_private_key": "\\x6b"},
+            saml={"sso_url": "javascript:alert(1)"},
+        ),
+        "A row of upstream_providers is not fit: sso_url",
+    ),
     "a domain that is a path": (on("domains", domain="a.example/../x"), "A row of domains is not fit: domain"),
     "an invitation for another's address": (on("invitations", email_key="victim@example.org"), "invitations is not fit: email_key"),
     "an identity at another provider": (on("identities", provider="codehost"), "identities: .*another provider than it says|violates"),

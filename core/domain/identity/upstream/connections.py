@@ -215,7 +215,7 @@ class SamlChange(Frozen, kw_only=True):
             given |= {"waiting": (), "declined": (), "metadata": self.metadata or NO_METADATA}
         if self.slo_response_url is None and self.slo_url not in {None, before.slo_url}:
             given["slo_response_url"] = ""
-        return _checked(replace(before, **given))
+        return usable_settings(replace(before, **given))
 
 
 # The authentication contexts that applications may ask a directory for: SAML's own, and that of research and education for two factors.
@@ -236,7 +236,7 @@ _FOLLOWS: Final = frozenset({"certificates", "waiting", "declined"})
 _UNTESTED: Final = frozenset({"waiting", "declined", "metadata"})
 
 
-def _checked(settings: SamlSettings) -> SamlSettings:
+def usable_settings(settings: SamlSettings) -> SamlSettings:
     """The settings, if each of them can be used. Raises `BadRequest`."""
     for field in ("sso_url", "slo_url", "slo_response_url"):
         _require_page(field, getattr(settings, field))
