@@ -26,6 +26,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
+from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.platform.arrivals import is_checked, require_fit
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
@@ -184,8 +185,8 @@ class ArrivingOrganization:
             await self._ask(USERS, statement, self._given(statement))
 
     async def unproved(self) -> Sequence[UserId]:
-        """Accounts here whose address nobody has proved. What somebody has left there must go before they get a tie. Raises `UnfitFile` when
-        an account is not that of the address any more.
+        """Accounts here whose address nobody has proved. What somebody has left there must go before they get a tie. Raises `UnfitFile`
+        when an account is not that of the address any more.
         """
         (found,) = await self._ask(USERS, people.HOLD)
         if found.count:
@@ -289,7 +290,7 @@ class ArrivingOrganization:
             raise UnfitFile(f"A row of {table.name} does not have the columns of this table")
         if is_checked(table.name):
             try:
-                require_fit(table.name, {column: _read(value) for column, value in row.items()})
+                require_fit(table.name, {column: _read(value, _FORMS.get((table.name, column), Any)) for column, value in row.items()})
             except BadRequest as refusal:
                 raise UnfitFile(f"A row of {table.name} is not fit: {refusal.message}") from None
         return self._sealed(table, row, None) if table.sealed and not table.declared.of_people else row
@@ -405,9 +406,9 @@ def _value(table: MovedTable, column: str) -> str:
     return f"row.{column}"
 
 
-def _read(value: msgspec.Raw) -> Any:
+def _read(value: msgspec.Raw, form: Any = Any) -> Any:
     try:
-        return msgspec.json.decode(value)
+        return msgspec.json.decode(value, type=form)
     except (msgspec.DecodeError, RecursionError):
         raise UnfitFile("A value of the file is not of the form that it must have") from None
 
@@ -420,6 +421,8 @@ def _uuid(value: object) -> UUID:
 
 
 _NULL: Final = msgspec.Raw(b"null")
+# Values that statements about all organizations look into: one of another form would end them for everybody.
+_FORMS: Final[Mapping[tuple[str, str], Any]] = {("upstream_providers", "saml"): SamlSettings | None}
 _OF_PEOPLE: Final = "Rows of people who are not trusted, or have an account here, are left out"
 _LEFT: Final[Mapping[str, str]] = {
     "audit_personal": "Left out is what is about people who have another id here, or are not in the file: nobody could have them forgotten"

@@ -113,7 +113,8 @@ UNPROVED: Final[LiteralString] = """
      order by id
 """
 
-# Somebody with a second factor that cannot come along would be left with the password alone. A passkey that an account here has stays there.
+# Somebody with a second factor that cannot come along would be left with the password alone. A passkey that an account here has stays
+# with that account.
 UNDERMINED: Final[LiteralString] = """
     row.has_passkey_as_second_factor
     and not exists (select from arriving_mfa_secrets as factor where factor.user_id = row.id)

@@ -12,7 +12,7 @@ from core.domain.branding import brand_color
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.connections import SamlSettings, usable_settings
+from core.domain.identity.upstream.connections import usable_settings
 from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.services.api_keys import Permission
@@ -102,10 +102,10 @@ def _domain(row: Values) -> None:
 
 def _upstream_provider(row: Values) -> None:
     # The issuer of a provider that does not speak OpenID Connect is a name.
-    if row["kind"] == "oidc":
+    if row.get("kind", "oidc") == "oidc":
         _require_addresses([row["issuer"]])
         return
-    usable_settings(SamlSettings(**{name: tuple(value) if isinstance(value, list) else value for name, value in row["saml"].items()}))
+    usable_settings(row["saml"])
 
 
 def _management_key(row: Values) -> None:

@@ -98,6 +98,8 @@ def on(table: str, **values: Any) -> Change:
     return change
 
 
+SAML: Final = {"kind": "saml", "client_id": None, "sealed_client_secret": None, "certificate": "c", "sealed_private_key": "\\x6b"}
+
 # What is done to the file, and the line that says so.
 ROWS: Final[Mapping[str, tuple[Change, str]]] = {
     "another organization's id": (on("roles", org_id=str(OTHER)), "roles: 1 of its rows: they name another organization"),
@@ -155,13 +157,10 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
     "a capability of the platform": (on("management_keys", capabilities=["organizations.manage"]), "management_keys is not fit: a value"),
     "a file for a webhook": (on("webhooks", url="file:///etc/passwd"), "A row of webhooks is not fit: an address must start"),
     "a script for a directory's page": (
-        on(
-            "upstream_providers",
-            **{"kind": "saml", "client_id": None, "sealed_client_secret": None, "certificate": "c", "sealed_private_key": "\\x6b"},
-            saml={"sso_url": "javascript:alert(1)"},
-        ),
+        on("upstream_providers", **SAML, saml={"sso_url": "javascript:alert(1)"}),
         "A row of upstream_providers is not fit: sso_url",
     ),
+    "certificates that are none": (on("upstream_providers", **SAML, saml={"certificates": "x"}), "is not of the form"),
     "a domain that is a path": (on("domains", domain="a.example/../x"), "A row of domains is not fit: domain"),
     "an invitation for another's address": (on("invitations", email_key="victim@example.org"), "invitations is not fit: email_key"),
     "an identity at another provider": (on("identities", provider="codehost"), "identities: .*another provider than it says|violates"),

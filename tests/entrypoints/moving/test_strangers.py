@@ -31,7 +31,7 @@ def test_the_log_that_arrives_shows_no_stranger(moving: Moving, here: MovingPlac
 
     async def read() -> Any:
         async with open_postern(here.settings) as postern:
-            return await postern.record.audit.list(ACME, AuditFilter(), Page())
+            return await postern.record.audit.list(ACME, AuditFilter(), Page(limit=100))
 
     shown = str(trio.run(read))
     assert ADA in shown
@@ -51,7 +51,9 @@ def test_the_platforms_chain_is_no_organizations(moving: Moving, here: MovingPla
 
 def test_nobody_is_no_person(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
     """Keys of makers who are not here name the nil id."""
-    changed = rewritten(moving, tmp_path / "nobody", lambda part, row: {**row, "id": NIL} if part == "users" and row["email"] == DAN else row)
+    changed = rewritten(
+        moving, tmp_path / "nobody", lambda part, row: {**row, "id": NIL} if part == "users" and row["email"] == DAN else row
+    )
     with pytest.raises(UnfitFile, match="person of the file has no id"):
         here.import_(changed)
 
