@@ -51,6 +51,7 @@ NOT_FILLED: Final = {
     ("webhooks", "previous_sealed_secret"),
     ("upstream_providers", "sealed_private_key"),
     ("upstream_providers", "next_sealed_private_key"),
+    ("upstream_providers", "former_sealed_private_key"),
 }
 # What arrives otherwise than it left, for a reason that the declaration names.
 _OTHERWISE: Final = {
