@@ -17,10 +17,12 @@ from core.domain.errors import BadRequest
 from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
 from core.domain.platform.imports.records import shown
 from core.frozen import Frozen
-from ports.progress import Advance, ignored
+from ports.progress import Advance
 
 _PART: Final = 1 << 20
 BATCH: Final = 500
+LARGEST_BATCH: Final = 16 << 20
+"""A batch ends when so many bytes were read for it, however few people they are."""
 
 
 class ImportFiles(Frozen, kw_only=True):
@@ -39,28 +41,48 @@ class ImportFiles(Frozen, kw_only=True):
     delimiter: str = ","
 
 
+class BytesRead:
+    """How many bytes of the files were read so far, about."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+    def add(self, number: int) -> None:
+        self.total += number
+
+
 class FileSource:
     """Implements `ports.platform.imports.PeopleSource`."""
 
-    def __init__(self, *, name: str, digest: str, count: int, relying_party: str | None, found: Iterator[Found]) -> None:
+    def __init__(self, *, name: str, digest: str, count: int, relying_party: str | None, found: Iterator[Found], read: BytesRead) -> None:
         self.name = name
         self.digest = digest
         self.count = count
         self.relying_party = relying_party
         self._found = found
+        self._read = read
         self._limiter = trio.CapacityLimiter(1)
         self._send, self._receive = trio.open_memory_channel[Sequence[Found]](0)
 
     async def read_ahead(self) -> None:
         """Reads one batch while the one before is worked on."""
         while True:
-            batch = await trio.to_thread.run_sync(lambda: list(islice(self._found, BATCH)), limiter=self._limiter)
+            batch = await trio.to_thread.run_sync(self._batch, limiter=self._limiter)
             await self._send.send(batch)
             if not batch:
                 return
 
     async def next(self) -> Sequence[Found]:
         return await self._receive.receive()
+
+    def _batch(self) -> Sequence[Found]:
+        batch: list[Found] = []
+        most = self._read.total + LARGEST_BATCH
+        for one in islice(self._found, BATCH):
+            batch.append(one)
+            if self._read.total >= most:
+                break
+        return batch
 
 
 def files_of(asked: ImportFiles) -> Sequence[Path]:
@@ -113,10 +135,10 @@ def document(file: BinaryIO, advance: Advance) -> JsonDocument:
     return JsonDocument(read)
 
 
-def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack) -> Iterator[Found]:
+def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack, read: BytesRead) -> Iterator[Found]:
     """The elements of one list of a document."""
     word = f"{shown(path.name)}, {key}".removesuffix(", ")
-    values = document(held.enter_context(path.open("rb")), ignored).values()
+    values = document(held.enter_context(path.open("rb")), read.add).values()
     while True:
         try:
             value: Value | None = next(values, None)
@@ -130,9 +152,10 @@ def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson],
             yield UnreadableRecord(place, value.fault) if value.fault else made(person, value.content, place)
 
 
-def objects(path: Path, person: Callable[[Any, str], ImportedPerson], held: ExitStack) -> Iterator[Found]:
+def objects(path: Path, person: Callable[[Any, str], ImportedPerson], held: ExitStack, read: BytesRead) -> Iterator[Found]:
     """The objects of a file that has one in each line."""
     for line in lines(held.enter_context(path.open("rb"))):
+        read.add(len(line.content or b""))
         place = f"{shown(path.name)}, line {line.number}"
         content, fault = loaded(line.content)
         yield UnreadableRecord(place, fault) if fault else made(person, content, place)

@@ -4,12 +4,13 @@ from contextlib import ExitStack, closing
 from typing import Any, Final
 
 from adapters.imports.documents import BrokenDocument, Value
-from adapters.imports.files import FileSource, ImportFiles, digest_of, document, elements, files_of
+from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, document, elements, files_of
 from adapters.imports.notes_on_disk import NotesOnDisk
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import keycloak
 from core.domain.platform.imports.clients import RealmParts
 from core.domain.platform.imports.people import ImportedPerson, LeftOut
+from core.domain.platform.imports.records import LONGEST_ID
 from ports.progress import Advance, ignored
 
 _RELYING_PARTIES: Final = ("webAuthnPolicyRpId", "webAuthnPolicyPasswordlessRpId")
@@ -62,6 +63,9 @@ def open_realm(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSou
     if asked.only_organization and not seen.has_organization:
         raise BadRequest(f"The realm has no organization {asked.only_organization}, or one that is too large to read")
     (name,) = seen.names
+    if len(name) > LONGEST_ID or not name.isprintable():
+        raise BadRequest(f"realm: must have at most {LONGEST_ID} characters, all of them visible")
+    read = BytesRead()
     realm = keycloak.KeycloakRealm(name=name, brokers=seen.brokers)
     members = seen.members
 
@@ -76,7 +80,8 @@ def open_realm(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSou
         digest=digest_of(asked),
         count=seen.count,
         relying_party=seen.parties.pop() if len(seen.parties) == 1 else None,
-        found=(one for path in files for one in elements(path, "users", person, held)),
+        found=(one for path in files for one in elements(path, "users", person, held, read)),
+        read=read,
     )
 
 

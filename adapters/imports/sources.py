@@ -9,6 +9,7 @@ from typing import Any, Final
 import trio
 
 from adapters.imports.files import (
+    BytesRead,
     FileSource,
     ImportFiles,
     count_lines,
@@ -60,16 +61,23 @@ def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
         user_id = content.get("user_id") if isinstance(content, Mapping) else None
         return auth0.person(content, place, hashes.find(user_id) if hashes is not None and isinstance(user_id, str) else None)
 
-    files = files_of(asked)
-    found = (one for path in files for one in (elements(path, "", person, held) if is_list(path) else objects(path, person, held)))
+    files, read = files_of(asked), BytesRead()
+    found = (
+        one for path in files for one in (elements(path, "", person, held, read) if is_list(path) else objects(path, person, held, read))
+    )
     count = sum(count_lines(path, advance) for path in files)
     return FileSource(
-        name=f"auth0:{asked.name}" if asked.name else "auth0", digest=digest_of(asked), count=count, relying_party=None, found=found
+        name=f"auth0:{asked.name}" if asked.name else "auth0",
+        digest=digest_of(asked),
+        count=count,
+        relying_party=None,
+        found=found,
+        read=read,
     )
 
 
 def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
-    files = files_of(asked)
+    files, read = files_of(asked), BytesRead()
     opened_tables: list[tuple[str, Table, tables.TableMap]] = []
     for path in files:
         try:
@@ -82,6 +90,7 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
         for name, table, columns in opened_tables:
             for row in table.rows():
                 place = f"line {row.number}" if len(files) == 1 else f"{name}, line {row.number}"
+                read.add(sum(map(len, (row.cells or {}).values())))
                 if row.cells is None:
                     yield UnreadableRecord(place, row.fault)
                     continue
@@ -89,19 +98,24 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
 
     name = f"csv:{asked.name}" if asked.name else "csv"
     count = sum(max(count_lines(path, advance) - 1, 0) for path in files)
-    return FileSource(name=name, digest=digest_of(asked), count=count, relying_party=None, found=found())
+    return FileSource(name=name, digest=digest_of(asked), count=count, relying_party=None, found=found(), read=read)
 
 
 def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
-    files = files_of(asked)
+    files, read = files_of(asked), BytesRead()
     first = [postern.beginning(first_line(path)) for path in files]
     if len(set(first)) != 1:
         raise BadRequest("The files come from different sources; import one after the other")
-    found = (one for path in files for one in islice(objects(path, postern.person, held), 1, None))
+    found = (one for path in files for one in islice(objects(path, postern.person, held, read), 1, None))
     count = sum(count_lines(path, advance) - 1 for path in files)
     name, party = first[0].source, first[0].relying_party
     return FileSource(
-        name=f"postern:{asked.name or name}", digest=digest_of(asked), count=max(count, 0), relying_party=party or None, found=found
+        name=f"postern:{asked.name or name}",
+        digest=digest_of(asked),
+        count=max(count, 0),
+        relying_party=party or None,
+        found=found,
+        read=read,
     )
 
 

@@ -30,6 +30,8 @@ LONGEST_PUBLIC_KEY: Final = 1200
 
 # COSE: Ed25519, ECDSA on P-256 with SHA-256, RSA with SHA-256, in the order of our preference.
 ALGORITHMS: Final = (-8, -7, -257)
+# Web Authentication, section 5.8.4. The next browser could do nothing with other values.
+TRANSPORTS: Final = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal"})
 
 passkey_name = device_name
 """Names of devices and passkeys follow the same rules."""

@@ -9,6 +9,7 @@ from core.domain.identity.mfa import MfaEvent
 from core.domain.identity.passkeys import (
     CHALLENGE_LIFETIME,
     MOST_PASSKEYS,
+    TRANSPORTS,
     Ceremony,
     CreationOptions,
     Obstacle,
@@ -117,7 +118,7 @@ class Passkeys(Frozen):
             sign_count=made.sign_count,
             name=named,
             aaguid=made.aaguid,
-            transports=tuple(one for one in given.transports if one in _TRANSPORTS),
+            transports=tuple(one for one in given.transports if one in TRANSPORTS),
             backup_eligible=made.backup_eligible,
             backed_up=made.backed_up,
             created_at=now,
@@ -203,10 +204,6 @@ class Passkeys(Frozen):
             )
             await uow.commit()
         self.metrics.passkeys_changed("removed")
-
-
-# Web Authentication, section 5.8.4. The next browser could do nothing with other values.
-_TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal"})
 
 
 def _unknown() -> NotFound:

@@ -9,7 +9,7 @@ from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Over
 from core.domain.identifiers import AssignmentId, IdentityId, MembershipId, PasskeyId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.mfa import sealing_context
-from core.domain.identity.passkeys import Obstacle, RelyingParty, passkey_name
+from core.domain.identity.passkeys import TRANSPORTS, Obstacle, RelyingParty, passkey_name
 from core.domain.identity.profile.usernames import USED_USERNAMES, username_digest
 from core.domain.platform.imports.decisions import Deciding, Decision, ImportDestination, ImportRules, KnownProvider, Marks, MetBefore
 from core.domain.platform.imports.events import all_of, import_finished
@@ -149,7 +149,7 @@ class Imports(Frozen, kw_only=True):
     async def _checked(self, person: ImportedPerson) -> ImportedPerson:
         """The person with the passkeys that can be used here, each with a name."""
         faults = await self.authenticators.faults_of_keys([one.public_key for one in person.passkeys])
-        good = tuple(_named(one) for one, fault in zip(person.passkeys, faults, strict=True) if not fault)
+        good = tuple(_usable(one) for one, fault in zip(person.passkeys, faults, strict=True) if not fault)
         notes = tuple(f"passkey: {fault}" for fault in faults if fault)
         return replace(person, passkeys=good, notes=(*person.notes, *notes))
 
@@ -240,11 +240,13 @@ def _counted(
     return lines
 
 
-def _named(passkey: ImportedPasskey) -> ImportedPasskey:
+def _usable(passkey: ImportedPasskey) -> ImportedPasskey:
+    """The passkey as a registration here would keep it."""
     try:
-        return replace(passkey, name=passkey_name(passkey.name))
+        name = passkey_name(passkey.name)
     except BadRequest:
-        return replace(passkey, name=_UNNAMED)
+        name = _UNNAMED
+    return replace(passkey, name=name, transports=tuple(one for one in passkey.transports if one in TRANSPORTS))
 
 
 def _is_kept(decision: Decision) -> bool:

@@ -55,6 +55,8 @@ def beginning(content: Json) -> PeopleHeader:
         raise BadRequest(f'The first line must say what the file is, as in {{"postern_people": {VERSION}, "source": "https://…"}}')
     if not record.text("source", 200):
         raise BadRequest("source: is missing in the first line")
+    if not record.text("source", 200).isprintable():
+        raise BadRequest("source: has characters that nobody sees")
     return PeopleHeader(record.text("source", 200), record.text("relying_party", 253))
 
 
