@@ -165,6 +165,13 @@ def test_a_word_that_nobody_knows_keeps_a_person_out() -> None:
     assert own.person({"id": "1", "disabled": "perhaps"}, "").is_disabled
 
 
+def test_a_column_that_means_nothing_is_told_where_it_holds_something() -> None:
+    columns = tables.table_map(("email", "password", "shoe size"), {})
+    read = tables.person({"email": "ada@example.com", "password": "$2b$10$…", "shoe size": " "}, "line 2", columns)
+    assert read.notes == ("column password: is not read; --map says what it means",)
+    assert tables.table_map(("email", "password"), {"password": "password_hash"}).unread == ()
+
+
 def test_notes_are_few_short_and_on_one_line() -> None:
     notes = Notes()
     for number in range(2 * MOST_NOTES):

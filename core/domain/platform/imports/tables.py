@@ -28,6 +28,8 @@ MEANINGS: Final = (
     "roles",
     "teams",
 )
+# Of so many unread columns a report speaks.
+_MOST_UNREAD: Final = 20
 _PROFILE: Final = ("name", "given_name", "family_name", "zoneinfo", "locale")
 _YES: Final = frozenset({"true", "t", "yes", "y", "1"})
 _NO: Final = frozenset({"false", "f", "no", "n", "0", ""})
@@ -38,6 +40,8 @@ class TableMap(Frozen):
     """The columns by what they mean."""
 
     columns: Mapping[str, str]
+    unread: tuple[str, ...] = ()
+    """Columns that mean nothing here."""
 
     def cell(self, cells: Mapping[str, str], meaning: str) -> str:
         column = self.columns.get(meaning)
@@ -58,7 +62,7 @@ def table_map(columns: Sequence[str], stated: Mapping[str, str]) -> TableMap:
         raise BadRequest(f"--map: several columns are {', '.join(twice)}")
     if "email" not in known:
         raise BadRequest(f"No column is the address: say which, as in --map {columns[0]}=email")
-    return TableMap(known)
+    return TableMap(known, tuple(column for column in columns if column not in known.values())[:_MOST_UNREAD])
 
 
 def person(cells: Mapping[str, str], place: str, columns: TableMap) -> ImportedPerson:
@@ -70,6 +74,9 @@ def person(cells: Mapping[str, str], place: str, columns: TableMap) -> ImportedP
     if not name:
         raise LeftOut("email: is missing")
     hashed, secret = record.text("password_hash", 10_000), record.text("totp_secret")
+    for column in columns.unread:
+        if cells[column].strip():
+            notes.add(f"column {column}: is not read; --map says what it means")
     claims: dict[str, Json] = {key: record.content.get(key) or None for key in _PROFILE}
     return ImportedPerson(
         place=place,
