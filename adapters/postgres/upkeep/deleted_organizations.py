@@ -152,6 +152,23 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
+    "managed_objects": f"""
+        with batch as (
+                 select org_id as id, service, kind, name
+                   from managed_objects
+                  where org_id = {_GOING} and %(after)s::uuid is not null
+                  order by service, kind, name
+                  limit %(limit)s
+                    for update
+             ),
+             gone as (
+                 delete from managed_objects
+                  using batch
+                  where managed_objects.org_id = batch.id
+                    and (managed_objects.service, managed_objects.kind, managed_objects.name) = (batch.service, batch.kind, batch.name)
+              returning 1
+             )
+        {SWEPT}""",
     "roles": _rows_of("roles", "org_id"),
     "profile_values": _people_of("profile_values"),
     "profile_fields": _rows_of("all_profile_fields", "org_id"),

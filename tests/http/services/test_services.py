@@ -92,6 +92,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceS
     assert plan == {
         "id": plan["id"],
         "service_id": service["id"],
+        "key": "free",
         "name": "Free",
         "price_cents": 0,
         "currency": "usd",

@@ -191,6 +191,7 @@ _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/federation/token_preview.py": "a preview names the rule, and the fragment decides",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
+    "adapters/postgres/platform/configuration/service_objects.py": "a document tells it",
     "adapters/postgres/upkeep/personal_data.py": "it says nothing of a person",
     "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",
 }
