@@ -171,6 +171,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         new_unit_of_work,
         UpstreamProviderRows(statements),
         foundation.upstreams,
+        foundation.directory_documents,
         connection_keys,
         foundation.keyring,
         clock=clock,

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
+from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
 from core.domain.tenancy.members import Member
@@ -33,6 +34,7 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.ids import Ids
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -44,6 +46,7 @@ class OrganizationUpstreamProviders(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: UpstreamProviderStore
     protocols: UpstreamProtocols
+    documents: ServiceProviderDocuments
     keys: ConnectionKeys
     keyring: KeyRing
     clock: Clock
@@ -72,9 +75,20 @@ class OrganizationUpstreamProviders(Frozen):
         return await self._create(member, actor, made)
 
     async def create_saml(
-        self, member: Member, actor: Actor, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
+        self,
+        member: Member,
+        actor: Actor,
+        *,
+        name: str,
+        issued_by: str,
+        settings: SamlChange,
+        mapping: Mapping[str, str],
+        certificates: Sequence[str] | None = None,
     ) -> UpstreamProvider:
-        """Create the draft of a provider of SAML, with a key pair of our own. Raises `BadRequest` and `CertificateNotMade`."""
+        """Create the draft of a provider of SAML, with a key pair of our own. `certificates` are the provider's, in PEM. Raises
+        `BadRequest`, `CertificateNotMade` and `Overloaded`.
+        """
+        settings = await self._with_certificates(settings, certificates)
         made = await self.prepared_saml(member.organization, name=name, issued_by=issued_by, settings=settings, mapping=mapping)
         return await self._create(member, actor, made)
 
@@ -158,10 +172,13 @@ class OrganizationUpstreamProviders(Frozen):
         enabled: bool | None,
         mapping: Mapping[str, str] | None = None,
         settings: SamlChange = NO_CHANGE,
+        certificates: Sequence[str] | None = None,
     ) -> UpstreamProvider:
         """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
-        Connect and is active. Raises `BadRequest`, also for another issuer than people are known by, and `NotFound`.
+        Connect and is active. `certificates` are the provider's that are given by hand, in PEM. Raises `BadRequest`, also for another
+        issuer than people are known by, `NotFound` and `Overloaded`.
         """
+        settings = await self._with_certificates(settings, certificates)
         if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
             raise BadRequest("Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping")
         wanted_name = None if name is None else provider_name(name)
@@ -204,6 +221,13 @@ class OrganizationUpstreamProviders(Frozen):
             await uow.upstream_providers.delete(provider)
             await uow.record(provider_deleted(deleted, actor))
             await uow.commit()
+
+    async def _with_certificates(self, settings: SamlChange, certificates: Sequence[str] | None) -> SamlChange:
+        if certificates is None:
+            return settings
+        if len(certificates) > MOST_CERTIFICATES:
+            raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}")
+        return replace(settings, by_hand=tuple([await self.documents.read_certificate(one) for one in certificates]))
 
     def _sealed(self, provider: UpstreamProviderId, secret: str) -> bytes:
         return self.keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))

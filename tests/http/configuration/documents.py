@@ -69,6 +69,23 @@ ACME: Final[dict[str, Any]] = {
     "webhooks": {
         "CRM": {"url": "https://127.0.0.1/hooks", "events": ["user.joined", "user.login.success"], "is_active": False},
     },
+    "upstream_providers": {
+        "Directory": {
+            "kind": "saml",
+            "issuer": "https://login.acme.example",
+            "sso_url": "https://login.acme.example/saml/sso",
+            "slo_url": "https://login.acme.example/saml/slo",
+            "slo_response_url": "https://login.acme.example/saml/slo/answers",
+            "slo_binding": "post",
+            "certificates": [CERTIFICATE.replace("\n", "\n\n")],
+            "preset": "okta",
+            "email_sources": ["mail", "name_id"],
+            "wants_encrypted": True,
+            "requested_contexts": ["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"],
+            "profile_mapping": {"urn:oid:2.5.4.11": "department"},
+        },
+        "Published": {"kind": "saml", "metadata_url": "https://login.acme.example/metadata", "certificates": [CERTIFICATE]},
+    },
     "oauth_credentials": {"codehost": {"client_id": "Iv1", "client_secret": "env:CODEHOST"}},
     "domain_routes": {
         "acme.example": {"login_policy": "password_allowed", "join_policy": "ask"},

@@ -8,7 +8,6 @@ import pytest
 from core.domain.platform.configuration.places import ObjectPlace, organization_place, pointer, service_place
 from entrypoints.http.routes import ROUTES
 from entrypoints.http.routes.configuration.entries import named_fields
-from entrypoints.http.routes.configuration.organization_kinds import OF_SAML
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS
 from entrypoints.http.routes.configuration.schema import schema
 from tests.http.configuration.documents import WHOLE
@@ -31,7 +30,7 @@ NEVER: Final = {
     "states and approvals": tuple(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
     "organizations are founded by people, and by the command": ("POST /api/organizations",),
-    "connections by SAML, whose settings are not in documents yet; states, tests and certificates": tuple(
+    "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate")
     ),
     "nothing is set": (
@@ -74,7 +73,6 @@ def test_an_entry_has_every_field_of_its_endpoints(kind: Any) -> None:
         body = None if endpoint is None else endpoint.body_type
         if isinstance(body, type) and issubclass(body, msgspec.Struct):
             translated = {"tier_id", "upstream_provider_id", "user_id", "organization_role", "team", "role"} if kind.translate else set()
-            translated |= set(OF_SAML) if kind.id == "upstream_providers" else set()
             # The name of an entry is its key: to rename a webhook or a provider is to make another.
             assert named_fields(body) - fields - translated == set(), endpoint
 

@@ -94,14 +94,29 @@ _WEBHOOKS: Final = """
       join webhooks on webhooks.org_id = organizations.id
 """
 
+# Whether people can sign in through a directory is its state. What its metadata bring by their address is no wish of anybody.
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            upstream_providers.sealed_client_secret as sealed, upstream_providers.id as sealed_in,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
-           jsonb_build_object('issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled,
-                              'profile_mapping', profile_mapping) as fields
+           jsonb_build_object('kind', kind, 'issuer', issuer, 'profile_mapping', profile_mapping) || case kind
+               when 'oidc' then jsonb_build_object('client_id', client_id, 'scopes', scopes, 'enabled', enabled)
+               else jsonb_strip_nulls(jsonb_build_object(
+                   'sso_url', coalesce(saml ->> 'sso_url', ''), 'slo_url', coalesce(saml ->> 'slo_url', ''),
+                   'slo_response_url', coalesce(saml ->> 'slo_response_url', ''),
+                   'slo_binding', coalesce(saml ->> 'slo_binding', 'redirect'), 'metadata_url', coalesce(saml ->> 'metadata_url', ''),
+                   'preset', saml ->> 'preset', 'subject_source', coalesce(saml ->> 'subject_source', 'name_id'),
+                   'email_sources', coalesce(saml -> 'email_sources', '["name_id"]'),
+                   'wants_encrypted', coalesce((saml ->> 'wants_encrypted')::boolean, false),
+                   'requested_contexts', coalesce(saml -> 'contexts', '[]'),
+                   'certificates', array(
+                       select one ->> 'pem' from jsonb_array_elements(saml -> 'certificates') as one
+                        where one ->> 'source' = 'hand' or coalesce(saml ->> 'metadata_url', '') = ''
+                   )
+               ))
+           end as fields
       from organizations
-      join upstream_providers on upstream_providers.org_id = organizations.id and upstream_providers.kind = 'oidc'
+      join upstream_providers on upstream_providers.org_id = organizations.id
 """
 
 _OAUTH_CREDENTIALS: Final = """

@@ -183,6 +183,8 @@ class SamlChange(Frozen, kw_only=True):
     certificates: tuple[DirectoryCertificate, ...] | None = None
     """They replace the known ones. A certificate that was known before keeps its source."""
     certificate_source: CertificateSource = CertificateSource.HAND
+    by_hand: tuple[DirectoryCertificate, ...] | None = None
+    """They replace those given by hand. Those that came by the metadata stay while there is an address of metadata, and go without one."""
     metadata_url: str | None = None
     subject_source: str | None = None
     email_sources: tuple[str, ...] | None = None
@@ -210,12 +212,27 @@ class SamlChange(Frozen, kw_only=True):
             new = {one.fingerprint: one for one in self.certificates}
             given["certificates"] = tuple(had.get(one.fingerprint) or known(one, self.certificate_source, now) for one in new.values())
             given["waiting"] = tuple(one for one in before.waiting if one.fingerprint not in new)
+        if self.by_hand is not None:
+            given |= self._by_hand(self.by_hand, before, now)
         if self.metadata_url not in {None, before.metadata_url}:
             # Another address: its certificates are asked about anew.
             given |= {"waiting": (), "declined": (), "metadata": self.metadata or NO_METADATA}
         if self.slo_response_url is None and self.slo_url not in {None, before.slo_url}:
             given["slo_response_url"] = ""
         return usable_settings(replace(before, **given))
+
+    def _by_hand(self, certificates: Sequence[DirectoryCertificate], before: SamlSettings, now: datetime) -> dict[str, Any]:
+        """The known ones keep their places: their order is a part of what was tested."""
+        new = {one.fingerprint: one for one in certificates}
+        has_address = (before.metadata_url if self.metadata_url is None else self.metadata_url) != ""
+        kept = [
+            replace(one, source=CertificateSource.HAND) if one.fingerprint in new else one
+            for one in before.certificates
+            if one.fingerprint in new or (has_address and one.source is CertificateSource.METADATA)
+        ]
+        had = {one.fingerprint for one in kept}
+        added = [known(one, CertificateSource.HAND, now) for one in new.values() if one.fingerprint not in had]
+        return {"certificates": (*kept, *added), "waiting": tuple(one for one in before.waiting if one.fingerprint not in new)}
 
 
 # The authentication contexts that applications may ask a directory for: SAML's own, and that of research and education for two factors.

@@ -15,6 +15,7 @@ NOT_THERE: Final = "there is no such {}, and the document makes none"
 NEVER_CHANGES: Final = "it never changes: end this object, and make another"
 NEVER_ENDS: Final = "it cannot be removed by a document"
 NEEDED_AGAIN: Final = "is missing: to change the rest, the document must name it, since nobody can read what is stored"
+LACKS: Final = "an object of the sort {} has no such field"
 NEEDED: Final = "is missing, and nothing is there yet that has it"
 
 
@@ -24,6 +25,15 @@ class PlannedAct(StrEnum):
     MAKE = "make"
     CHANGE = "change"
     END = "end"
+
+
+class SortRules(Frozen, kw_only=True):
+    """What the plan must know besides about the objects of one sort. A field tells the sorts of a kind apart, and never changes."""
+
+    needed: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
+    lacks: frozenset[str] = frozenset()
+    """The fields of the kind that objects of this sort do not have."""
 
 
 class KindRules(Frozen, kw_only=True):
@@ -44,6 +54,19 @@ class KindRules(Frozen, kw_only=True):
     """The fields of an object that exists as long as its organization or service. None for objects that are made and ended."""
     brings: Mapping[tuple[str, str], Mapping[str, Json]] = field(default_factory=dict)
     """The objects that a new object of this kind begins with, by kind and name."""
+    sort_field: str = ""
+    """The field that names the sort of an object. Empty for a kind of one sort."""
+    sorts: Mapping[str, SortRules] = field(default_factory=dict)
+    """By the value of that field. An object that does not name its sort is of the first."""
+
+    def sort(self, fields: Mapping[str, Json]) -> tuple[str, SortRules]:
+        if not self.sorts:
+            return "", NO_SORT
+        named = str(fields.get(self.sort_field, next(iter(self.sorts))))
+        return named, self.sorts[named]
+
+
+NO_SORT: Final = SortRules()
 
 
 class Present(Frozen, kw_only=True):
@@ -178,15 +201,19 @@ def _brought(
 
 
 def _faults(kind: KindRules, place: ObjectPlace, there: Present | None, wanted: WantedObject) -> list[Problem]:
+    named, sort = kind.sort(wanted.fields if there is None else there.fields)
+    given = wanted.fields.keys() | wanted.secrets.keys()
     if there is not None:
-        return [
-            Problem((*place.steps, name), NEVER_CHANGES)
-            for name in sorted(kind.fixed & wanted.fields.keys())
-            if not same(there.fields.get(name), wanted.fields[name])
-        ]
-    if not kind.can_make:
+        fixed = sorted((kind.fixed | sort.fixed) & wanted.fields.keys())
+        changed = [name for name in fixed if not same(there.fields.get(name), wanted.fields[name])]
+        if changed:
+            return [Problem((*place.steps, name), NEVER_CHANGES) for name in changed]
+    elif not kind.can_make:
         return [Problem(place.steps, NOT_THERE.format(_NOUNS.get(place.kind, "object")))]
-    return [Problem((*place.steps, name), NEEDED) for name in sorted(kind.needed - wanted.fields.keys() - wanted.secrets.keys())]
+    problems = [Problem((*place.steps, name), LACKS.format(named)) for name in sorted(sort.lacks & given)]
+    if there is None:
+        problems += [Problem((*place.steps, name), NEEDED) for name in sorted((kind.needed | sort.needed) - given)]
+    return problems
 
 
 def _made(place: ObjectPlace, wanted: WantedObject) -> Change:
@@ -197,6 +224,7 @@ def _made(place: ObjectPlace, wanted: WantedObject) -> Change:
 
 def _changed(kind: KindRules, place: ObjectPlace, there: Present, wanted: WantedObject) -> Change | None:
     differing = {name for name, value in wanted.fields.items() if not same(there.fields.get(name), value)} - kind.fixed
+    differing -= kind.sort(there.fields)[1].fixed
     for together in kind.together:
         if differing & together:
             differing |= together & wanted.fields.keys()

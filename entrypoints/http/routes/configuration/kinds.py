@@ -9,7 +9,7 @@ import msgspec
 from core.domain.json import Json
 from core.domain.lines import LONGEST_TYPED, one_line
 from core.domain.platform.configuration.places import ObjectPlace
-from core.domain.platform.configuration.planning import KindRules
+from core.domain.platform.configuration.planning import KindRules, SortRules
 from core.frozen import Frozen, field
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.routes.configuration.entries import needed_fields
@@ -79,6 +79,8 @@ class ObjectKind(Frozen, kw_only=True):
     """How documents show the values of fields, where `stored` says more than anybody wants to read."""
     translate: Translate | None = None
     """Puts the ids that the endpoint needs in place of names."""
+    sort_field: str = ""
+    sorts: Mapping[str, SortRules] = field(default_factory=dict)
     new_id: str = "id"
     """The field of the answer to `make` with the id by which the path names the object. Empty if the path has the object's name."""
     brought_id: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -107,6 +109,8 @@ class ObjectKind(Frozen, kw_only=True):
             can_end=self.end is not None,
             standing=self.standing,
             brings=self.brings,
+            sort_field=self.sort_field,
+            sorts=self.sorts,
         )
 
     def as_stored(self, fields: Fields) -> dict[str, Any]:

@@ -5,12 +5,15 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest
+from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.configuration.places import ORGANIZATION, ObjectPlace
+from core.domain.platform.configuration.planning import SortRules
 from core.domain.tenancy.sign_in_rules import SignInRules
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
+from entrypoints.http.routes.configuration.saml_metadata import stored_pem
 from entrypoints.http.routes.federation import scim_settings
 from entrypoints.http.routes.platform import governance
 from entrypoints.http.routes.tenancy import (
@@ -32,10 +35,12 @@ from entrypoints.http.routes.tenancy import (
 OWN_PROVIDER: Final = "upstream_providers/"
 """Begins the name of one of the organization's own providers, in a domain route."""
 
-# Connections of the kind `saml` are not in documents yet: what they trust comes from metadata.
-OF_SAML: Final = (
-    *("kind", "sso_url", "slo_url", "slo_binding", "metadata_url", "preset", "subject_source", "email_sources", "wants_encrypted"),
-    "requested_contexts",
+_OF_OIDC: Final = frozenset({"client_id", "client_secret", "scopes"})
+_OF_SAML: Final = frozenset(
+    (
+        *("sso_url", "slo_url", "slo_response_url", "slo_binding", "metadata_url", "certificates"),
+        *("preset", "subject_source", "email_sources", "wants_encrypted", "requested_contexts"),
+    )
 )
 _RULES: Final = SignInRules()
 _Tier = Annotated[str, example("professional")]
@@ -227,8 +232,7 @@ ORGANIZATION_KINDS: Final = (
     ObjectKind(
         name="upstream_providers",
         within=Within.ORGANIZATION,
-        entry=entry("UpstreamProviderEntry", upstream_providers.NewUpstreamProvider, without=("name", *OF_SAML)),
-        needed=frozenset({"issuer", "client_id", "client_secret"}),
+        entry=entry("UpstreamProviderEntry", upstream_providers.NewUpstreamProvider, without=("name",)),
         shown_by=upstream_providers.list_upstream_providers,
         make=upstream_providers.create_upstream_provider,
         change=upstream_providers.change_upstream_provider,
@@ -236,8 +240,25 @@ ORGANIZATION_KINDS: Final = (
         key="name",
         parameter="provider_id",
         secrets=("client_secret",),
-        fixed=frozenset({"issuer"}),
-        stored={"scopes": lambda scopes: list(dict.fromkeys(scopes))},
+        fixed=frozenset({"kind"}),
+        # A product sets the sources that do not come with it, and an address decides which certificates are given by hand.
+        together=(
+            frozenset({"preset", "subject_source", "email_sources"}),
+            frozenset({"metadata_url", "certificates"}),
+            frozenset({"slo_url", "slo_response_url"}),
+        ),
+        stored={
+            "scopes": lambda scopes: list(dict.fromkeys(scopes)),
+            "certificates": lambda ones: sorted({stored_pem(one) for one in ones}),
+        },
+        sort_field="kind",
+        sorts={
+            ProviderKind.OIDC.value: SortRules(
+                needed=frozenset({"issuer"}) | _OF_OIDC - {"scopes"}, fixed=frozenset({"issuer"}), lacks=_OF_SAML
+            ),
+            # Whether people can sign in through a directory follows from its test and its owner's word.
+            ProviderKind.SAML.value: SortRules(lacks=_OF_OIDC | {"enabled"}),
+        },
     ),
     ObjectKind(
         name="oauth_credentials",

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Overloaded
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.connections import (
@@ -56,6 +56,8 @@ _Binding = Annotated[SamlBinding, example("redirect")]
 _Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL})
 _SsoUrl = Annotated[str, _Url, example("https://login.acme.example/saml/sso")]
 _SloUrl = Annotated[str, _Url, example("https://login.acme.example/saml/slo")]
+_SloResponseUrl = Annotated[str, _Url, example("https://login.acme.example/saml/slo/answers")]
+_Certificates = Annotated[Sequence[str], example(["-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"])]
 _MetadataUrl = Annotated[str, _Url, example("https://login.acme.example/saml/metadata")]
 _SubjectSource = Annotated[
     str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SOURCE}), example("urn:oasis:names:tc:SAML:attribute:subject-id")
@@ -106,6 +108,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: the provider's address for sign-ins."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's address for sign-outs; empty for none."""
+    slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` (the default) or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
@@ -124,6 +128,8 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: whether assertions must be encrypted for the certificate of ours; false by default."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the authentication contexts to ask for where an application asks for none."""
+    certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's certificates, in PEM or in base64."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +155,8 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: the provider's address for sign-ins."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's address for sign-outs; empty for none."""
+    slo_response_url: _SloResponseUrl | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's address for answers about sign-outs, if it is another one; empty for none."""
     slo_binding: _Binding | msgspec.UnsetType = msgspec.UNSET
     """For SAML: `redirect` or `post`, as messages go to that address."""
     metadata_url: _MetadataUrl | msgspec.UnsetType = msgspec.UNSET
@@ -165,6 +173,10 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: whether assertions must be encrypted."""
     requested_contexts: _Contexts | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the authentication contexts to ask for where an application asks for none. The list replaces the old one."""
+    certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
+    """For SAML: the provider's certificates that are given by hand, in PEM or in base64. The list replaces the old one. Certificates that
+    came by the metadata stay while `metadata_url` names an address, and go otherwise.
+    """
 
 
 class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +223,8 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The provider's address for sign-ins."""
     slo_url: _SloUrl
     """The provider's address for sign-outs."""
+    slo_response_url: _SloResponseUrl
+    """The provider's address for answers about sign-outs, if it is another one."""
     slo_binding: _Binding
     """`redirect` or `post`."""
     certificates: Sequence[ProviderCertificateRecord]
@@ -290,7 +304,7 @@ async def list_upstream_providers(
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     status=201,
-    refuses=(BadRequest, CertificateNotMade),
+    refuses=(BadRequest, CertificateNotMade, Overloaded),
     tags=_TAGS,
 )
 async def create_upstream_provider(
@@ -309,10 +323,16 @@ async def create_upstream_provider(
         if body.client_id or body.client_secret or body.scopes:
             raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
         made = await providers.create_saml(
-            call.caller, call.actor, name=body.name, issued_by=body.issuer, settings=settings, mapping=body.profile_mapping
+            call.caller,
+            call.actor,
+            name=body.name,
+            issued_by=body.issuer,
+            settings=settings,
+            mapping=body.profile_mapping,
+            certificates=given(body.certificates),
         )
         return record_of(postern, made)
-    if not settings.is_empty:
+    if not settings.is_empty or given(body.certificates) is not None:
         raise BadRequest("A provider of the kind oidc has no settings of SAML")
     created = await providers.create(
         call.caller,
@@ -334,7 +354,7 @@ async def create_upstream_provider(
     keys=Capability.CONNECTIONS_MANAGE,
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
-    refuses=(BadRequest,),
+    refuses=(BadRequest, Overloaded),
     tags=_TAGS,
 )
 async def change_upstream_provider(
@@ -360,6 +380,7 @@ async def change_upstream_provider(
         enabled=given(body.enabled),
         mapping=given(body.profile_mapping),
         settings=_saml_change(body),
+        certificates=given(body.certificates),
     )
     return record_of(postern, changed)
 
@@ -382,6 +403,7 @@ def _saml_change(body: NewUpstreamProvider | UpstreamProviderPatch) -> SamlChang
     return SamlChange(
         sso_url=given(body.sso_url),
         slo_url=given(body.slo_url),
+        slo_response_url=given(body.slo_response_url),
         slo_binding=given(body.slo_binding),
         metadata_url=given(body.metadata_url),
         preset=given(body.preset),
@@ -431,6 +453,7 @@ def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRe
         certificate_valid_until=provider.upkeep.certificate_until,
         sso_url=settings.sso_url,
         slo_url=settings.slo_url,
+        slo_response_url=settings.slo_response_url,
         slo_binding=settings.slo_binding,
         certificates=[_certificate(one, provider.upkeep) for one in settings.certificates],
         waiting_certificates=[_certificate(one, provider.upkeep) for one in settings.waiting],
