@@ -33,6 +33,10 @@ NEVER: Final = {
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate")
     ),
+    "links that end by themselves, and drafts that wait for an owner": (
+        f"{ORGANIZATION}/setup-links",
+        f"{PLATFORM}/organizations/{{org_id}}/setup-links",
+    ),
     "nothing is set": (
         *(f"{ORGANIZATION}/smtp/test", f"{ORGANIZATION}/siem/test", f"{ORGANIZATION}/webhooks/{{webhook_id}}/"),
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
