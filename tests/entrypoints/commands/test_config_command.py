@@ -102,6 +102,20 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     assert "POSTERN_DATABASE_URL" in (await postern())[1]
 
 
+async def test_an_organization_is_made_for_an_account_alone_and_nobody_is_invited(
+    postern: Command, database: psycopg.Connection[dict[str, Any]], tmp_path: Path
+) -> None:
+    document = {"postern": 1, "organizations": {"acme": {"name": "Acme"}, "beta": {"name": "Beta"}}}
+    file = written(tmp_path, document)
+    status, _, err = await postern("apply", file, "--owner=acme=nobody@example.org", f"--owner=beta={OWNER}")
+    assert (status, err) == (1, "organizations/acme: There is no active account with this e-mail\n")
+    assert database.execute("select slug from organizations").fetchall() == [{"slug": "beta"}]
+    assert database.execute("select from invitations").fetchall() == []
+    # What lacks is made by the next application, once the account is there.
+    assert (await postern("apply", file, f"--owner=acme={OWNER}"))[0] == 0
+    assert (await postern("plan", file))[:2] == (0, "Nothing to do.\n")
+
+
 async def test_what_would_end_is_asked_about(postern: Command, tmp_path: Path) -> None:
     await postern("apply", written(tmp_path, WHOLE), f"--owner=acme={OWNER}")
     ends = written(tmp_path, {"postern": 1, "organizations": {"acme": {"webhooks": {"whole": True, "entries": {}}}}}, "ends.yaml")
