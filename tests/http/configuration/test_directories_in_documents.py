@@ -31,9 +31,9 @@ class Directories:
         held: dict[str, Any] = document["organizations"]["acme"]["upstream_providers"]
         return held
 
-    async def plan(self, providers: Mapping[str, Any]) -> tuple[Configuring, Planned]:
+    async def plan(self, providers: Mapping[str, Any], **more: Any) -> tuple[Configuring, Planned]:
         configuring = Configuring(DocumentOperator(self.house.postern, {}))
-        document = {"postern": 1, "organizations": {"acme": {"upstream_providers": providers}}}
+        document = {"postern": 1, "organizations": {"acme": {"upstream_providers": providers, **more}}}
         return configuring, await configuring.plan(document, resolve)
 
     async def changes(self, **fields: Any) -> dict[str, Any]:
@@ -41,8 +41,8 @@ class Directories:
         assert planned.problems == ()
         return {one.name: one.after for change in planned.plan.changes for one in change.fields}
 
-    async def apply(self, providers: Mapping[str, Any]) -> Applied:
-        configuring, planned = await self.plan(providers)
+    async def apply(self, providers: Mapping[str, Any], **more: Any) -> Applied:
+        configuring, planned = await self.plan(providers, **more)
         assert [(one.steps, one.message) for one in planned.problems] == []
         return await configuring.apply(planned)
 
@@ -113,10 +113,14 @@ async def test_a_directory_is_made_again_as_a_draft_from_its_export(directories:
     assert await directories.export() == first
     made = await directories.record()
     assert (made["state"], made["enabled"], made["issuer"]) == ("draft", False, house.directory.issuer)
+    # No domain route leads to a draft.
+    routes = {"acme.example": {"upstream_provider": f"upstream_providers/{NAME}", "login_policy": "upstream_only"}}
+    assert [one.refusal.code for one in (await directories.apply({}, domain_routes=routes)).refused] == ["BAD_REQUEST"]
     # It is complete: after a test and an owner's word, people sign in.
     assert b"All checks passed" in (await house.test(made["id"])).body
     (await house.request("POST", f"{PATH}/{made['id']}/activate")).ok()
-    _, planned = await directories.plan(first)
+    assert (await directories.apply(first, domain_routes=routes)).refused == []
+    _, planned = await directories.plan(first, domain_routes=routes)
     assert planned.is_empty
     await directories.apply({NAME: {"sso_url": "https://login.acme.example/elsewhere"}})
     assert (await directories.record())["state"] == "draft"
