@@ -110,6 +110,8 @@ def test_a_limit_may_be_said_to_be_none_and_is_not_owed_by_all() -> None:
 
 
 def test_making_keys_and_secrets_is_limited() -> None:
+    organization, platform = "/api/organizations/{org_slug}", "/api/platform/organizations/{org_id}"
+    connection = f"{organization}/upstream-providers/{{provider_id}}"
     limited = {str(one) for one in ROUTES if CREDENTIALS in one.limits}
     service = "/api/organizations/{org_slug}/services/{service_slug}"
     webhooks = "/api/organizations/{org_slug}/webhooks"
@@ -134,6 +136,11 @@ def test_making_keys_and_secrets_is_limited() -> None:
         "POST /api/organizations/{org_slug}/scim-tokens",
         "POST /api/organizations/{org_slug}/upstream-providers",
         *(f"{method} /api/organizations/{{org_slug}}/upstream-providers/{{provider_id}}" for method in ("PATCH", "DELETE")),
+        *(f"POST {connection}/{act}" for act in ("test", "activate", "metadata", "certificate")),
+        *(f"{method} {connection}/certificate/waiting/{{fingerprint}}" for method in ("POST", "DELETE")),
+        f"DELETE {connection}/certificate/former",
+        *(f"POST {place}/setup-links{act}" for place in (organization, platform) for act in ("", "/{link_id}/release")),
+        f"POST {organization}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate",
         *("POST /api/user/identities/{provider}/link", "DELETE /api/user/identities/{provider}"),
         *("POST /api/user/passkeys", "POST /api/user/passkeys/options"),
         *("PUT /api/user/picture", "DELETE /api/user/picture"),

@@ -168,26 +168,28 @@ def test_a_page_says_who_may_call_and_under_which_limits() -> None:
 SAML = {f"/saml/{{org_slug}}/{{service_slug}}/{step}" for step in ("sso", "slo")} | {
     *("/api/organizations/{org_slug}/services/{service_slug}/saml/login", "/ui/saml", "/ui/saml/later", "/ui/saml/elsewhere"),
     "/ui/saml/sign-out",
+    "/saml/sp/{connection_id}/slo",
 }
 BEFORE_AN_APPLICATION = SAML | {
     *("/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent", "/ui/second-factor-required", "/ui/confirm-membership"),
     "/ui/answers",
     "/saml/{org_slug}/{service_slug}/authenticate",
+    "/saml/sp/{connection_id}/acs",
 }
 
 
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 155 + len(CONSOLE)
+    assert len(pages) == 180 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
         assert (one.policy.styles, one.policy.images) == ((SELF,), (SELF,))
         assert one.policy.form_action in {(), (SELF,), None}
-        # No window of an application opens the device pages, or the links of invitations.
+        # No window of an application opens the device pages, the links of invitations, or the page of a test.
         in_popup = one.path in BEFORE_AN_APPLICATION or (
-            one.caller is IN_FLOW and not one.path.startswith(("/ui/device", "/ui/invitations"))
+            one.caller is IN_FLOW and not one.path.startswith(("/ui/device", "/ui/invitations", "/ui/connections/test"))
         )
         assert one.policy.opener == ("unsafe-none" if in_popup else "same-origin"), one
     # The scripts of these pages fetch a challenge from us.

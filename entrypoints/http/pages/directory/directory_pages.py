@@ -22,7 +22,7 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
-from entrypoints.http.pages.declaring import Advised, WayOn, page
+from entrypoints.http.pages.declaring import IN_POPUP, Advised, WayOn, page
 from entrypoints.http.pages.flows import AnyCall, Page
 from entrypoints.http.pages.saml.logout_pages import LogoutMessageQuery
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, has, in_address, in_form
@@ -52,6 +52,7 @@ def _advice(refused: Refused) -> str | Advised:
     f"{_SP}/acs",
     caller=ANYONE,
     limit=PAGE_STEPS,
+    policy=IN_POPUP,
     advice=_advice,
     refuses=_REFUSES,
     accepts=_ANSWER_FORM,
