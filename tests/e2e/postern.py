@@ -141,10 +141,10 @@ class Postern:
         assert found is not None
         return int(found[1])
 
-    def get(self, path: str, patience: float = 10, *, token: str | None = None) -> JsonAnswer:
+    def get(self, path: str, patience: float = PATIENCE, *, token: str | None = None) -> JsonAnswer:
         return self._request("GET", path, patience, None if token is None else {"Authorization": f"Bearer {token}"})
 
-    def post(self, path: str, body: Mapping[str, Any], patience: float = 10, *, token: str | None = None) -> JsonAnswer:
+    def post(self, path: str, body: Mapping[str, Any], patience: float = PATIENCE, *, token: str | None = None) -> JsonAnswer:
         bearer = {} if token is None else {"Authorization": f"Bearer {token}"}
         return self._request("POST", path, patience, {"Content-Type": "application/json", **bearer}, json.dumps(body))
 

@@ -251,6 +251,9 @@ FIELDS: Mapping[str, Callable[[FurnishedOrganization], Mapping[str, Any]]] = {
 QUERIES: Mapping[str, str] = {"GET /api/organizations/{org_slug}/services/{service_slug}/token-preview": f"?user_id={uuid4()}"}
 # Routes without ids.
 WITHOUT_IDS = {
+    # Documents name things by slugs, and a document with another organization's is refused (tests/http/configuration).
+    "POST /api/organizations/{org_slug}/configuration/apply",
+    "POST /api/organizations/{org_slug}/configuration/plan",
     "DELETE /api/organizations/{org_slug}",
     "DELETE /api/organizations/{org_slug}/domain",
     "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",
