@@ -74,7 +74,11 @@ REFUSALS: list[Refusal] = [
 async def test_no_page_is_a_dead_end(refusal: Refusal, lonely_postern: Postern) -> None:
     """Each refusal has a button, or sends the person back to the application."""
     text = shipped_pages().text(DEFAULT)
-    elsewhere = (text("authorize.begin_again"), text("authorize.refused", request=""), text("authorize.closed"))
+    elsewhere = (
+        *(text("authorize.begin_again"), text("authorize.refused", request=""), text("authorize.closed")),
+        # Whoever has a set-up link asks whoever sent it.
+        text("setup.advice.otherwise"),
+    )
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if isinstance(one.errors, PageErrors)]
     assert len(pages) > 100
     for one in pages:
