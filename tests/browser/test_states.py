@@ -76,7 +76,7 @@ async def test_a_page_in_this_state_is_sound(number: int, shown: Page) -> None:
 def test_every_page_has_its_states() -> None:
     folder = Path(pages.__file__).parent
     templates = {str(file.relative_to(folder)) for file in folder.rglob("*.html")}
-    # Pages of the console are shown by the application itself (`test_console.py`), and so are those behind a set-up link (`test_setup_links.py`).
+    # The application itself shows pages of the console (`test_console.py`) and of set-up links (`test_setup_links.py`).
     shown = {one for one in templates if not one.startswith(("console/", "setup/"))}
     assert {state.template for state in STATES} == shown - NO_PAGES
     assert len({state.name for state in STATES}) == len(STATES)
