@@ -3,16 +3,13 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from secrets import token_urlsafe
 from typing import Final
 
 import trio
 
-from core.domain.secrets import Token
-from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
-from ops.bench.filling.fill import growing
 from ops.bench.furnished import ASKING, SIZES, House, house_of
 from ops.bench.harness import DidNotStart, Options, directory
+from ops.bench.inside import browser_cookie
 from ops.bench.load import fetch
 from ops.bench.report import Figure, at_most, complain
 from ops.bench.shared_postgres import shared_postgres
@@ -38,7 +35,7 @@ async def console(options: Options) -> Sequence[Figure]:  # noqa: ARG001 - every
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(shared_postgres(stack.enter_context(directory())))
         houses = [await house_of(stack, postgres, members=ASKING, others=size) for size in SIZES]
-        cookies = [await trio.to_thread.run_sync(_cookie, house) for house in houses]
+        cookies = [await trio.to_thread.run_sync(browser_cookie, house.server.database_url, house.persons[0]) for house in houses]
         for name, path in _PAGES.items():
             complain(f"console: {name} …")
             first = 0.0
@@ -61,11 +58,3 @@ async def _times(house: House, cookie: str, path: str) -> Sequence[float]:
         if answer is None or answer.status != 200:
             raise DidNotStart(f"the page {path} does not come: {answer}")
     return sorted(taken)
-
-
-def _cookie(house: House) -> str:
-    """A browser session of the owner."""
-    token = Token(token_urlsafe(32))
-    with growing(house.server.database_url) as connection:
-        connection.execute("insert into browser_sessions (digest, session_id) values (%s, %s)", [token.digest(), house.persons[0].session])
-    return f"{SESSION_COOKIE}={token.reveal()}"

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from secrets import token_urlsafe
 
 from core.domain.mail import Mail
-from core.domain.secrets import Password
+from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern, open_postern
+from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
 from entrypoints.settings import read
-from ops.bench.filling.fill import Person
+from ops.bench.filling.fill import Person, growing
 from ops.bench.harness import Server
 
 
@@ -51,6 +53,14 @@ async def bearers_for(settings: Mapping[str, str], people: Sequence[Person]) -> 
             for person in people
         ]
     return [{"Authorization": f"Bearer {token}"} for token in tokens]
+
+
+def browser_cookie(database_url: str, person: Person) -> str:
+    """The header `Cookie` of a browser in which this person is signed in."""
+    token = Token(token_urlsafe(32))
+    with growing(database_url) as connection:
+        connection.execute("insert into browser_sessions (digest, session_id) values (%s, %s)", [token.digest(), person.session])
+    return f"{SESSION_COOKIE}={token.reveal()}"
 
 
 async def hashed(settings: Mapping[str, str], password: str) -> str:

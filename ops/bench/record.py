@@ -21,12 +21,13 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
     "A database that moves": ("failover",),
+    "Half an hour of faults": ("endurance",),
     "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "console", "deletion", "sweeper"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }
 # By the subject: its command, if that is not `ops.bench` with the names of the cases.
-COMMANDS: Final[Mapping[str, str]] = {"A database that moves": "ops.drill failover"}
+COMMANDS: Final[Mapping[str, str]] = {"A database that moves": "ops.drill failover", "Half an hour of faults": "ops.drill endurance"}
 # The table for cases that no subject names.
 OTHERS: Final = "Everything else"
 

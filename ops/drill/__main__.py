@@ -1,6 +1,7 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
-keeps its figures in docs/benchmarks.md. `python -m ops.drill migration` changes a large table under load, and `python -m ops.drill import`
-imports a crowd of people. Exit status 1 when a bar did not hold.
+keeps its figures in docs/benchmarks.md, like `python -m ops.drill endurance`: half an hour of all actors and routes, with a fault every
+minute. `python -m ops.drill migration` changes a large table under load, and `python -m ops.drill import` imports a crowd of people. Exit
+status 1 when a bar did not hold.
 """
 
 import argparse
@@ -8,15 +9,16 @@ import inspect
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
 from ops.bench.record import record
-from ops.bench.report import Outcome, busyness, complain, machine, table
-from ops.drill import importing, migration
+from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
+from ops.drill import endurance, importing, migration
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
@@ -28,6 +30,9 @@ def main(arguments: Sequence[str]) -> int:
         return migration.main(arguments[1:])
     if arguments[:1] == ["import"]:
         return importing.main(arguments[1:])
+    if arguments[:1] == ["endurance"]:
+        asked = endurance.options(arguments[1:])
+        return _run("endurance", partial(endurance.endurance, asked.minutes, asked.detection), recorded=not asked.no_record)
     parser = argparse.ArgumentParser(prog="python -m ops.drill", description=__doc__)
     parser.add_argument("drill", choices=["failover"])
     parser.add_argument("faults", nargs="*", metavar="fault", help=f"of {', '.join(FAULTS)}; all without")
@@ -43,24 +48,28 @@ def main(arguments: Sequence[str]) -> int:
         for name, fault in FAULTS.items():
             print(f"{name:12} {' '.join((inspect.getdoc(fault) or '').split())}")
         return 0
+    plan = Plan(chosen.faults or tuple(FAULTS), chosen.times, chosen.detection, not chosen.only_synchronous)
+    return _run("failover", partial(failover, plan), recorded=not chosen.no_record)
+
+
+def _run(name: str, drill: Callable[[], Awaitable[Sequence[Figure]]], *, recorded: bool) -> int:
     # Parts of the product also run in this process. Only their errors are worth a line between the figures.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     complain(f"{machine()}. Load average before: {busyness():.1f}.")
-    plan = Plan(chosen.faults or tuple(FAULTS), chosen.times, chosen.detection, not chosen.only_synchronous)
-    outcome = trio.run(_drilled, plan)
+    outcome = trio.run(_drilled, name, drill)
     print(table([outcome]))
-    if not chosen.no_record and outcome.failed is None:
+    if recorded and outcome.failed is None:
         record([outcome])
     return 0 if outcome.held else 1
 
 
-async def _drilled(plan: Plan) -> Outcome:
+async def _drilled(name: str, drill: Callable[[], Awaitable[Sequence[Figure]]]) -> Outcome:
     """A drill that is ended early, too, ends its servers and takes their disks away."""
-    outcome = Outcome("failover", failed="ended by a signal")
+    outcome = Outcome(name, failed="ended by a signal")
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_end_when_told, nursery.cancel_scope)
-            outcome = Outcome("failover", await failover(plan))
+            outcome = Outcome(name, await drill())
             nursery.cancel_scope.cancel()
     return outcome
 

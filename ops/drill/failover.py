@@ -94,7 +94,7 @@ async def _with(plan: Plan, faults: Iterable[str], *, synchronous: bool) -> list
         data_dir.mkdir()
         settings = {**SETTINGS, "POSTERN_MAIL": f"file:{data_dir / 'mail'}"}
         server = await stack.enter_async_context(serving(data_dir, settings=settings, database_url=cluster.url))
-        drill = _Drill(server, cluster, sink, await prepared(server, sink), data_dir / "mail", plan)
+        drill = Drill(server, cluster, sink, await prepared(server, sink), data_dir / "mail", plan)
         for name in faults:
             what = name if synchronous else f"{name}, asynchronous"
             try:
@@ -107,7 +107,9 @@ async def _with(plan: Plan, faults: Iterable[str], *, synchronous: bool) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class _Drill:
+class Drill:
+    """A server, the cluster behind it, and what its clients use."""
+
     server: Server
     cluster: Cluster
     sink: Receivers
@@ -115,7 +117,8 @@ class _Drill:
     mails: Path
     plan: Plan
 
-    async def once(self, what: str, fault: Fault) -> Round:
+    async def once(self, what: str, fault: Fault, until: float = 0.0) -> Round:
+        """The clients work at least until that moment."""
         self.sink.times.clear()
         clients, actors = Clients(self.server, self.material), Actors(self.server)
         async with trio.open_nursery() as nursery:
@@ -127,7 +130,7 @@ class _Drill:
                     await trio.sleep(BEHIND)
                 outage = await fault(self.cluster, self.plan.detection)
                 found = await actors.at_work(self.cluster, outage.back, ACTORS_PATIENCE)
-                await trio.sleep(max(0.0, outage.back + AFTER - trio.current_time()))
+                await trio.sleep_until(max(outage.back + AFTER, until))
             await self.cluster.repair()
             truth, backlog = await looked_up(self.cluster, clients, self.sink, self.mails)
             nursery.cancel_scope.cancel()
@@ -143,18 +146,18 @@ class _Drill:
             ready_after=actors.ready_after(outage.back),
             backlog=backlog,
         )
-        complain(f"{what}: {_described(made)}")
+        complain(f"{what}: {described(made)}")
         return made
 
 
-def _described(one: Round) -> str:
+def described(one: Round) -> str:
     truth = one.truth
     last = sorted((asked for asked in one.asked if asked.failed), key=lambda asked: asked.ended)[-2:]
     longest = sorted(one.asked, key=lambda asked: asked.began - asked.ended)[:2]
     return (
         f"outage {one.outage.seconds:.1f} s, errors until {one.errors_after:+.1f} s after it, slowest answer {one.slowest:.1f} s,"
-        f" {_counted(one.codes)}; surprises {_counted(one.surprises)}; lost {_counted(truth.lost)}; twice {_counted(truth.twice)};"
-        f" refused yet done {_counted(truth.refused_yet_done)}; ended {truth.ended}; repeated {_counted(truth.repeated)};"
+        f" {counted(one.codes)}; surprises {counted(one.surprises)}; lost {counted(truth.lost)}; twice {counted(truth.twice)};"
+        f" refused yet done {counted(truth.refused_yet_done)}; ended {truth.ended}; repeated {counted(truth.repeated)};"
         f" actors {one.slowest_actor:.1f} s ({', '.join(f'{name} {at:.1f}' for name, at in one.actors.items() if at > 2)}),"
         f" missing {sorted(one.missing)}; last errors {_timed(last, one.outage)};"
         f" longest {_timed(longest, one.outage)}; ready {one.ready_after:.1f} s; backlog {one.backlog:.1f} s"
@@ -166,7 +169,7 @@ def _timed(requests: Iterable[Asked], outage: Outage) -> str:
     return ", ".join(f"{one.what} {one.began - outage.began:.1f} to {one.ended - outage.began:.1f} {one.code}" for one in requests)
 
 
-def _counted(numbers: Mapping[str, int]) -> str:
+def counted(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {what}" for what, number in numbers.items() if number) or "none"
 
 
@@ -186,11 +189,11 @@ def _figures(what: str, rounds: Sequence[Round], *, synchronous: bool) -> list[F
     last = max(slowest.actors, key=lambda name: slowest.actors[name], default="")
     return [
         Figure(f"{what}: no server took writes, median", statistics.median(outages), "s"),
-        Figure(f"{what}: answered as done and lost, of {answered} answers", lost.total(), bar=barred(0), beside=_counted(lost)),
-        Figure(f"{what}: done twice", twice.total(), bar=barred(0), beside=_counted(twice)),
-        Figure(f"{what}: refused, and done all the same", refused_yet_done.total(), bar=barred(0), beside=_counted(refused_yet_done)),
-        Figure(f"{what}: answers with errors", codes.total(), beside=_counted(codes)),
-        Figure(f"{what}: valid requests that were refused", surprises.total(), bar=barred(0), beside=_counted(surprises)),
+        Figure(f"{what}: answered as done and lost, of {answered} answers", lost.total(), bar=barred(0), beside=counted(lost)),
+        Figure(f"{what}: done twice", twice.total(), bar=barred(0), beside=counted(twice)),
+        Figure(f"{what}: refused, and done all the same", refused_yet_done.total(), bar=barred(0), beside=counted(refused_yet_done)),
+        Figure(f"{what}: answers with errors", codes.total(), beside=counted(codes)),
+        Figure(f"{what}: valid requests that were refused", surprises.total(), bar=barred(0), beside=counted(surprises)),
         Figure(f"{what}: last error after the outage, at most", max(0.0, *(one.errors_after for one in rounds)), "s", barred(ERRORS_AFTER)),
         Figure(f"{what}: slowest answer", max(one.slowest for one in rounds), "s"),
         Figure(f"{what}: ready again after the outage, at most", max(one.ready_after for one in rounds), "s"),
@@ -202,5 +205,5 @@ def _figures(what: str, rounds: Sequence[Round], *, synchronous: bool) -> list[F
             beside=f"not yet: {', '.join(sorted(slowest.missing))}" if slowest.missing else last,
         ),
         Figure(f"{what}: sessions that an application lost", sum(one.truth.ended for one in rounds)),
-        Figure(f"{what}: mails and deliveries that came again, under their id", repeated.total(), beside=_counted(repeated)),
+        Figure(f"{what}: mails and deliveries that came again, under their id", repeated.total(), beside=counted(repeated)),
     ]
