@@ -87,7 +87,7 @@ async def test_a_refused_authorization_request_is_kept_with_what_was_received_be
         assert found["registered"] == registered
     assert found["because"]
     assert found["advice"]
-    assert "ada" not in str(found)
+    assert "ada@" not in str(found)
     # Nobody else's application has it.
     assert (await read(relying.shop, 0)) == []
 
