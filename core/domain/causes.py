@@ -62,7 +62,12 @@ def given_tail(given: str) -> str:
 
 def moment_of(request: UUID) -> datetime | None:
     """When the request came. None for an id that Postern does not make."""
-    return datetime.fromtimestamp((request.int >> 80) / 1000, UTC) if request.version in _WITH_TIME else None
+    milliseconds = request.int >> 80
+    if request.version not in _WITH_TIME or milliseconds > _LATEST:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 _WITH_TIME: Final = (7, 8)
+# Somewhere in the year 6429. The bits of an id reach further than a `datetime`.
+_LATEST: Final = 1 << 47

@@ -60,3 +60,4 @@ def test_an_id_tells_its_moment() -> None:
 def test_an_id_that_we_do_not_make_tells_no_moment() -> None:
     assert moment_of(uuid4()) is None
     assert moment_of(UUID(int=0)) is None
+    assert moment_of(UUID("ffffffff-ffff-7fff-bfff-ffffffffffff")) is None
