@@ -160,6 +160,24 @@ async def test_a_delivery_and_its_further_attempts_are_told(house: Incident) -> 
     assert not {row.id for row in (await house.story(other)).rows} & {row.id for row in told.rows}
 
 
+async def test_a_replayed_delivery_follows_from_the_replay(house: Incident) -> None:
+    invited = await house.invite()
+    async with receiving(answering(200)) as receiver:
+        await house.webhook(receiver)
+        (webhook,) = house.people.rows("select id from webhooks")
+        path = f"/api/organizations/acme/webhooks/{webhook['id']}/replay"
+        answer = await house.request("POST", path, {"since": (datetime.now(UTC) - timedelta(hours=1)).isoformat()})
+        assert answer.ok(200)["queued"] == 1
+        replayed = answer.header("x-request-id") or ""
+        assert [row.noun for row in (await house.story(replayed)).rows if row.noun == "delivery"] == ["delivery"]
+        # A further attempt by hand goes on with the same story.
+        (delivery,) = house.people.rows("select id from webhook_deliveries")
+        again = await house.request("POST", path.replace("replay", f"deliveries/{delivery['id']}/redeliver"))
+        again.ok(200)
+        assert house.caused("webhook_deliveries") == [UUID(replayed)]
+        assert house.caused("events")[0] == invited
+
+
 async def test_sign_ins_are_told(house: Incident) -> None:
     answer = await house.client.post(LOGIN, {"email": house.owner.email, "password": SECRET})
     assert answer.status == 401
