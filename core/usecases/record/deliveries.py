@@ -6,7 +6,6 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from core.domain.causes import caused_by
 from core.domain.identifiers import OrganizationId
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.deliveries import ATTEMPT_TIMEOUT, BATCH, BROKEN, LEASE, UNREADABLE, DeliveryOutcome, DeliveryRules, DueDelivery
@@ -84,10 +83,6 @@ class Deliveries(Frozen, Generic[To, Due]):
 
     async def attempt(self, receiver: OpenReceiver[To], due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome:
         """`elapsed` tells the seconds of the attempt so far."""
-        with caused_by(due.request):
-            return await self._attempt(receiver, due, elapsed)
-
-    async def _attempt(self, receiver: OpenReceiver[To], due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome:
         rules = self.receivers.rules
         request = await self.receivers.request(receiver, due)
         try:

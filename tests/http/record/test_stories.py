@@ -200,7 +200,7 @@ async def test_the_text_of_a_client_finds_the_story_and_reaches_no_table(house: 
     one = await house.story(house.lines("request")[0] or "")
     assert 0 < len(one.rows) < len(told.rows), "the id of a log line needs no time, and tells one of them"
     for table in TABLES:
-        assert not house.people.rows(f"select 1 as one from {table} as row where strpos(row::text, %s) > 0", given) or given == ".."
+        assert not house.people.rows(f"select 1 as one from {table} as row where strpos(row::text, %s) > 0", given)
 
 
 async def test_a_long_story_is_cut(house: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
