@@ -17,6 +17,7 @@ import trio
 from actors.failures import Mishaps
 from actors.mailbox import Mailbox
 from actors.outages import Outage
+from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import LEASE, DeliveryOutcome
@@ -274,7 +275,8 @@ class _Batch(Generic[To, Due]):
         # There is no `await` between this look at the time and the attempt.
         while self._waiting and trio.current_time() < self._until:
             due = self._waiting.popleft()
-            outcome = await self._attempted(due, partial(_since, trio.current_time()))
+            with caused_by(due.request):
+                outcome = await self._attempted(due, partial(_since, trio.current_time()))
             if outcome is not None:
                 self._ended.append(outcome)
                 nursery.start_soon(self._write)

@@ -17,6 +17,7 @@ import trio
 from actors.failures import Mishaps, outage_in, sole
 from actors.mailbox import Mailbox
 from actors.outages import Outage
+from core.domain.causes import caused_by
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
 from core.frozen import Frozen
@@ -181,6 +182,11 @@ class JobWorker:
             await trio.sleep(_GATHERING)
 
     async def _do(self, job: Job, hand: _Hand) -> None:
+        # This task is the hand's own, so the cause ends with it, after the last line about the job.
+        with caused_by(job.request):
+            await self._do_caused(job, hand)
+
+    async def _do_caused(self, job: Job, hand: _Hand) -> None:
         began = trio.current_time()
         try:
             with structlog.contextvars.bound_contextvars(job=str(job.id), kind=job.kind), hand.whole:

@@ -51,6 +51,10 @@ happened stays, and so does the id of its target.
 
 **A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
 were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.
+
+**The id of a request** (`request_id`) stands in audit entries, events, deliveries, sign-ins and jobs. It is a time and a
+random number, or a time and a digest of the text that the client gave, and says nothing about a person. It stays when
+a person is forgotten, and tells which rows belong together, as their times do.
 """
 
 

@@ -15,6 +15,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.causes import causing_request
 from core.domain.identifiers import JobId
 from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 from core.domain.json import Json
@@ -62,6 +63,7 @@ class JobRows:
                 "sealed_payload": self._keyring.seal(text.encode(), sealing_context(job_id)) if job.sealed else None,
                 "priority": job.priority,
                 "run_at": job.run_at,
+                "request": causing_request(),
                 **({} if job.only_for is None else {"user": job.only_for}),
             },
         )
@@ -95,13 +97,14 @@ _REVIVE: Final = """
 _WITHDRAW: Final = "delete from jobs where kind = %(kind)s and state = 'waiting'"
 
 _ADD: Final = """
-    insert into jobs (id, kind, payload, sealed_payload, priority, run_at)
-    values (%(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()))
+    insert into jobs (id, kind, payload, sealed_payload, priority, run_at, request_id)
+    values (%(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()), %(request)s)
 """
 
 _ADD_ONLY_FOR: Final = """
-    insert into jobs (id, kind, payload, sealed_payload, priority, run_at)
-    select %(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now())
+    insert into jobs (id, kind, payload, sealed_payload, priority, run_at, request_id)
+    select %(id)s, %(kind)s, %(payload)s::json, %(sealed_payload)s, %(priority)s, coalesce(%(run_at)s::timestamptz, now()),
+           %(request)s::uuid
       from users
      where users.id = %(user)s
 """
@@ -118,6 +121,7 @@ class _Claimed(Frozen):
     created_at: datetime
     leased_until: datetime
     lease: UUID
+    request_id: UUID | None
 
     def job(self, keyring: KeyRing) -> Job:
         """Raises `CannotOpen`."""
@@ -130,6 +134,7 @@ class _Claimed(Frozen):
             leased_until=self.leased_until,
             lease=self.lease,
             priority=self.priority,
+            request=self.request_id,
         )
 
     def _opened(self, keyring: KeyRing) -> Mapping[str, Json]:
@@ -220,7 +225,7 @@ _CLAIM: Final = """
      set lease = %(mine)s, leased_until = now() + %(lease)s::interval, attempts = attempts + 1
     from due
    where jobs.id = due.id
-returning jobs.id, kind, priority, payload, sealed_payload, attempts, run_at, created_at, leased_until, lease
+returning jobs.id, kind, priority, payload, sealed_payload, attempts, run_at, created_at, leased_until, lease, request_id
 """
 
 _COMPLETE: Final = "delete from jobs where id = %(id)s and lease = %(lease)s returning id"

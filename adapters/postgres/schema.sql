@@ -1465,7 +1465,8 @@ create table login_events (
     country         text,
     city            text,
     created_at      timestamptz not null,
-    salt            uuid        default gen_random_uuid() -- of the commitment to its personal part, which may leave for a SIEM
+    salt            uuid        default gen_random_uuid(), -- of the commitment to its personal part, which may leave for a SIEM
+    request_id      uuid
 );
 create index login_events_of_user on login_events (user_id, id desc);
 -- A person's habits are read from these, past any number of strangers' tries between them.
@@ -1559,6 +1560,7 @@ create table jobs (
     last_error     text,
     created_at     timestamptz not null default now(),
     died_at        timestamptz,
+    request_id     uuid,                               -- from which the job follows, over any number of jobs between
     constraint jobs_one_payload check ((payload is null) <> (sealed_payload is null)),
     constraint jobs_dead_or_not check ((state = 'dead') = (died_at is not null))
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
@@ -1576,7 +1578,8 @@ create table events (
     target_id       text        not null,
     details         jsonb       not null,
     personal        jsonb,                             -- the part that identifies a person; the janitor empties it in time
-    occurred_at     timestamptz not null
+    occurred_at     timestamptz not null,
+    request_id      uuid                               -- from which the event follows; null: no request's, or an older process wrote the row
 );
 create index events_of_organization on events (organization_id, id);
 create index events_personal on events (occurred_at) where personal is not null;
@@ -1944,6 +1947,7 @@ create table webhook_deliveries (
     error         text,
     created_at    timestamptz not null,
     updated_at    timestamptz not null,
+    request_id    uuid,                                -- the event's, or that of a replay
     unique (webhook_id, event_id)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index webhook_deliveries_due    on webhook_deliveries (webhook_id, next_at) where next_at is not null;
@@ -2059,7 +2063,8 @@ create table audit_entries (
     success         boolean     not null,
     details         jsonb       not null,
     personal_digest bytea,                             -- null: nothing stands apart
-    created_at      timestamptz not null
+    created_at      timestamptz not null,
+    request_id      uuid                               -- from which the entry follows; not in the chain
 );
 create index audit_entries_newest    on audit_entries (organization_id, created_at desc, id desc);
 create index audit_entries_by_action on audit_entries (organization_id, action, created_at desc, id desc);

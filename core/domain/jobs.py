@@ -59,7 +59,8 @@ class NewJob(Frozen):
 
 class Job(Frozen):
     """A claimed job. `attempts` includes the present one. The id stays the same over all attempts, so that receivers can recognise a
-    repeat. Each claim has its own lease, and a worker that has lost its lease can no longer change the job.
+    repeat. Each claim has its own lease, and a worker that has lost its lease can no longer change the job. The job
+    follows from the `request`, if any.
     """
 
     id: JobId
@@ -70,6 +71,7 @@ class Job(Frozen):
     leased_until: datetime
     lease: UUID
     priority: int = 0
+    request: UUID | None = None
 
 
 class DeadJob(Frozen):

@@ -2,15 +2,21 @@
 
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
+from adapters.postgres.record.stories import PostgresStories
 from core.frozen import Frozen
 from core.usecases.record.audit import Audit
 from entrypoints.assembly.foundation import Foundation
+from ports.record.stories import Stories
 
 
 class Record(Frozen, kw_only=True):
     audit: Audit
+    stories: Stories
 
 
 def assemble_record(foundation: Foundation) -> Record:
     pool = foundation.pool
-    return Record(audit=Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), foundation.server_secrets))
+    return Record(
+        audit=Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), foundation.server_secrets),
+        stories=PostgresStories(pool, foundation.keyring),
+    )

@@ -209,7 +209,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_billing_commands(_group(commands, "billing", "look at what the payment provider reports, and ask it"))
 
-    _add_audit_commands(_group(commands, "audit", "check the audit log"))
+    _add_audit_commands(_group(commands, "audit", "check the audit log"), commands)
 
     _add_demo_command(commands)
 
@@ -252,6 +252,14 @@ def _add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
 
 
+def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    story = _command(commands, "story", "record.story", "tell what followed from one request, by the id in its answer or in the log")
+    story.add_argument("id", metavar="ID", help="the `request_id` of a log line, or the `X-Request-Id` of an answer")
+    story.add_argument("--since", metavar="TIME", help="look from this time on (default: the moment that the id tells)")
+    story.add_argument("--until", metavar="TIME", help="look up to this time (default: an hour after that moment; with --since: now)")
+    _add_json(story)
+
+
 def _add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
     demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
@@ -267,7 +275,8 @@ def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     generate.set_defaults(without_settings=True)
 
 
-def _add_audit_commands(audit: "Commands[argparse.ArgumentParser]") -> None:
+def _add_audit_commands(audit: "Commands[argparse.ArgumentParser]", commands: "Commands[argparse.ArgumentParser]") -> None:
+    _add_story_command(commands)
     verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
     _add_json(verify)
     verify.add_argument(

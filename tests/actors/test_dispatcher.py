@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 from typing import Any, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 import trio
@@ -16,11 +16,13 @@ from actors.dispatcher import SLOTS, SLOTS_OF_FAILING, SLOTS_OF_ONE, DeliveryDis
 from actors.mailbox import Mailbox
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId
-from core.domain.record.deliveries import DeliveryOutcome
+from core.domain.record.deliveries import DeliveryOutcome, DueDelivery
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
 
 ON_A_JUMPING_CLOCK = True
+# From which all deliveries follow.
+REQUEST = uuid4()
 
 
 @dataclass(eq=False)
@@ -70,12 +72,12 @@ class DeliveryQueue:
         self.receivers = [one for one in self.receivers if one not in claimed] + list(claimed)
         return claimed
 
-    async def due(self, receiver: To) -> Sequence[UUID]:
+    async def due(self, receiver: To) -> Sequence[DueDelivery]:
         await trio.lowlevel.checkpoint()
         receiver.step("due")
-        return [uuid4() for _ in range(min(receiver.due, 16))]
+        return [DueDelivery(id=uuid4(), attempts=0, request=REQUEST) for _ in range(min(receiver.due, 16))]
 
-    async def attempt(self, receiver: To, due: UUID, _elapsed: Callable[[], float]) -> DeliveryOutcome:
+    async def attempt(self, receiver: To, due: DueDelivery, _elapsed: Callable[[], float]) -> DeliveryOutcome:
         receiver.begun.append(trio.current_time())
         receiver.step("attempt")
         self.at_once[receiver.organization] += 1
@@ -85,10 +87,10 @@ class DeliveryQueue:
             await trio.sleep(receiver.takes)
         finally:
             self.at_once[receiver.organization] -= 1
-        return DeliveryOutcome(due, 0, delivered=not receiver.refuses)
+        return DeliveryOutcome(due.id, 0, delivered=not receiver.refuses)
 
-    def broken(self, due: UUID, _elapsed: Callable[[], float]) -> DeliveryOutcome:
-        return DeliveryOutcome(due, 0, delivered=False, error="internal_error")
+    def broken(self, due: DueDelivery, _elapsed: Callable[[], float]) -> DeliveryOutcome:
+        return DeliveryOutcome(due.id, 0, delivered=False, error="internal_error")
 
     async def settle(self, receiver: To, outcomes: Sequence[DeliveryOutcome]) -> None:
         await trio.lowlevel.checkpoint()
@@ -158,7 +160,7 @@ async def test_an_attempt_that_raises_is_a_failure_of_that_one(mishap: Exception
     assert len(other.outcomes) == 40
     assert metrics.broken == {"webhooks": 1}
     (told,) = log.events("work_broken")
-    assert (told["actor"], told["error"]) == ("webhooks", type(mishap).__name__)
+    assert (told["actor"], told["error"], told["request_id"]) == ("webhooks", type(mishap).__name__, str(REQUEST))
 
 
 @pytest.mark.parametrize("step", ["due", "settle"])

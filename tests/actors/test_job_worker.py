@@ -7,16 +7,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
+import structlog
 import trio
 
 from actors.job_worker import JobDelayed, JobPace, JobWorker, Task, Workplace
 from adapters.postgres.jobs import PostgresJobQueue
+from core.domain.causes import caused_by
 from core.domain.identifiers import JobId
 from core.domain.jobs import Job, NewJob, Retry
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog
+from tests.patience import PATIENCE
 from tests.places import ROOT
 
 RETRY: Final = Retry(first=timedelta(milliseconds=50), longest=timedelta(seconds=1))
@@ -91,6 +95,43 @@ async def test_a_job_that_failed_comes_back_with_the_same_id(store: Store) -> No
         await empty(store)
         nursery.cancel_scope.cancel()
     assert [(job.id, job.attempts) for job in seen] == [(added, 1), (added, 2), (added, 3)]
+
+
+async def test_jobs_at_once_keep_to_their_own_causes_and_pass_them_on(store: Store, log: CapturedLog) -> None:
+    """Each child is queued while all parents are at work. One parent has no cause."""
+    requests = [store.ids.new(), store.ids.new(), None]
+    causes: dict[JobId, UUID | None] = {}
+    children: dict[JobId, UUID | None] = {}
+    meeting: set[JobId] = set()
+
+    async def pass_on(job: Job) -> None:
+        if job.payload != {"number": 0}:
+            children[job.id] = job.request
+            return
+        meeting.add(job.id)
+        with trio.fail_after(PATIENCE):
+            while len(meeting) < len(requests):
+                await trio.sleep(0.01)
+        async with store.unit_of_work() as uow:
+            causes[await uow.jobs.add(NewJob("work", {}))] = causes[job.id]
+            await uow.commit()
+        structlog.get_logger().info("passed_on", cause=str(causes[job.id]))
+
+    for request in requests:
+        with caused_by(request):
+            causes[(await add(store))[0]] = request
+    async with trio.open_nursery() as nursery:
+        await nursery.start(worker(store, pass_on).run)
+        with trio.fail_after(PATIENCE):
+            while len(log.events("passed_on")) < len(requests):
+                await trio.sleep(0.01)
+        await empty(store, within=PATIENCE)
+        nursery.cancel_scope.cancel()
+    assert {(line["cause"], line.get("request_id", "None")) for line in log.events("passed_on")} == {
+        (str(request), str(request)) for request in requests
+    }
+    assert set(children.values()) == set(requests)
+    assert children.items() <= causes.items()
 
 
 async def test_a_job_whose_end_cannot_be_written_ends_nothing_else(store: Store, log: CapturedLog) -> None:

@@ -84,7 +84,7 @@ def test_every_name_of_every_token_is_reserved() -> None:
         *(_access(OPENED), _access(impersonated), _access(long), _id(OPENED), _id(long)),
         preauthentication_claims(SESSION.user, "t", issuer=ISSUER, now=NOW, expires_at=NOW, state="s"),
         client_claims(REGISTERED, issuer=ISSUER, token_id="t", now=NOW, lifetime=LATER),
-        logout_claims(DueNotice(UUID(int=7), 1, SESSION.id, SESSION.user), client=CLIENT, issuer=ISSUER, token_id="t", now=NOW),
+        logout_claims(DueNotice(SESSION.id, SESSION.user, id=UUID(int=7), attempts=1), client=CLIENT, issuer=ISSUER, token_id="t", now=NOW),
     )
     names = {name for token in tokens for name in token}
     assert set(PERSON_CLAIMS) <= names

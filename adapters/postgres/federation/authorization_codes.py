@@ -289,7 +289,7 @@ _REDEEMING: Final[LiteralString] = f"""
              {tell_login("redeemed cross join code cross join place", **_OF_CODE)}
          ),
          queued as (
-             {fan_out("told", "told.id", "told.name", "told.organization_id", "told.target_id")}
+             {fan_out("told")}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)

@@ -49,7 +49,7 @@ class _Due(Frozen):
     user_id: UUID
 
     def due(self) -> DueNotice:
-        return DueNotice(self.id, self.attempts, SessionId(self.session_id), UserId(self.user_id))
+        return DueNotice(SessionId(self.session_id), UserId(self.user_id), id=self.id, attempts=self.attempts)
 
 
 class _Listed(Frozen):

@@ -145,7 +145,7 @@ MOVED: Final[Mapping[str, Moved]] = {
     ),
     "audit_entries": Moved(
         sets={column: _NO_STRANGER.format(column, column, column) for column in ("actor_id", "impersonator_id")},
-        ids={"actor_id": IdMeaning.KEPT, "impersonator_id": IdMeaning.KEPT},
+        ids={"actor_id": IdMeaning.KEPT, "impersonator_id": IdMeaning.KEPT, "request_id": IdMeaning.KEPT},
     ),
     # What identifies people comes along only where those who are forgotten here later can be found by it.
     "audit_personal": Moved(

@@ -11,6 +11,7 @@ from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import CHANNEL, Transaction
+from core.domain.causes import causing_request
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.json import Json
 from core.domain.record.audit import kept_user_agent
@@ -77,6 +78,7 @@ class EventRows:
             "details": storable(event.details),
             "personal": storable(event.known_personal),
             "occurred_at": at.isoformat(),
+            "request_id": _text(causing_request()),
         }
 
     def _alone(self, event: Event, at: datetime) -> Mapping[str, object]:
@@ -92,6 +94,7 @@ class EventRows:
             "details": Jsonb(storable(event.details)),
             "personal": Jsonb(storable(event.known_personal)) if event.known_personal else None,
             "at": at,
+            "request": causing_request(),
         }
 
 
@@ -112,6 +115,7 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
         "user_agent": None if user_agent is None else storable_text(user_agent),
         "personal": storable(event.known_personal),
         "person_id": _text(event.actor.user or event.person),
+        "request_id": _text(causing_request()),
         "salt": f"\\x{secrets.token_hex(_SALT_BYTES)}",
     }
 
@@ -146,51 +150,54 @@ def _text(identifier: object) -> str | None:
 
 # Most use cases record one event, so its values are parameters of their own. Reading them out of jsonb costs PostgreSQL as much as the row.
 _PUBLISH_ONE: Final = """
-    insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at)
+    insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at,
+                        request_id)
     values (%(id)s, %(name)s, %(organization)s, %(actor)s, %(impersonator)s, %(target_type)s, %(target_id)s, %(details)s, %(personal)s,
-            %(at)s)
+            %(at)s, %(request)s)
 """
 
 # Several events in one parameter: sending one value costs less than sending a list for each column.
 _PUBLISH: Final[LiteralString] = """
-    insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at)
-    select id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, nullif(personal, '{}'), occurred_at
+    insert into events (id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, personal, occurred_at,
+                        request_id)
+    select id, name, organization_id, actor_id, impersonator_id, target_type, target_id, details, nullif(personal, '{}'), occurred_at,
+           request_id
       from jsonb_to_recordset(%(events)s)
         as told (id uuid, name text, organization_id uuid, actor_id uuid, impersonator_id uuid, target_type text, target_id text,
-                 details jsonb, personal jsonb, occurred_at timestamptz)
+                 details jsonb, personal jsonb, occurred_at timestamptz, request_id uuid)
 """
 
 
-def fan_out(
-    source: LiteralString, event: LiteralString, name: LiteralString, organization: LiteralString, target: LiteralString
-) -> LiteralString:
+def fan_out(source: LiteralString) -> LiteralString:
     """Adds a delivery for each webhook of the organization that subscribes to the event. This belongs to the statement that writes the
     event, so no process has to find out later which events were published in which order of commits. Dispatchers are notified only if there
     is a delivery for them, because a notification makes commits wait for each other. PostgreSQL sends several equal notifications of one
     transaction as one.
 
-    The new ids begin with the time of the event's id.
+    `source` is a table `told` of events, with the columns of `TOLD`. The new ids begin with the time of the event's id.
     """
     return f"""
-    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
-    select (left({event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, {event}, {name}, now(), now(), now()
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
+    select (left(told.id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhooks.id, told.id, told.name, now(), now(), now(),
+           told.request_id
       from {source}
-      join webhooks on webhooks.org_id = {organization}
+      join webhooks on webhooks.org_id = told.organization_id
      where webhooks.is_active
-       and ({name} = any (webhooks.events) or {name} = '{TEST_EVENT}' and webhooks.id::text = {target})
+       and (told.name = any (webhooks.events) or told.name = '{TEST_EVENT}' and webhooks.id::text = told.target_id)
  returning pg_notify('{CHANNEL}', '{WEBHOOK_TOPIC}')
     """
 
 
-_FANNED_OUT: Final = ("id", "name", "organization", "target_id")
+TOLD: Final = "id, name, organization_id, target_id, request_id"
+
+_FANNED_OUT: Final = ("id", "name", "organization", "target_id", "request")
 
 _FAN_OUT_ONE: Final[LiteralString] = fan_out(
-    "(values (true)) as this (event)", "%(id)s::uuid", "%(name)s::text", "%(organization)s::uuid", "%(target_id)s::text"
+    f"(values (%(id)s::uuid, %(name)s::text, %(organization)s::uuid, %(target_id)s::text, %(request)s::uuid)) as told ({TOLD})"
 )
 
 _FAN_OUT: Final[LiteralString] = fan_out(
-    "jsonb_to_recordset(%(events)s) as told (id uuid, name text, organization_id uuid, target_id text)",
-    *("told.id", "told.name", "told.organization_id", "told.target_id"),
+    "jsonb_to_recordset(%(events)s) as told (id uuid, name text, organization_id uuid, target_id text, request_id uuid)"
 )
 
 # Adds the entries, their separate personal parts, and their places in the queue of entries that wait to be linked.
@@ -200,13 +207,13 @@ _AUDIT: Final[LiteralString] = f"""
                from jsonb_to_recordset(%(entries)s)
                  as told (id uuid, chain_id uuid, action text, organization_id uuid, actor_id uuid, impersonator_id uuid, target_type text,
                           target_id text, success boolean, details jsonb, created_at timestamptz, address inet, user_agent text,
-                          personal jsonb, person_id uuid, salt bytea)
+                          personal jsonb, person_id uuid, salt bytea, request_id uuid)
          ),
          entries as (
              insert into audit_entries (id, organization_id, actor_id, impersonator_id, action, target_type, target_id, success, details,
-                                        personal_digest, created_at)
+                                        personal_digest, created_at, request_id)
              select id, organization_id, actor_id, impersonator_id, action, target_type, target_id, success, details,
-                    case when is_personal then {PERSONAL_DIGEST.format(details="personal")} end, created_at
+                    case when is_personal then {PERSONAL_DIGEST.format(details="personal")} end, created_at, request_id
                from told
          ),
          apart as (
@@ -248,9 +255,9 @@ _IN_EVERY_LOG: Final[LiteralString] = """
 _PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
     with published as (
              {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s", own=IS_OWN_MEMBERSHIP))}
-         returning id, name, organization_id, target_id
+         returning {TOLD}
          )
-    {fan_out("published", "published.id", "published.name", "published.organization_id", "published.target_id")}
+    {fan_out("published as told")}
 """
 
 _AUDIT_EVERYWHERE: Final[LiteralString] = _AUDIT.replace("%(entries)s", _IN_EVERY_LOG.format(told="%(entries)s", own=IS_OWN_MEMBERSHIP))

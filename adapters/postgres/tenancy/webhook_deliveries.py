@@ -9,6 +9,7 @@ from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, names_s
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
 from core.domain.json import Json
 from core.domain.pages import MOST_COUNTED, Listed, Page
@@ -124,6 +125,7 @@ class WebhookDeliveryRows:
             "first": first_id(since),
             "event_type": event_type,
             "limit": limit,
+            "request": causing_request(),
         }
         (answer,) = await self._statements.ask(_Replayed, _REPLAY, parameters)
         return Replayed(answer.queued, answer.last if answer.queued == limit else None)
@@ -228,8 +230,10 @@ _REPLAY: Final = """
               limit %(limit)s
          ),
          queued as (
-             insert into webhook_deliveries as deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
-             select (left(id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhook_id, id, name, now(), now(), now()
+             insert into webhook_deliveries as deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at,
+                                                           request_id)
+             select (left(id::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, webhook_id, id, name, now(), now(), now(),
+                    %(request)s::uuid
                from replayed
                  on conflict (webhook_id, event_id) do update
                 set next_at = now(), attempts = 0, delivered_at = null, updated_at = now()

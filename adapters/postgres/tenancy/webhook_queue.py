@@ -40,10 +40,11 @@ class _Claim(Frozen):
 class _Due(HappenedRow):
     id: UUID
     attempts: int
+    request_id: UUID | None
     waited: timedelta
 
     def due(self) -> DueEvent:
-        return DueEvent(self.id, self.attempts, self.happened(), self.waited)
+        return DueEvent(self.happened(), self.waited, id=self.id, attempts=self.attempts, request=self.request_id)
 
 
 WEBHOOKS: Final[DeliveryTables[ClaimedWebhook, DueEvent]] = DeliveryTables(
@@ -57,7 +58,7 @@ WEBHOOKS: Final[DeliveryTables[ClaimedWebhook, DueEvent]] = DeliveryTables(
     columns="""claimed.id, claimed.org_id, claimed.url, claimed.sealed_secret,
          case when claimed.previous_until > now() then claimed.previous_sealed_secret end as previous_sealed_secret""",
     due_row=_Due,
-    due_columns=f"now() - deliveries.next_at as waited, {HAPPENED}",
+    due_columns=f"deliveries.request_id, now() - deliveries.next_at as waited, {HAPPENED}",
     due_joins=WITH_EVENT,
     due_order="deliveries.event_id",
     kept="response_body = outcomes.response_body,",

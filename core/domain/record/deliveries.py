@@ -24,11 +24,12 @@ LONGEST_REST: Final = timedelta(hours=6)
 BROKEN: Final = "internal_error"
 
 
-class DueDelivery(Frozen):
-    """A delivery that is due. `attempts` counts the attempts that have ended."""
+class DueDelivery(Frozen, kw_only=True):
+    """A delivery that is due. `attempts` counts the attempts that have ended. The delivery follows from the `request`, if any."""
 
     id: UUID
     attempts: int
+    request: UUID | None = None
 
 
 class DeliveryOutcome(Frozen):

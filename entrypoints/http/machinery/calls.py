@@ -56,8 +56,10 @@ class Request:
         "acting_key",
         "asked_languages",
         "began",
+        "begun",
         "body",
         "caller",
+        "cause",
         "client_address",
         "client_id",
         "document",
@@ -65,7 +67,6 @@ class Request:
         "handed_over",
         "id",
         "limiter",
-        "log_token",
         "managed",
         "method",
         "path",
@@ -86,6 +87,8 @@ class Request:
         self._headers = headers
         self._cookies: Mapping[bytes, bytes] | None = None
         self.id = ""
+        # The id under which rows and log lines name this request. Another one than `id` if the client gave `id`.
+        self.cause = ""
         self.client_address = ""
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
@@ -105,7 +108,7 @@ class Request:
         self.handed_over: Sequence[tuple[bytes, bytes]] = ()
         # Values for the log and the metrics.
         self.began = perf_counter()
-        self.log_token: ContextToken[str] | None = None
+        self.begun: ContextToken[str] | None = None
         self.trips: RoundTrips | None = None
         self.template = UNMATCHED
         self.status = GONE

@@ -7,15 +7,14 @@ A request needs no task, nursery or middleware of its own. The constant parts of
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
 import msgspec
 import trio
-from structlog.contextvars import STRUCTLOG_KEY_PREFIX
 
+from core.domain import causes
 from core.domain.errors import MethodNotAllowed, NotFound, Overloaded, ReauthenticationRequired, Refusal, Unavailable
 from core.domain.federation.scim.resources import BASE_PATH
 from entrypoints.bootstrap import Postern
@@ -49,9 +48,6 @@ _BODILESS: Final = frozenset({204, 304})
 _PROMPT: Final = 0.1
 _OF_DIRECTORIES: Final = f"{BASE_PATH}/"
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,128}")
-# structlog's `merge_contextvars` adds the variable to every log line of the request. structlog's `bind_contextvars` costs seven times as
-# much.
-_logged_request_id: Final[ContextVar[str]] = ContextVar(f"{STRUCTLOG_KEY_PREFIX}request_id")
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -98,7 +94,7 @@ class Dispatcher:
         """Between `begin` and `end`, the metrics count the request as running, and every log line has the request's id."""
         self._metrics.request_started()
         request = self._request(scope)
-        request.log_token = _logged_request_id.set(request.id)
+        request.begun = causes.begin(request.cause)
         if self._log.tells_requests:
             request.trips = self._postern.foundation.database.count_round_trips()
         return request
@@ -111,8 +107,8 @@ class Dispatcher:
             self._log_request(request, seconds)
         if request.trips is not None:
             request.trips.stop()
-        if request.log_token is not None:
-            _logged_request_id.reset(request.log_token)
+        if request.begun is not None:
+            causes.end(request.begun)
 
     def _request(self, scope: Any) -> Request:
         headers = headers_by_name(scope["headers"])
@@ -120,8 +116,9 @@ class Dispatcher:
         given = headers.get(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             request.id = given.decode("ascii")
+            request.cause = causes.named_by_client(self._postern.foundation.ids.new(), request.id)
         else:
-            request.id = str(self._postern.foundation.ids.new())
+            request.id = request.cause = str(self._postern.foundation.ids.new())
         request.finish = scope["extensions"].get(FINISH, nothing)
         client = scope.get("client")
         request.client_address = self._addresses.of(client[0] if client else None, headers.get(b"x-forwarded-for"))
@@ -324,6 +321,8 @@ class Dispatcher:
             fields["client_id"] = str(request.client_id)
         if request.acting_key is not None:
             fields[f"{request.acting_key.kind}_id"] = str(request.acting_key.id)
+        if request.id is not request.cause:
+            fields["given_request_id"] = request.id
         if request.trips is not None:
             fields["db_round_trips"] = request.trips.count
         self._log.tell(fields, is_probe=request.quiet)

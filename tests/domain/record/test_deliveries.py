@@ -13,7 +13,7 @@ RULES = DeliveryRules(pauses=(MINUTE, 5 * MINUTE), received=(200, 204), final=(4
 
 
 def answered(status: int, *, attempts: int = 0, retry_after: str | None = None) -> DeliveryOutcome:
-    due = DueDelivery(UUID(int=1), attempts)
+    due = DueDelivery(id=UUID(int=1), attempts=attempts)
     return RULES.answered(due, status, b"an answer", retry_after=retry_after, now=NOW, spread=0)
 
 
@@ -29,7 +29,7 @@ def test_a_status_counts_as_the_rules_say(status: int, word: str) -> None:
 def test_after_the_last_pause_nothing_is_tried_again() -> None:
     assert RULES.most_attempts == 3
     assert [answered(500, attempts=attempts).pause for attempts in range(3)] == [MINUTE, 5 * MINUTE, None]
-    assert [RULES.unanswered(DueDelivery(UUID(int=1), attempts), "timeout", 1).pause for attempts in range(3)] == [
+    assert [RULES.unanswered(DueDelivery(id=UUID(int=1), attempts=attempts), "timeout", 1).pause for attempts in range(3)] == [
         1.1 * MINUTE,
         5.5 * MINUTE,
         None,

@@ -34,7 +34,7 @@ HAPPENED = Happened(
 
 
 def due(attempts: int = 0) -> DueEvent:
-    return DueEvent(UUID(int=3), attempts, HAPPENED, timedelta(0))
+    return DueEvent(HAPPENED, timedelta(0), id=UUID(int=3), attempts=attempts)
 
 
 def test_both_forms_of_the_signature_verify() -> None:

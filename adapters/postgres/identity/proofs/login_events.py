@@ -8,9 +8,11 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.record.events import TOLD
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.causes import causing_request
 from core.domain.identifiers import DeviceId, EventId, LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_tried
 from core.domain.record.events import SYSTEM
@@ -92,6 +94,7 @@ def login_parameters(event: LoginEvent) -> Mapping[str, object]:
         "login_country": event.country,
         "login_city": event.city,
         "login_at": event.created_at,
+        "login_request": causing_request(),
     }
 
 
@@ -108,10 +111,11 @@ def log_login(
     """Adds a login event. A statement that itself finds out who signs in, and to what, passes its own columns instead of parameters."""
     return f"""
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
-                              risk_score, risk_factors, flagged, country, city, created_at)
+                              risk_score, risk_factors, flagged, country, city, created_at, request_id)
     select %(login_id)s::uuid, {user}, {organization}, {service}, {device}, {provider}, %(login_success)s::boolean, %(login_reason)s::text,
            %(login_address)s::inet, %(login_user_agent)s::text, %(login_risk_score)s::real, %(login_risk_factors)s::text[],
-           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text, {at}
+           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text, {at},
+           %(login_request)s::uuid
       from {source}
     """
 
@@ -124,6 +128,7 @@ def told_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]:  # 
         "event_name": event.name,
         "event_target": event.target.type,
         "event_details": Jsonb(storable(event.details)),
+        "event_request": causing_request(),
     }
 
 
@@ -140,11 +145,12 @@ def tell_login(
     in the domain, makes the rest of the event. A test compares the result with a whole event of `login_tried`.
     """
     return f"""
-    insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at)
+    insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
     select %(event)s::uuid, %(event_name)s::text, {organization}, {user}, %(event_target)s::text, {user}::text,
-           %(event_details)s::jsonb || jsonb_build_object('provider', {provider}, 'service_id', {service}), {at}
+           %(event_details)s::jsonb || jsonb_build_object('provider', {provider}, 'service_id', {service}), {at},
+           %(event_request)s::uuid
       from {source}
- returning id, name, organization_id, target_id
+ returning {TOLD}
     """
 
 

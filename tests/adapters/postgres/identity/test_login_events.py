@@ -10,9 +10,10 @@ import pytest
 
 import adapters
 import core
+from core.domain.causes import caused_by
 from core.domain.federation.saml.sign_in import PROVIDER
 from core.domain.identifiers import DeviceId, LoginEventId
-from core.domain.identity.login_events import login_event, login_tried
+from core.domain.identity.login_events import LoginEvent, login_event, login_tried
 from core.domain.record.events import Actor
 from core.domain.services.services import SignInPolicy
 from core.frozen import replace
@@ -44,6 +45,13 @@ async def _written(store: Store) -> tuple[dict[str, Any], dict[str, Any]]:
     return login, event
 
 
+async def _add(store: Store, made: LoginEvent) -> None:
+    async with store.unit_of_work() as uow:
+        await uow.login_events.add(made)
+        await uow.record(login_tried(made, replace(SENDER, user=ADA)))
+        await uow.commit()
+
+
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_a_statement_writes_what_the_domain_makes(store: Store, way: Callable[[Store, Actor], Awaitable[bool]]) -> None:
     device = DeviceId(store.ids.new())
@@ -52,13 +60,14 @@ async def test_a_statement_writes_what_the_domain_makes(store: Store, way: Calla
         arrange(connection, Case(SignInPolicy.ANYONE, "own"))
     await store.query(_DEVICE, {"device": device, "user": ADA})
     await store.query("update sessions set device_id = %(device)s where id = %(session)s", {"device": device, "session": BROWSER})
-    assert await way(store, replace(SENDER, user=ADA))
+    request = store.ids.new()
+    with caused_by(request):
+        assert await way(store, replace(SENDER, user=ADA))
     written = await _written(store)
+    assert [row["request_id"] for row in written] == [request] * 2
     made = login_event(LoginEventId(store.ids.new()), SENDER, datetime.now(UTC), user=ADA, provider=WAYS[way], context=IN_APP)
-    async with store.unit_of_work() as uow:
-        await uow.login_events.add(replace(made, device=device))
-        await uow.record(login_tried(made, replace(SENDER, user=ADA)))
-        await uow.commit()
+    with caused_by(request):
+        await _add(store, replace(made, device=device))
     assert written == await _written(store)
     assert (await store.count("login_events"), await store.count("events")) == (2, 2)
 

@@ -42,6 +42,7 @@ async def test_an_event_is_published_and_audited(store: Store) -> None:
         "target_id": "42",
         "details": details,
         "personal": None,
+        "request_id": None,
     }
     entry = await audited(store)
     assert before <= entry.pop("created_at") <= store.clock.now()

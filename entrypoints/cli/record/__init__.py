@@ -1,0 +1,1 @@
+"""Commands about the record: what happened, and what followed from it."""

@@ -1,0 +1,12 @@
+"""Where stories of requests are read."""
+
+from typing import Protocol
+
+from core.domain.record.stories import SoughtStory, Story
+
+
+class Stories(Protocol):
+    """Outside any unit of work, and across all organizations: only an operator may ask. Only PostgreSQL implements it."""
+
+    async def find(self, sought: SoughtStory) -> Story:
+        """At most `MOST_TOLD` rows, the earliest."""
