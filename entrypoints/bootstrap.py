@@ -65,5 +65,6 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                     platform=platform,
                     login_event_retention=settings.login_event_retention,
                     delivery_retention=settings.delivery_retention,
+                    event_retention=max(settings.event_retention, settings.delivery_retention),
                 ),
             )

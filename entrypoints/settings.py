@@ -412,7 +412,15 @@ class Settings:
         forms.duration(86_400, 365 * 86_400),
         "30d",
         _OUTBOUND,
-        "How long Postern keeps deliveries to webhooks and logout notices, with their outcomes. A replay can bring back even older events.",
+        "How long Postern keeps deliveries to webhooks and logout notices, with their outcomes. A replay can bring back even older events. "
+        "Deliveries go by whole months, so some stay up to a month longer.",
+    )
+    event_retention: timedelta = _setting(
+        forms.duration(86_400, 3650 * 86_400),
+        "90d",
+        _OUTBOUND,
+        "How long Postern keeps events, which webhooks are sent and which a replay can bring back. They stay at least as long as "
+        "deliveries. Events go by whole months, so some stay up to a month longer.",
     )
 
     rate_limits: bool = _setting(

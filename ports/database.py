@@ -1,6 +1,7 @@
 """The database as a whole: whether it answers, and how it is doing."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from ports.metrics import PoolState, Population
@@ -54,3 +55,19 @@ class Housekeeping(Protocol):
     """
 
     async def delete_expired(self, limit: int) -> int: ...
+
+
+class Partitions(Protocol):
+    """A table that is cut by month, so that retention drops a month instead of deleting its rows. PostgreSQL implements it."""
+
+    @property
+    def table(self) -> str: ...
+
+    async def make(self) -> Sequence[str]:
+        """Makes the parts of this month and the next ones, where they are missing. Returns their names."""
+
+    async def drop(self) -> Sequence[str]:
+        """Drops the parts whose last row is older than the retention, unless something in them still waits. Returns their names."""
+
+    async def ahead(self) -> timedelta:
+        """How long there will be a part for what comes."""

@@ -231,6 +231,12 @@ class PrometheusMetrics:
             "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", mode="mostrecent"
         )
         self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
+        self._partitions_ahead = self._gauge(
+            "sso_partitions_ahead_seconds",
+            "How long there will be a month to write to, by table",
+            ("table",),
+            "mostrecent",
+        )
 
     def request_started(self) -> None:
         self._in_flight.inc()
@@ -401,6 +407,9 @@ class PrometheusMetrics:
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self._key_age.labels(purpose).set(age.total_seconds())
+
+    def partitions_ahead(self, table: str, ahead: timedelta) -> None:
+        self._partitions_ahead.labels(table).set(ahead.total_seconds())
 
     def render(self) -> bytes:
         return prometheus_client.generate_latest(self._page)

@@ -1467,7 +1467,7 @@ create table login_events (
     created_at      timestamptz not null,
     salt            uuid        default gen_random_uuid(), -- of the commitment to its personal part, which may leave for a SIEM
     request_id      uuid
-);
+) partition by range (id);
 create index login_events_of_user on login_events (user_id, id desc);
 -- A person's habits are read from these, past any number of strangers' tries between them.
 create index login_events_good    on login_events (user_id, id desc) where success and not flagged;
@@ -1580,7 +1580,7 @@ create table events (
     personal        jsonb,                             -- the part that identifies a person; the janitor empties it in time
     occurred_at     timestamptz not null,
     request_id      uuid                               -- from which the event follows; null: no request's, or an older process wrote the row
-);
+) partition by range (id);
 create index events_of_organization on events (organization_id, id);
 create index events_personal on events (occurred_at) where personal is not null;
 -- What to forget of a person.
@@ -1935,7 +1935,7 @@ create table webhooks (
 
 -- An event on its way to a webhook, written by the statement that publishes the event. What is sent is made from the event at each attempt.
 create table webhook_deliveries (
-    id            uuid        primary key,
+    id            uuid        not null,
     webhook_id    uuid        not null,                -- no reference: an event does not wait for its webhook; the janitor removes what is left
     event_id      uuid        not null,                -- no reference: it would cost an index, and events go with their organization
     event_name    text        not null,
@@ -1948,8 +1948,9 @@ create table webhook_deliveries (
     created_at    timestamptz not null,
     updated_at    timestamptz not null,
     request_id    uuid,                                -- the event's, or that of a replay
+    primary key (id, event_id),
     unique (webhook_id, event_id)
-) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+) partition by range (event_id);
 create index webhook_deliveries_due    on webhook_deliveries (webhook_id, next_at) where next_at is not null;
 create index webhook_deliveries_oldest on webhook_deliveries (created_at);       -- the janitor's
 
@@ -2181,3 +2182,161 @@ create table managed_objects (
 create unique index managed_objects_of_organization on managed_objects (org_id, service, kind, name) where org_id is not null;
 create unique index managed_objects_of_installation on managed_objects (service, kind, name) where org_id is null;
 create index managed_objects_by_person on managed_objects (managed_by) where managed_by is not null;
+
+-- Three tables are cut by time: by the month in which an id was made. The parts stand in a schema of their own, which nobody but these
+-- functions names. There is a part for what was there before, one for each month, and one for the rest.
+create schema partitions;
+
+-- The smallest id that begins with this moment. Ids are UUIDv7, and a delivery is cut by the id of its event.
+create function first_id_of(moment timestamptz) returns uuid language sql immutable strict as $$
+    select (lpad(to_hex(greatest(floor(extract(epoch from moment) * 1000)::bigint, 0)), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+-- The parts of a table. `first` is null for what was there before; both bounds are null for the part of all that belongs to no other part.
+create function partitions_of(parent text) returns table (name text, first uuid, last uuid, is_rest boolean) language sql stable as $$
+    select part.relname::text,
+           substring(pg_get_expr(part.relpartbound, part.oid) from 'FROM \(''([0-9a-f-]+)''\)')::uuid,
+           substring(pg_get_expr(part.relpartbound, part.oid) from 'TO \(''([0-9a-f-]+)''\)')::uuid,
+           pg_get_expr(part.relpartbound, part.oid) = 'DEFAULT'
+      from pg_inherits
+      join pg_class as part on part.oid = inhrelid
+     where inhparent = to_regclass(parent)
+$$;
+
+-- What the table is cut by.
+create function partition_key(parent text) returns text language sql immutable strict as $$
+    select case parent when 'login_events' then 'id' when 'events' then 'id' when 'webhook_deliveries' then 'event_id' end
+$$;
+
+-- These run as the owner of the tables, since the role that serves owns none. Whoever may delete the rows may call them.
+create function require_partitioned(parent text) returns void language plpgsql as $$
+begin
+    if partition_key(parent) is null or not has_table_privilege(session_user, parent, 'delete') then
+        raise insufficient_privilege using message = format('%s has no parts that %s may change', parent, session_user);
+    end if;
+end $$;
+
+-- Makes the parts of this month and of as many further months. Returns their names. Rows that have come already move from the rest.
+create function make_partitions(parent text, months integer) returns setof text
+    language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
+declare
+    month timestamp;
+    lower uuid;
+    upper uuid;
+    made  text;
+begin
+    perform require_partitioned(parent);
+    if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
+        return;
+    end if;
+    for number in 0..least(months, 12) loop
+        month := date_trunc('month', now() at time zone 'UTC') + make_interval(months => number);
+        lower := first_id_of(month at time zone 'UTC');
+        upper := first_id_of((month + interval '1 month') at time zone 'UTC');
+        continue when exists (
+            select from partitions_of(parent) as part
+             where not part.is_rest and part.last > lower and (part.first is null or part.first < upper)
+        );
+        made := parent || to_char(month, '"_"YYYY"_"MM');
+        begin
+            execute format('create table partitions.%I (like public.%I including defaults)', made, parent);
+            if parent = 'webhook_deliveries' then
+                execute format(
+                    'alter table partitions.%I set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)',
+                    made
+                );
+            end if;
+            execute format(
+                'with moved as (delete from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L returning *)'
+                ' insert into partitions.%5$I select * from moved',
+                parent || '_rest', partition_key(parent), lower, upper, made
+            );
+            execute format('alter table public.%I attach partition partitions.%I for values from (%L) to (%L)', parent, made, lower, upper);
+        exception when lock_not_available then
+            -- A long statement reads the table. The next call tries again.
+            return;
+        end;
+        return next made;
+    end loop;
+end $$;
+
+-- Drops the parts whose last row is older than this, but for those that are needed. Returns the names.
+create function drop_partitions(parent text, kept interval) returns setof text
+    language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
+declare
+    part   record;
+    needed boolean;
+begin
+    perform require_partitioned(parent);
+    if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
+        return;
+    end if;
+    for part in
+        select * from partitions_of(parent) as one where not one.is_rest and one.last <= first_id_of(now() - kept) order by one.last
+    loop
+        continue when partition_is_needed(parent, part.first, part.last);
+        begin
+            execute format('alter table public.%I detach partition partitions.%I', parent, part.name);
+            -- Asked again: nobody else can write to it now.
+            if parent = 'webhook_deliveries' then
+                execute format('select exists (select from partitions.%I where next_at is not null)', part.name) into needed;
+            else
+                needed := partition_is_needed(parent, part.first, part.last);
+            end if;
+            if needed then
+                raise lock_not_available;
+            end if;
+            execute format('drop table partitions.%I', part.name);
+            return next part.name;
+        exception when lock_not_available then
+            -- Somebody reads it, or has begun to wait for it. The next call tries again.
+            null;
+        end;
+    end loop;
+end $$;
+
+-- Whether a part with these ids is needed: a delivery in it waits, or a delivery tells an event in it.
+create function partition_is_needed(parent text, lower uuid, upper uuid) returns boolean language sql stable as $$
+    select parent <> 'login_events' and exists (
+               select from webhook_deliveries
+                where (next_at is not null or parent = 'events')
+                  and event_id < upper and event_id >= coalesce(lower, '00000000-0000-0000-0000-000000000000')
+           )
+$$;
+
+-- Deletes a batch of rows that are older than this from the parts that no month bounds: what was there before, and the rest. An event stays
+-- while a delivery tells it.
+create function sweep_partitions(parent text, kept interval, most integer) returns bigint
+    language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+    part  record;
+    past  uuid[];
+    swept bigint := 0;
+    one   bigint;
+    told  text := case when parent = 'events' then
+        'exists (select from webhooks'
+        ' join webhook_deliveries on webhook_deliveries.webhook_id = webhooks.id and webhook_deliveries.event_id = part.id'
+        ' where webhooks.org_id = part.organization_id offset 0)'
+        else 'false' end;
+begin
+    perform require_partitioned(parent);
+    for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
+        execute format(
+            'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
+            part.name,
+            case when parent = 'events'
+                then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
+                else format('created_at < now() - %L::interval', kept)
+            end,
+            told,
+            case when parent = 'events' then 'id' else 'created_at' end,
+            most - swept
+        ) into past;
+        -- Asked again: this statement sees what a replay has committed before the rows were locked.
+        execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, told) using past;
+        get diagnostics one = row_count;
+        swept := swept + one;
+        exit when swept >= most;
+    end loop;
+    return swept;
+end $$;

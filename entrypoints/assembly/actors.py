@@ -17,6 +17,7 @@ from actors.mailbox import Mailbox
 from actors.mailer import mailer
 from actors.metrics_refresher import MetricsRefresher
 from actors.organization_mailer import organization_mailer
+from actors.partition_keeper import PartitionKeeper
 from actors.purger import Purger
 from actors.reencrypter import reencrypter
 from actors.siem_forwarder import SiemForwarder
@@ -29,6 +30,7 @@ from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrgani
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
+from adapters.postgres.upkeep.partitions import partitions
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
@@ -59,9 +61,15 @@ def assemble_actors(
     platform: Platform,
     login_event_retention: timedelta,
     delivery_retention: timedelta,
+    event_retention: timedelta,
 ) -> tuple[SupervisedActor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
+    retentions = {
+        "login_event_retention": login_event_retention,
+        "delivery_retention": delivery_retention,
+        "event_retention": event_retention,
+    }
     webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
     logout_mailbox = Mailbox.rung_by(foundation.doorbell, LOGOUT_TOPIC)
 
@@ -111,9 +119,8 @@ def assemble_actors(
             spread=spread,
         ),
         saml_certificate_watcher(federation.saml, spread=spread),
-        Janitor(
-            housekeeping.sweeps(pool, login_event_retention=login_event_retention, delivery_retention=delivery_retention), spread=spread
-        ),
+        Janitor(housekeeping.sweeps(pool, **retentions), spread=spread),
+        PartitionKeeper(partitions(pool, **retentions), metrics=metrics, spread=spread),
         MetricsRefresher(
             metrics,
             database=foundation.database,

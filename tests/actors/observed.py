@@ -29,6 +29,7 @@ class RememberedMetrics:
         self.backups_checked: list[datetime | None] = []
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
+        self.ahead: dict[str, timedelta] = {}
         self.refreshed: Counter[str] = Counter()
         self.endings: list[tuple[int, int, int]] = []
 
@@ -68,6 +69,9 @@ class RememberedMetrics:
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self.key_ages[purpose] = age
+
+    def partitions_ahead(self, table: str, ahead: timedelta) -> None:
+        self.ahead[table] = ahead
 
     def request_started(self) -> None: ...
     def request_finished(self, method: str, route: str, status: int, seconds: float) -> None: ...

@@ -134,16 +134,57 @@ class Steps(Frozen):
             self.report(f"Removing what an interrupted try left of {step.name} …")
             await self._drop(step)
         try:
-            await self._watched(step.statement, step.name)
+            if parts := await self._parts(step.table):
+                await self._build_in_parts(step, parts)
+            else:
+                await self._watched(step.statement, step.name)
         except psycopg.Error:
             # An index that others' rows contradict would go on refusing rows. Without a connection, the next try removes it.
             if not self.connection.closed:
                 await self._drop(step)
             raise
 
+    async def _parts(self, table: str) -> Sequence[tuple[str, str]]:
+        """The parts of a table that is cut, each by its schema and name. PostgreSQL cannot index the whole while others write."""
+        return await (await self.connection.execute(_PARTS, {"table": table})).fetchall()
+
+    async def _build_in_parts(self, step: BuildIndex, parts: Sequence[tuple[str, str]]) -> None:
+        """The index of the whole is a frame, into which the index of each part is put. With the last, it counts. A part that is made
+        meanwhile gets its index with the frame.
+        """
+        beginning, _, form = step.statement.partition(f"on {step.table}")
+        unique = sql.SQL("unique" if beginning.startswith("create unique") else "")
+        names: dict[str, sql.Composable] = {"unique": unique, "whole": sql.Identifier(step.name), "table": sql.Identifier(step.table)}
+        await self._briefly(sql.SQL("create {unique} index {whole} on only {table}").format(**names), form)
+        for number, (schema, part) in enumerate(parts, start=1):
+            name = f"{step.name}_{number}"
+            names |= {"part": sql.Identifier(schema, part), "name": sql.Identifier(name), "index": sql.Identifier(schema, name)}
+            await self._watched(sql.SQL("drop index concurrently if exists {index}").format(**names).as_string(self.connection))
+            building = sql.SQL("create {unique} index concurrently {name} on {part}").format(**names)
+            await self._watched(building.as_string(self.connection) + form, name)
+            await self._briefly(sql.SQL("alter index {whole} attach partition {index}").format(**names))
+
+    async def _briefly(self, statement: sql.Composed, rest: str = "") -> None:
+        """Runs a statement that takes no time and a lock that others would wait behind, so it gives way to them."""
+        text = (statement.as_string(self.connection) + rest).encode()
+        for _ in range(MOST_YIELDS):
+            try:
+                async with self.connection.transaction():
+                    await self.connection.execute("select set_config('lock_timeout', %(timeout)s, true)", {"timeout": LOCK_TIMEOUT})
+                    await self.connection.execute(text)
+            except errors.LockNotAvailable:
+                await trio.sleep(YIELD_PAUSE)
+            else:
+                return
+        raise KeptBusy
+
     async def _drop(self, step: BuildIndex) -> None:
-        statement = sql.SQL("drop index concurrently if exists {}").format(sql.Identifier(step.name))
-        await self._watched(statement.as_string(self.connection))
+        names: dict[str, sql.Composable] = {"name": sql.Identifier(step.name)}
+        if await self._parts(step.table):
+            # The finished parts go with the frame.
+            await self._briefly(sql.SQL("drop index if exists {name}").format(**names))
+        else:
+            await self._watched(sql.SQL("drop index concurrently if exists {name}").format(**names).as_string(self.connection))
 
     async def _watched(self, statement: str, index: str | None = None) -> None:
         """Runs a statement that nobody waits for, but that may wait for others, and tells how far it is."""
@@ -288,6 +329,15 @@ _INDEX: Final = """
       from pg_index
       join pg_class on pg_class.oid = indexrelid
      where relname = %(name)s and relnamespace = current_schema()::regnamespace
+"""
+
+_PARTS: Final = """
+    select nspname::text, part.relname::text
+      from pg_inherits
+      join pg_class as part on part.oid = inhrelid
+      join pg_namespace on pg_namespace.oid = part.relnamespace
+     where inhparent = to_regclass(%(table)s) and part.relispartition
+     order by part.relname
 """
 
 _BUILDING: Final = """

@@ -16,7 +16,10 @@ from core.frozen import Frozen
 
 
 class _Table(Frozen):
+    """`whole` is the table that this one is a part of, or itself."""
+
     oid: int
+    whole: int
     name: str
     file: int
     indexes: Sequence[int]
@@ -40,18 +43,26 @@ async def observed(connection: Connection, sql: str) -> Sequence[Effect]:
         locks = await _locks(connection)
         after = await _tables(connection)
         scanned = {row.oid for row in await (await connection.cursor(row_factory=class_row(_Scans)).execute(_SCANS)).fetchall()}
+    # What is done to a part is done to its table.
+    rewritten = {table.whole for oid, table in before.items() if oid in after and after[oid].file != table.file}
+    read = {before[oid].whole for oid in scanned & before.keys()}
+    held: dict[int, set[LockMode]] = defaultdict(set)
+    for oid, modes in locks.items():
+        held[before[oid].whole if oid in before else oid] |= modes
     return [
         Effect(
             table=table.name,
-            lock=max(locks[oid], key=lambda mode: mode.strength),
-            reads=oid in scanned,
-            rewrites=oid in after and after[oid].file != table.file,
-            changes=LockMode.ROW_EXCLUSIVE in locks[oid],
+            lock=max(held[oid], key=lambda mode: mode.strength),
+            reads=oid in read,
+            rewrites=oid in rewritten,
+            changes=LockMode.ROW_EXCLUSIVE in held[oid],
             indexes=len(set(after[oid].indexes) - set(table.indexes)) if oid in after else 0,
         )
         for oid, table in sorted(before.items(), key=lambda one: one[1].name)
         # A look at the catalogue, or at rows that an index finds for a foreign key, disturbs nobody and takes no time.
-        if oid in locks and (oid in scanned or any(mode.strength >= LockMode.ROW_EXCLUSIVE.strength for mode in locks[oid]))
+        if oid == table.whole
+        and oid in held
+        and (oid in read or any(mode.strength >= LockMode.ROW_EXCLUSIVE.strength for mode in held[oid]))
     ]
 
 
@@ -68,10 +79,11 @@ async def _locks(connection: Connection) -> Mapping[int, set[LockMode]]:
 
 
 _TABLES: Final = """
-    select oid::bigint, relname::text as name, pg_relation_filenode(oid)::bigint as file,
+    select oid::bigint, coalesce(pg_partition_root(oid), oid)::oid::bigint as whole, relname::text as name,
+           coalesce(pg_relation_filenode(oid), 0)::bigint as file,
            array(select indexrelid::bigint from pg_index where indrelid = pg_class.oid) as indexes
       from pg_class
-     where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname <> 'schema_migrations'
+     where (relnamespace = current_schema()::regnamespace or relispartition) and relkind in ('r', 'p') and relname <> 'schema_migrations'
 """
 
 _LOCKS: Final = """

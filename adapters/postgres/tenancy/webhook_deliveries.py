@@ -218,6 +218,7 @@ _PAGE_TAIL: Final[LiteralString] = f"""
 """
 
 # The condition on `events.id` lets PostgreSQL read an index of the organization's events by their ids, which begin with the time.
+# The lock keeps the janitor from deleting an event whose delivery it cannot see yet.
 _REPLAY: Final = """
     with replayed as (
              select events.id, events.name, events.occurred_at, webhooks.id as webhook_id
@@ -228,6 +229,7 @@ _REPLAY: Final = """
                 and events.name = any (webhooks.events) and events.name = coalesce(%(event_type)s::text, events.name)
               order by events.id
               limit %(limit)s
+                for key share of events
          ),
          queued as (
              insert into webhook_deliveries as deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at,

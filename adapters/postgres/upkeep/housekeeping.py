@@ -7,9 +7,10 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.signing_keys import NEEDED_UNTIL
-from adapters.postgres.statements import tell
+from adapters.postgres.statements import ask, tell
 from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
 from adapters.postgres.tenancy.webhook_queue import FORSAKE
+from core.frozen import Frozen
 from ports.database import Housekeeping
 
 
@@ -327,10 +328,30 @@ class _Retained(_Sweep):
         return await tell(self._pool, self.statement, {"limit": limit, "retention": self._retention})
 
 
-class PastLoginEvents(_Retained):
+class _Swept(Frozen):
+    count: int
+
+
+class _RetainedInParts(_Retained):
+    """Rows of a table that is cut by month. Whole months are dropped, not swept (`upkeep/partitions.py`). These rows were there before the
+    first month, or belong to none.
+    """
+
+    async def delete_expired(self, limit: int) -> int:
+        (swept,) = await ask(self._pool, _Swept, self.statement, {"limit": limit, "retention": self._retention})
+        return swept.count
+
+
+class PastLoginEvents(_RetainedInParts):
     """Older habits are deleted with these sign-ins: a person who signs in again after this long counts as a person with little history."""
 
-    statement = _delete("login_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
+    statement = "select sweep_partitions('login_events', %(retention)s::interval, %(limit)s) as count"
+
+
+class PastEvents(_RetainedInParts):
+    """Events that no webhook needs any more."""
+
+    statement = "select sweep_partitions('events', %(retention)s::interval, %(limit)s) as count"
 
 
 class PastMfaEvents(_Retained):
@@ -339,10 +360,10 @@ class PastMfaEvents(_Retained):
     statement = _delete("mfa_events", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
-class PastDeliveries(_Retained):
+class PastDeliveries(_RetainedInParts):
     """Outcomes of deliveries to webhooks."""
 
-    statement = _delete("webhook_deliveries", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
+    statement = "select sweep_partitions('webhook_deliveries', %(retention)s::interval, %(limit)s) as count"
 
 
 class PastNotices(_Retained):
@@ -351,10 +372,13 @@ class PastNotices(_Retained):
     statement = _delete("logout_notices", "id", "created_at < now() - %(retention)s::interval", oldest_first="created_at")
 
 
-def sweeps(pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta) -> tuple[Housekeeping, ...]:
+def sweeps(
+    pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta, event_retention: timedelta
+) -> tuple[Housekeeping, ...]:
     """All sweeps."""
     return (
         *(sweep(pool) for sweep in _Sweep.__subclasses__() if not issubclass(sweep, _Retained)),
         *(sweep(pool, login_event_retention) for sweep in (PastLoginEvents, PastMfaEvents)),
         *(sweep(pool, delivery_retention) for sweep in (PastDeliveries, PastNotices)),
+        PastEvents(pool, event_retention),
     )

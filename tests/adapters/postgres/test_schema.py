@@ -21,7 +21,7 @@ CATALOGUES: Final = {
           from pg_attribute
           join pg_class on pg_class.oid = attrelid
           left join pg_attrdef on adrelid = attrelid and adnum = attnum
-         where relnamespace = 'public'::regnamespace and relkind = 'r' and attnum > 0 and not attisdropped
+         where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and attnum > 0 and not attisdropped
     """,
     "constraints": """
         select conrelid::regclass::text, conname, contype, convalidated, pg_get_constraintdef(oid)

@@ -781,7 +781,12 @@ async def test_what_was_pushed_and_never_fetched_is_swept(house: Arriving) -> No
     )
     (sweep,) = [
         one
-        for one in sweeps(house.postern.foundation.pool, login_event_retention=timedelta(days=1), delivery_retention=timedelta(days=1))
+        for one in sweeps(
+            house.postern.foundation.pool,
+            login_event_retention=timedelta(days=1),
+            delivery_retention=timedelta(days=1),
+            event_retention=timedelta(days=90),
+        )
         if isinstance(one, Expired)
     ]
     assert await sweep.delete_expired(2) == 2

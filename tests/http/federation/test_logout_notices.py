@@ -87,7 +87,9 @@ class LogoutNoticeScene(Relying):
 
     async def swept(self, name: str) -> int:
         retention = timedelta(days=30)
-        every = sweeps(self.postern.foundation.pool, login_event_retention=retention, delivery_retention=retention)
+        every = sweeps(
+            self.postern.foundation.pool, login_event_retention=retention, delivery_retention=retention, event_retention=timedelta(days=90)
+        )
         (sweep,) = [one for one in every if type(one).__name__ == name]
         return await sweep.delete_expired(100)
 

@@ -44,7 +44,7 @@ async def names(store: Store, statement: str) -> set[str]:
 async def test_every_table_moves_or_stays_for_a_reason(store: Store) -> None:
     spoken_of = MOVED.keys() | reasons().keys()
     assert await names(store, CONCERNED) - spoken_of == set(), "say in adapters/postgres/moving/declaration.py whether it moves"
-    there = await names(store, "select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
+    there = await names(store, "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace")
     assert spoken_of - there == set(), "these are gone"
     assert MOVED.keys() & reasons().keys() == set()
 

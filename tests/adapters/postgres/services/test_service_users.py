@@ -58,10 +58,10 @@ def user(number: int) -> UUID:
 
 
 @pytest.fixture
-async def grown(store: Store) -> Store:
+async def grown(fresh_store: Store) -> Store:
     for statement in _FILL.format(users=USERS).split(";"):
-        await store.query(statement)
-    return store
+        await fresh_store.query(statement)
+    return fresh_store
 
 
 async def change(store: Store, statement: str, services: Sequence[UUID], numbers: Sequence[int]) -> None:
@@ -164,13 +164,16 @@ def rows_read(steps: list[dict[str, Any]], table: str) -> int:
     return sum(
         int(step["Actual Rows"] * step["Actual Loops"] + step.get("Rows Removed by Filter", 0))
         for step in steps
-        if step.get("Relation Name") == table
+        # Random ids are of no month.
+        if step.get("Relation Name") == {"login_events": "login_events_rest"}.get(table, table)
     )
 
 
 def read_whole(steps: list[dict[str, Any]]) -> set[str]:
-    """The tables that a plan reads from one end to the other. Of some there is next to nothing here."""
-    return {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"} - {"all_services", "all_organizations", "plans"}
+    """The tables that a plan reads from one end to the other. Of some there is next to nothing here, and nothing in the months ahead."""
+    read = {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"}
+    few = {"all_services", "all_organizations", "plans", "all_profile_fields", "profile_values"}
+    return {name for name in read if not re.search(r"_(past|\d{4}_\d\d)$", name)} - few
 
 
 async def vacuum(store: Store, *tables: str) -> None:
@@ -259,7 +262,7 @@ async def test_no_question_and_no_deletion_reads_more_than_is_about_one_user(gro
         for table in ("users", "service_users", *tables):
             assert rows_read(steps, table) <= 4, (statement, table)
     steps = await steps_of(grown, COUNT, service=SHOP, since="2020-01-01")
-    assert {step["Index Name"] for step in steps if "Index Name" in step} >= {"login_events_of_service"}
+    assert any(re.match(r"login_events_\w+_service_id_created_at", step.get("Index Name", "")) for step in steps)
     assert rows_read(steps, "login_events") == 500
 
 

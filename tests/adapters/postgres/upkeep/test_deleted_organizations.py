@@ -170,12 +170,12 @@ _LIMIT: Final = 50
 
 
 @pytest.fixture
-async def many(store: Store) -> Store:
+async def many(fresh_store: Store) -> Store:
     for statement in _MANY.split(";"):
-        await store.query(statement)
-    # Outside a transaction, as each of them wants.
-    await store.query("vacuum analyze")
-    return store
+        await fresh_store.query(statement)
+    # Of a shared database, the next test's planner would believe what this one leaves.
+    await fresh_store.query("vacuum analyze")
+    return fresh_store
 
 
 def scans(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -209,4 +209,5 @@ async def test_a_batch_reads_what_it_takes_away_and_little_more(many: Store) -> 
             for scan in read:
                 rows = scan["Actual Rows"] * scan["Actual Loops"] + scan.get("Rows Removed by Filter", 0)
                 assert rows <= 2 * _LIMIT, (part, scan)
-                assert scan["Node Type"] != "Seq Scan", (part, scan)
+                # A month ahead is empty.
+                assert scan["Node Type"] != "Seq Scan" or (rows == 0 and scan["Plan Rows"] <= 1), (part, scan)

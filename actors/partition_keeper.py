@@ -1,0 +1,41 @@
+"""The partition keeper: makes the months ahead of tables that are cut by time, and drops the months that nobody keeps any more."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from actors.outages import Outage
+from ports.database import Partitions
+from ports.metrics import Metrics
+
+log = structlog.get_logger()
+
+_INTERVAL: Final = 600.0
+
+
+class PartitionKeeper:
+    """Each process has one. Of two that come at once, one finds nothing to do."""
+
+    name = "partition_keeper"
+
+    def __init__(self, tables: Sequence[Partitions], *, metrics: Metrics, spread: Callable[[], float], interval: float = _INTERVAL) -> None:
+        self._tables = tables
+        self._metrics = metrics
+        self._spread = spread
+        self._interval = interval
+        self._outage = Outage(self.name, spread)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            for table in self._tables:
+                await self._keep(table)
+            await trio.sleep(self._interval * (1 + self._spread() / 5))
+
+    async def _keep(self, table: Partitions) -> None:
+        for did, work in (("partitions_made", table.make), ("partitions_dropped", table.drop)):
+            if names := await self._outage.wait_out(work):
+                log.info(did, table=table.table, partitions=list(names))
+        self._metrics.partitions_ahead(table.table, await self._outage.wait_out(table.ahead))

@@ -1,0 +1,64 @@
+"""The partition keeper makes months before they come, drops them after their time, and says so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+import trio
+
+from actors.partition_keeper import PartitionKeeper
+from core.domain.errors import Unavailable
+from tests.actors.observed import RememberedMetrics
+from tests.conftest import CapturedLog
+
+
+@dataclass
+class Months:
+    """Months of a table, without a database."""
+
+    table: str = "events"
+    to_make: list[str] = field(default_factory=lambda: ["events_2027_03"])
+    to_drop: list[str] = field(default_factory=lambda: ["events_2026_01"])
+    away: int = 0
+
+    async def make(self) -> Sequence[str]:
+        await trio.lowlevel.checkpoint()
+        if self.away:
+            self.away -= 1
+            raise Unavailable(retry_after=0.1)
+        made, self.to_make = self.to_make, []
+        return made
+
+    async def drop(self) -> Sequence[str]:
+        await trio.lowlevel.checkpoint()
+        dropped, self.to_drop = self.to_drop, []
+        return dropped
+
+    async def ahead(self) -> timedelta:
+        await trio.lowlevel.checkpoint()
+        return timedelta(days=100)
+
+
+async def kept(months: Months, metrics: RememberedMetrics, rounds: float = 1) -> None:
+    keeper = PartitionKeeper([months], metrics=metrics, spread=lambda: 0.0, interval=10)
+    with trio.move_on_after(10 * rounds - 1):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(keeper.run)
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: CapturedLog) -> None:
+    metrics = RememberedMetrics()
+    await kept(Months(), metrics, rounds=3)
+    told = [(line["event"], line["table"], line["partitions"]) for line in log.entries if line["event"].startswith("partitions_")]
+    assert told == [("partitions_made", "events", ["events_2027_03"]), ("partitions_dropped", "events", ["events_2026_01"])]
+    assert metrics.ahead == {"events": timedelta(days=100)}
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_it_waits_out_an_outage() -> None:
+    months, metrics = Months(away=3), RememberedMetrics()
+    await kept(months, metrics)
+    assert months.to_make == []
+    assert metrics.ahead

@@ -1,0 +1,232 @@
+"""Tables that are cut by month: what the months hold, what a retention drops, and what it never drops."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+import trio
+
+from adapters.postgres.upkeep.housekeeping import PastDeliveries, PastEvents, PastLoginEvents
+from adapters.postgres.upkeep.partitions import MONTHS_AHEAD, PostgresPartitions, partitions
+from ports.database import Partitions
+from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
+
+TABLES = ("login_events", "webhook_deliveries", "events")
+DAY = timedelta(days=1)
+LONG_AGO = timedelta(days=-4000)
+"""As a retention: by then, even the months ahead are over."""
+EVENT = """
+    insert into events (id, name, target_type, target_id, details, occurred_at)
+    values (%(id)s, 'user.created', 'user', 'u', '{}', %(at)s)
+"""
+SIGN_IN = "insert into login_events (id, provider, success, created_at) values (%(id)s, 'password', true, %(at)s)"
+DELIVERY = """
+    insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at)
+    values (%(id)s, %(webhook)s, %(event)s, 'user.created', %(next)s, %(at)s, %(at)s)
+"""
+
+
+def id_of(at: datetime) -> UUID:
+    """A UUIDv7 of this moment."""
+    milliseconds = max(int(at.timestamp() * 1000), 0)
+    return UUID(int=(milliseconds << 80) | (7 << 76) | (2 << 62) | (uuid4().int & ((1 << 62) - 1)))
+
+
+def of(store: Store, table: str, retention: timedelta = DAY) -> PostgresPartitions:
+    return PostgresPartitions(store.pool, table, retention)
+
+
+async def names(store: Store, table: str) -> list[str]:
+    rows = await store.query("select name from partitions_of(%(table)s) order by last", {"table": table})
+    return [str(row["name"]) for row in rows]
+
+
+async def part_of(store: Store, table: str, row: UUID) -> str:
+    (found,) = await store.query(f"select tableoid::regclass::text as place from {table} where id = %(id)s", {"id": row})
+    return str(found["place"]).removeprefix("partitions.")
+
+
+def month_after(months: int) -> datetime:
+    now = datetime.now(UTC)
+    month = now.month - 1 + months
+    return datetime(now.year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+
+
+async def event(store: Store, at: datetime) -> UUID:
+    identifier = id_of(at)
+    await store.query(EVENT, {"id": identifier, "at": at})
+    return identifier
+
+
+async def delivery(store: Store, of_event: UUID, *, at: datetime, waits: bool) -> UUID:
+    identifier = id_of(at)
+    values = {"id": identifier, "webhook": uuid4(), "event": of_event, "next": at if waits else None, "at": at}
+    await store.query(DELIVERY, values)
+    return identifier
+
+
+async def test_each_table_has_its_past_its_months_and_a_rest(fresh_store: Store) -> None:
+    for table in TABLES:
+        found = await names(fresh_store, table)
+        assert (found[0], found[-1]) == (f"{table}_past", f"{table}_rest")
+        assert found[1:-1] == [f"{table}_{month_after(ahead):%Y_%m}" for ahead in (2, 3)]
+        assert await of(fresh_store, table).make() == []
+        assert await of(fresh_store, table).ahead() > timedelta(days=85)
+
+
+async def test_a_row_goes_to_the_month_of_its_id(fresh_store: Store) -> None:
+    store = fresh_store
+    for at, place in (
+        (datetime(1969, 7, 20, tzinfo=UTC), "past"),
+        (datetime.now(UTC), "past"),
+        (month_after(2) - timedelta(milliseconds=1), "past"),
+        (month_after(2), f"{month_after(2):%Y_%m}"),
+        (month_after(3), f"{month_after(3):%Y_%m}"),
+        (month_after(4), "rest"),
+    ):
+        assert await part_of(store, "events", await event(store, at)) == f"events_{place}"
+        sign_in = id_of(at)
+        await store.query(SIGN_IN, {"id": sign_in, "at": at})
+        assert await part_of(store, "login_events", sign_in) == f"login_events_{place}"
+        # A delivery that is made later goes to its event.
+        made = await delivery(store, id_of(at), at=datetime.now(UTC), waits=True)
+        assert await part_of(store, "webhook_deliveries", made) == f"webhook_deliveries_{place}"
+    assert await store.count("uncounted_logins") == 6
+
+
+async def test_a_month_that_is_made_late_takes_its_rows_out_of_the_rest(fresh_store: Store) -> None:
+    store = fresh_store
+    late, later = await event(store, month_after(4)), await event(store, month_after(9))
+    await store.query("select make_partitions('events', 4)")
+    assert await part_of(store, "events", late) == f"events_{month_after(4):%Y_%m}"
+    assert await part_of(store, "events", later) == "events_rest"
+    assert await store.count("events") == 2
+
+
+async def test_a_retention_drops_whole_months_and_nothing_younger(fresh_store: Store) -> None:
+    store = fresh_store
+    for table in TABLES:
+        before = await names(store, table)
+        assert await of(store, table, timedelta(days=30)).drop() == []
+        # The first part ends with this month's next month.
+        since = month_after(2) + timedelta(hours=1) - datetime.now(UTC)
+        assert await of(store, table, -since).drop() == [f"{table}_past"]
+        assert await names(store, table) == before[1:]
+        assert await of(store, table, LONG_AGO).drop() == before[1:-1]
+        # An empty rest still takes what comes.
+        assert await names(store, table) == [f"{table}_rest"]
+        assert await of(store, table).ahead() == timedelta(0)
+    await event(store, datetime.now(UTC))
+    assert len(await of(store, "events").make()) == MONTHS_AHEAD + 1
+    assert await store.count("partitions.events_rest") == 0
+    assert await store.count("events") == 1
+
+
+async def test_months_stay_while_a_delivery_waits(fresh_store: Store) -> None:
+    store = fresh_store
+    now = datetime.now(UTC)
+    waiting = await delivery(store, await event(store, now), at=now, waits=True)
+    assert "webhook_deliveries_past" not in await of(store, "webhook_deliveries", LONG_AGO).drop()
+    assert "events_past" not in await of(store, "events", LONG_AGO).drop()
+    assert "login_events_past" in await of(store, "login_events", LONG_AGO).drop()
+    await store.query("update webhook_deliveries set next_at = null where id = %(id)s", {"id": waiting})
+    # A delivery that is over still tells its event.
+    assert await of(store, "events", LONG_AGO).drop() == []
+    assert await of(store, "webhook_deliveries", LONG_AGO).drop() == ["webhook_deliveries_past"]
+    assert await of(store, "events", LONG_AGO).drop() == ["events_past"]
+
+
+async def test_a_reader_holds_a_drop_up_and_the_next_one_succeeds(fresh_store: Store) -> None:
+    store = fresh_store
+    with psycopg.connect(store.url) as reader:
+        reader.execute("select from events")
+        assert await of(store, "events", LONG_AGO).drop() == []
+        # A month can be made meanwhile: nobody waits for that.
+        await event(store, datetime.now(UTC))
+    assert (await of(store, "events", LONG_AGO).drop())[0] == "events_past"
+
+
+@pytest.mark.parametrize("table", TABLES)
+async def test_two_at_once_do_the_work_once(fresh_store: Store, table: str) -> None:
+    await of(fresh_store, table, LONG_AGO).drop()
+    made: list[str] = []
+
+    async def make() -> None:
+        made.extend(await of(fresh_store, table).make())
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(make)
+    assert sorted(made) == [one for one in await names(fresh_store, table) if not one.endswith("_rest")]
+
+
+async def test_rows_that_no_month_bounds_are_swept(fresh_store: Store) -> None:
+    store = fresh_store
+    now = datetime.now(UTC)
+    for at in (now - 40 * DAY, now - 20 * DAY):
+        await event(store, at)
+        await delivery(store, id_of(at), at=at, waits=False)
+        await store.query(SIGN_IN, {"id": id_of(at), "at": at})
+    # Its id belongs to no month, and it is old.
+    await store.query(SIGN_IN, {"id": UUID(int=(1 << 128) - 1), "at": now - 40 * DAY})
+    for sweep, left in ((PastLoginEvents, 2), (PastEvents, 1), (PastDeliveries, 1)):
+        assert await sweep(store.pool, timedelta(days=30)).delete_expired(1) == 1
+        assert await sweep(store.pool, timedelta(days=30)).delete_expired(10) == left - 1
+        assert await sweep(store.pool, timedelta(days=30)).delete_expired(10) == 0
+    assert [await store.count(table) for table in TABLES] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("call", ["make_partitions({}, 3)", "drop_partitions({}, '1 day')", "sweep_partitions({}, '1 day', 10)"])
+async def test_only_these_tables_have_parts_and_only_for_those_who_may_delete(fresh_store: Store, call: str) -> None:
+    with psycopg.connect(fresh_store.url, autocommit=True) as connection:
+        for name in ("'users'", "'audit_entries'", "null"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"select {call.format(name)}".encode())
+
+
+async def test_a_role_that_only_serves_keeps_the_parts(fresh_store: Store) -> None:
+    store = fresh_store
+    role = f"serving_{uuid4().hex[:8]}"
+    await store.query(f"create role {role}")
+    try:
+        with psycopg.connect(store.url, autocommit=True) as connection:
+            connection.execute(f"grant usage on schema public to {role}".encode())
+            connection.execute(f"set session authorization {role}".encode())
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("select make_partitions('events', 5)")
+            connection.execute("reset session authorization")
+            connection.execute(f"grant select, insert, update, delete on events, webhook_deliveries to {role}".encode())
+            connection.execute(f"set session authorization {role}".encode())
+            made: list[Any] = connection.execute("select make_partitions('events', 5)").fetchall()
+            assert len(made) == 2
+            assert connection.execute("select drop_partitions('events', '-4000 days')").fetchall()
+            connection.execute(EVENT, {"id": id_of(datetime.now(UTC)), "at": datetime.now(UTC)})
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute("select from partitions.events_rest")
+    finally:
+        await store.query(f"drop owned by {role}; drop role {role}")
+
+
+async def test_every_table_keeps_what_its_setting_says(store: Store) -> None:
+    kept: tuple[Partitions, ...] = partitions(store.pool, login_event_retention=DAY, delivery_retention=2 * DAY, event_retention=3 * DAY)
+    assert [one.table for one in kept] == list(TABLES)
+
+
+@pytest.mark.parametrize(
+    ("statement", "scans"),
+    [
+        ("select from events where id = '{id}'", 1),
+        ("select from webhook_deliveries where event_id = '{id}' and webhook_id = '{id}'", 1),
+        ("select from login_events where user_id = '{id}' order by id desc limit 1", 4),
+        ("select from events where organization_id = '{id}' and id >= '{id}' order by id limit 1", 4),
+    ],
+)
+async def test_look_ups_read_indexes_of_few_parts(fresh_store: Store, statement: str, scans: int) -> None:
+    (first, *rest) = await fresh_store.query(f"explain {statement.format(id=id_of(datetime.now(UTC)))}")
+    plan = "\n".join(str(row["QUERY PLAN"]) for row in (first, *rest))
+    assert "Seq Scan" not in plan, plan
+    assert plan.count(" on ") <= scans + plan.count("Bitmap Index Scan"), plan
