@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from ports.clock import Clock
@@ -51,6 +52,7 @@ class MetricsRefresher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
+            turned(pause=_INTERVAL)
             pause = _INTERVAL
             try:
                 await self._ask_database()

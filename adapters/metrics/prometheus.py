@@ -6,6 +6,7 @@ decides at import whether values live in memory or in files.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -208,6 +209,13 @@ class PrometheusMetrics:
 
         # The minimum over the processes, so that the metric shows an actor that is down in any of them.
         self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
+        # The earliest over the processes, for the same reason.
+        self._turns = self._gauge(
+            "sso_actor_last_turn_timestamp_seconds", "When the actor's last turn ended, in seconds since 1970", ("actor",), "livemin"
+        )
+        self._turns_due = self._gauge(
+            "sso_actor_turn_due_timestamp_seconds", "When the actor's next turn ends at the latest, unless it stalls", ("actor",), "livemin"
+        )
         self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
         self._broken = self._counter(
             "sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", ("actor",)
@@ -331,6 +339,11 @@ class PrometheusMetrics:
         self._actors.labels(actor).set(int(up))
         # The counter begins at 0, so that the first failure shows as an increase.
         self._broken.labels(actor)
+
+    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
+        now = time.time()
+        self._turns.labels(actor).set(now - since)
+        self._turns_due.labels(actor).set(now + within)
 
     def work_broken(self, actor: str) -> None:
         self._broken.labels(actor).inc()

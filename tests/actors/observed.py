@@ -18,6 +18,8 @@ class RememberedMetrics:
     def __init__(self) -> None:
         self.up: dict[str, bool] = {}
         self.restarts: Counter[str] = Counter()
+        # By actor: how long ago its last turn ended, and within how many seconds its next one does.
+        self.turned: dict[str, tuple[float, float]] = {}
         self.broken: Counter[str] = Counter()
         self.jobs: list[tuple[str, bool]] = []
         self.dropped = 0
@@ -34,6 +36,9 @@ class RememberedMetrics:
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self.up[actor] = up
+
+    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
+        self.turned[actor] = since, within
 
     def actor_restarted(self, actor: str) -> None:
         self.restarts[actor] += 1

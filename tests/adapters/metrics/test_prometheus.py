@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -106,6 +107,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.saml_certificates_ending(1)
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
+    metrics.actor_turned("mailer", since=5, within=60)
     metrics.actor_restarted("janitor")
     metrics.work_broken("janitor")
     metrics.presence_dropped()
@@ -136,6 +138,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_actor_up", actor="mailer") == 1
     assert value(page, "sso_actor_up", actor="janitor") == 0
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
+    due, last = (value(page, f"sso_actor_{name}_timestamp_seconds", actor="mailer") for name in ("turn_due", "last_turn"))
+    assert due - last == pytest.approx(65)
+    assert last < time.time() < due
     assert value(page, "sso_actor_work_broken_total", actor="janitor") == 1
     assert value(page, "sso_actor_work_broken_total", actor="mailer") == 0
     assert value(page, "sso_presence_dropped_total") == 1
@@ -183,6 +188,7 @@ def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_t
 
 _CHILD = """
 import sys
+import time
 from adapters.metrics.prometheus import PrometheusMetrics
 from ports.metrics import PoolState, Population
 metrics = PrometheusMetrics()
@@ -193,6 +199,7 @@ metrics.token_issued()
 metrics.pool(PoolState(connections=4, idle=1, max_size=10, waiting=0))
 metrics.population(Population(active_users=8, organizations=3, mfa_enabled_users=2))
 metrics.actor_up("mailer", up=sys.argv[1] == "up")
+metrics.actor_turned("mailer", since=0, within=1000 if sys.argv[1] == "up" else 1)
 print("ready", flush=True)
 for line in sys.stdin:
     print(metrics.render().decode() + "# end", flush=True)
@@ -229,6 +236,12 @@ class Child:
         self.process.wait(10)
 
 
+def due_in(page: str) -> float:
+    return value(page, "sso_actor_turn_due_timestamp_seconds", actor="mailer") - value(
+        page, "sso_actor_last_turn_timestamp_seconds", actor="mailer"
+    )
+
+
 def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ended(tmp_path: Path) -> None:
     children = [Child(tmp_path, "up"), Child(tmp_path, "down")]
     try:
@@ -244,6 +257,7 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
             assert value(page, f"sso_db_pool_connections_{name}", backend="postgres") == total
         assert value(page, "sso_active_users_total") == 8
         assert value(page, "sso_actor_up", actor="mailer") == 0
+        assert due_in(page) < 500, "the process that is due first counts"
         resident = value(page, "process_resident_memory_bytes")
         assert value(children[1].page(), "sso_auth_tokens_issued_total") == 2
 
@@ -258,6 +272,7 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
         assert value(page, "sso_db_pool_connections_max", backend="postgres") == 10
         assert value(page, "sso_http_requests_in_flight") == 1
         assert value(page, "sso_actor_up", actor="mailer") == 1
+        assert due_in(page) > 500
         assert value(page, "sso_auth_tokens_issued_total") == 2, "what was counted stays counted"
         assert value(page, "process_resident_memory_bytes") < resident
     finally:

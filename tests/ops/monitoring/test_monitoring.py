@@ -3,7 +3,8 @@
 import json
 import re
 import subprocess
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -14,7 +15,7 @@ from tests.places import ROOT
 from tests.tools import needs
 
 ALERTS = ROOT / "ops" / "prometheus" / "alerts.yaml"
-CASES = ROOT / "tests" / "ops" / "alerts_cases.yaml"
+CASES = sorted((ROOT / "tests" / "ops" / "monitoring").glob("*.yaml"))
 DASHBOARD = ROOT / "ops" / "grafana" / "postern.json"
 RUNBOOK = ROOT / "docs" / "operations.md"
 # Prometheus itself makes this series for each scrape.
@@ -64,11 +65,20 @@ def test_every_alert_watches_a_metric_that_exists(rule: dict[str, Any]) -> None:
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
 def test_every_alert_says_what_is_wrong_and_where_to_read_on(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in {"page", "ticket"}
+    assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
     assert rule["annotations"]["summary"]
-    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert ROOT / page == RUNBOOK
     assert anchor == rule["alert"].lower()
     assert anchor in anchors()
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_every_alert_is_explained_as_its_runbook_says_which_also_says_where_to_look_and_what_to_do(rule: dict[str, Any]) -> None:
+    section = sections()[rule["alert"]]
+    assert section.severity == rule["labels"]["severity"]
+    assert rule["annotations"]["description"] == section.meaning
+    assert re.findall(r"^- (See|Do)\b", section.steps, re.MULTILINE)[:2] == ["See", "Do"]
 
 
 def test_no_alert_and_no_panel_knows_how_the_scrape_job_is_called() -> None:
@@ -89,15 +99,36 @@ def exported_by_postern_alone() -> set[str]:
     return {name for name in exported() if name.startswith("sso_")}
 
 
-def test_every_section_about_an_alert_belongs_to_a_rule_and_gives_its_severity() -> None:
-    sections = re.findall(r"^### (Postern\w+)\n\n\*(\w+)\.\*", RUNBOOK.read_text(), re.MULTILINE)
-    assert dict(sections) == {rule["alert"]: rule["labels"]["severity"] for rule in rules()}
+class Section(NamedTuple):
+    """A section of the runbook. Its meaning is plain text in one line, as an alert shows it."""
+
+    severity: str
+    meaning: str
+    steps: str
+
+
+def sections() -> dict[str, Section]:
+    found = re.findall(r"^### (Postern\w+)\n\n\*(\w+)\.\* (.*?)\n\n(.*?)\n(?=##)", RUNBOOK.read_text(), re.MULTILINE | re.DOTALL)
+    return {
+        name: Section(severity, re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", " ".join(meaning.split())), steps)
+        for name, severity, meaning, steps in found
+    }
+
+
+def test_every_section_about_an_alert_belongs_to_a_rule() -> None:
+    assert set(re.findall(r"^### (Postern\w+)$", RUNBOOK.read_text(), re.MULTILINE)) == {rule["alert"] for rule in rules()}
+
+
+def shows_in(cases: Path) -> list[dict[str, Any]]:
+    loaded: list[dict[str, Any]] = yaml.safe_load(cases.read_text())["tests"]
+    return loaded
 
 
 def test_every_alert_is_shown_firing() -> None:
     shown = {
         case["alertname"]
-        for test in yaml.safe_load(CASES.read_text())["tests"]
+        for cases in CASES
+        for test in shows_in(cases)
         for case in test.get("alert_rule_test", [])
         if case.get("exp_alerts")
     }
@@ -107,14 +138,29 @@ def test_every_alert_is_shown_firing() -> None:
 @needs("promtool")
 @pytest.mark.parametrize(
     "command",
-    [
-        ["check", "rules", str(ALERTS)],
-        ["check", "config", str(ALERTS.with_name("scrape.yaml"))],
-        ["test", "rules", str(CASES)],
-    ],
-    ids=["the rules are valid", "the scrape configuration is valid", "the rules fire when they should and not otherwise"],
+    [["check", "rules", str(ALERTS)], ["check", "config", str(ALERTS.with_name("scrape.yaml"))]],
+    ids=["the rules are valid", "the scrape configuration is valid"],
 )
-def test_promtool(command: list[str]) -> None:
+def test_promtool_finds_valid(command: list[str]) -> None:
+    promtool(*command)
+
+
+@needs("promtool")
+def test_the_rules_fire_when_they_should_and_not_otherwise(tmp_path: Path) -> None:
+    explained = {rule["alert"]: rule["annotations"] for rule in rules()}
+    complete = []
+    for cases in CASES:
+        # Every value stays text: `0x40` is 41 zeros to promtool, and a number to YAML.
+        loaded = {**yaml.load(cases.read_text(), yaml.BaseLoader), "rule_files": [str(ALERTS)]}  # noqa: S506 - loads nothing but text
+        for case in (case for test in loaded["tests"] for case in test.get("alert_rule_test", [])):
+            for expected in case.get("exp_alerts", []):
+                expected["exp_annotations"] = {**explained[case["alertname"]], **expected["exp_annotations"]}
+        complete.append(tmp_path / cases.name)
+        complete[-1].write_text(yaml.safe_dump(loaded))
+    promtool("test", "rules", *map(str, complete))
+
+
+def promtool(*command: str) -> None:
     done = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
