@@ -102,9 +102,10 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.billing_check("drifted")
     metrics.billing_waiting(3, timedelta(seconds=20))
     metrics.connection_refreshed("read")
-    metrics.connections_ending(2, 1, 0)
+    metrics.connections_ending(2, 1, 0, urgent=2)
     metrics.saml_exchanged("response", succeeded=True)
-    metrics.saml_certificates_ending(1)
+    metrics.saml_certificates_ending(1, NOW)
+    metrics.tls_certificate_ends(NOW)
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_turned("mailer", since=5, within=60)
@@ -137,6 +138,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_siem_wait_seconds_count") == 2
     assert value(page, "sso_actor_up", actor="mailer") == 1
     assert value(page, "sso_actor_up", actor="janitor") == 0
+    assert value(page, "sso_saml_certificate_end_timestamp_seconds") == NOW.timestamp()
+    assert value(page, "sso_tls_certificate_end_timestamp_seconds") == NOW.timestamp()
+    assert value(page, "sso_connections_in_need", need="urgent") == 2
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
     due, last = (value(page, f"sso_actor_{name}_timestamp_seconds", actor="mailer") for name in ("turn_due", "last_turn"))
     assert due - last == pytest.approx(65)
@@ -174,15 +178,18 @@ def test_the_share_of_users_with_mfa_is_a_percentage_also_of_nobody(metrics: Pro
 
 
 def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_to_zero(metrics: PrometheusMetrics) -> None:
-    metrics.queue([QueueState("mail", 3, 1, NOW), QueueState("webhook", 2, 0, NOW)], timedelta(seconds=90))
+    waits = {"mail": timedelta(seconds=90), "webhook": timedelta(seconds=5)}
+    metrics.queue([QueueState("mail", 3, 1, NOW), QueueState("webhook", 2, 0, NOW)], waits)
     page = metrics.render().decode()
     assert value(page, "sso_job_queue_depth") == 5
     assert value(page, "sso_jobs_dead", job_type="mail") == 1
     assert value(page, "sso_job_oldest_due_age_seconds") == 90
-    metrics.queue([QueueState("mail", 1, 0, None)], None)
+    assert value(page, "sso_jobs_oldest_due_age_seconds", job_type="webhook") == 5
+    metrics.queue([QueueState("mail", 1, 0, None)], {})
     page = metrics.render().decode()
     assert value(page, "sso_job_queue_depth") == 1
     assert value(page, "sso_jobs_waiting", job_type="webhook") == 0
+    assert value(page, "sso_jobs_oldest_due_age_seconds", job_type="webhook") == 0
     assert value(page, "sso_job_oldest_due_age_seconds") == 0
 
 

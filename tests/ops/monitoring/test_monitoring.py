@@ -3,6 +3,8 @@
 import json
 import re
 import subprocess
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,19 +13,31 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from adapters.metrics.prometheus import PrometheusMetrics
+from entrypoints.http.application import PAGES
+from entrypoints.http.routes import ROUTES
 from tests.places import ROOT
 from tests.tools import needs
 
-ALERTS = ROOT / "ops" / "prometheus" / "alerts.yaml"
+PROMETHEUS = ROOT / "ops" / "prometheus"
+RULES = [PROMETHEUS / "alerts.yaml", PROMETHEUS / "service-levels.yaml"]
 CASES = sorted((ROOT / "tests" / "ops" / "monitoring").glob("*.yaml"))
 DASHBOARD = ROOT / "ops" / "grafana" / "postern.json"
 RUNBOOK = ROOT / "docs" / "operations.md"
-# Prometheus itself makes this series for each scrape.
-OF_PROMETHEUS = {"up"}
+# Prometheus itself makes these series.
+OF_PROMETHEUS = {"up", "ALERTS"}
+
+
+def all_rules() -> list[dict[str, Any]]:
+    return [rule for file in RULES for group in yaml.safe_load(file.read_text())["groups"] for rule in group["rules"]]
 
 
 def rules() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    """The rules that are alerts."""
+    return [rule for rule in all_rules() if "alert" in rule]
+
+
+def recorded() -> set[str]:
+    return {rule["record"] for rule in all_rules() if "record" in rule}
 
 
 def panels() -> list[dict[str, Any]]:
@@ -33,16 +47,17 @@ def panels() -> list[dict[str, Any]]:
 
 def names_in(expression: str) -> set[str]:
     without_labels = re.sub(r"\{[^}]*\}|\([a-z_, ]*\) ?(?=\()|\[[^\]]*\]", "", expression)
-    return set(re.findall(r"\b(?:sso_[a-z_]+|process_[a-z_]+|up)\b", without_labels))
+    return set(re.findall(r"\b(?:sso_[a-z_]+|process_[a-z_]+|postern:[a-z_:0-9]+|up|ALERTS)\b", without_labels))
 
 
-def exported() -> set[str]:
+@cache
+def exported() -> frozenset[str]:
     """Every name that a query can use. Histograms have more than one name."""
-    names = set()
+    names = recorded()
     for family in text_string_to_metric_families(PrometheusMetrics().render().decode()):
         endings = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(family.type, ("",))
         names |= {family.name + ending for ending in endings}
-    return names
+    return frozenset(names)
 
 
 def test_only_counters_end_in_total_but_for_the_gauges_whose_names_are_promised() -> None:
@@ -55,11 +70,33 @@ def test_only_counters_end_in_total_but_for_the_gauges_whose_names_are_promised(
     }
 
 
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_every_alert_watches_a_metric_that_exists(rule: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_every_rule_watches_a_metric_that_exists(rule: dict[str, Any]) -> None:
     names = names_in(rule["expr"])
-    assert names
+    assert names or rule["expr"].startswith("vector(")
     assert names <= exported() | OF_PROMETHEUS
+
+
+def test_the_steps_of_a_sign_in_are_routes_that_exist_and_every_page_of_a_sign_in_is_one() -> None:
+    rated = {expression for rule in all_rules() for expression in re.findall(r'route=~"([^"]*)"', rule["expr"]) if "oauth" in expression}
+    (steps,) = rated
+    paths = {str(endpoint.path) for endpoint in (*ROUTES, *PAGES)}
+    counted = {path for path in paths if re.fullmatch(steps, path)}
+    # Taken apart at each `|` outside parentheses.
+    for alternative in re.split(r"\|(?![^(]*\))", steps):
+        stem, _, ends = alternative.partition("(")
+        for end in ends.rstrip(")").split("|"):
+            assert any(re.fullmatch(stem + end, path) for path in paths), stem + end
+    assert {path for path in paths if path.startswith(("/ui/sign-in/", "/ui/sign-in"))} - {"/ui/sign-ins"} <= counted
+    assert not {path for path in counted if "{provider}" in path or path.startswith("/ui/o/")}
+
+
+def test_a_sign_in_is_slow_by_a_bucket_that_exists() -> None:
+    limits = {limit for rule in all_rules() for limit in re.findall(r'le=~"([^"]*)"', rule["expr"])}
+    (limit,) = limits
+    page = PrometheusMetrics().render().decode()
+    buckets = set(re.findall(r'sso_http_request_duration_seconds_bucket\{le="([^"]*)"', page))
+    assert [bucket for bucket in buckets if re.fullmatch(limit, bucket)] == ["1.0"]
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
@@ -96,7 +133,7 @@ def test_no_alert_and_no_panel_knows_how_the_scrape_job_is_called() -> None:
 
 
 def exported_by_postern_alone() -> set[str]:
-    return {name for name in exported() if name.startswith("sso_")}
+    return {name for name in exported() if name.startswith(("sso_", "postern:"))}
 
 
 class Section(NamedTuple):
@@ -138,7 +175,7 @@ def test_every_alert_is_shown_firing() -> None:
 @needs("promtool")
 @pytest.mark.parametrize(
     "command",
-    [["check", "rules", str(ALERTS)], ["check", "config", str(ALERTS.with_name("scrape.yaml"))]],
+    [["check", "rules", *map(str, RULES)], ["check", "config", str(PROMETHEUS / "scrape.yaml")]],
     ids=["the rules are valid", "the scrape configuration is valid"],
 )
 def test_promtool_finds_valid(command: list[str]) -> None:
@@ -151,7 +188,8 @@ def test_the_rules_fire_when_they_should_and_not_otherwise(tmp_path: Path) -> No
     complete = []
     for cases in CASES:
         # Every value stays text: `0x40` is 41 zeros to promtool, and a number to YAML.
-        loaded = {**yaml.load(cases.read_text(), yaml.BaseLoader), "rule_files": [str(ALERTS)]}  # noqa: S506 - loads nothing but text
+        loaded = yaml.load(cases.read_text(), yaml.BaseLoader)  # noqa: S506 - loads nothing but text
+        loaded["rule_files"] = [str(PROMETHEUS / name) for name in loaded["rule_files"]]
         for case in (case for test in loaded["tests"] for case in test.get("alert_rule_test", [])):
             for expected in case.get("exp_alerts", []):
                 expected["exp_annotations"] = {**explained[case["alertname"]], **expected["exp_annotations"]}
@@ -171,6 +209,33 @@ def test_every_panel_shows_a_metric_that_exists(panel: dict[str, Any]) -> None:
         names = names_in(target["expr"])
         assert names
         assert names <= exported() | OF_PROMETHEUS
+
+
+@pytest.mark.parametrize("panel", [panel for panel in panels() if panel["type"] != "row"], ids=lambda panel: panel["title"])
+def test_every_panel_explains_itself_and_has_a_unit(panel: dict[str, Any]) -> None:
+    assert re.fullmatch(r"[A-Z0-9`].*[^.\s]", panel["description"])
+    assert panel["description"] != panel["title"]
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    for target in panel["targets"]:
+        # A panel shows what is chosen at the top. Series that rules record are sums over all.
+        assert {'job=~"$job"'} <= set(re.findall(r'job=~"\$job"', target["expr"])) or names_in(target["expr"]) <= recorded() | {"ALERTS"}
+
+
+def test_what_a_person_would_hang_on_a_wall_comes_first_and_is_big() -> None:
+    first, *others = panels()
+    assert (first["type"], first["title"]) == ("row", "On the wall")
+    wall = list(takewhile(lambda panel: panel["type"] != "row", others))
+    assert {panel["type"] for panel in wall} == {"stat"}
+    assert all(panel["gridPos"]["w"] >= 4 and panel["gridPos"]["h"] >= 5 for panel in wall)
+    assert {name for panel in wall for target in panel["targets"] for name in names_in(target["expr"])} >= {
+        "postern:sign_ins:rate5m",
+        "postern:sign_ins_failed:ratio30d",
+        "sso_actor_turn_due_timestamp_seconds",
+        "sso_jobs_oldest_due_age_seconds",
+        "sso_backup_checked_timestamp_seconds",
+        "sso_tls_certificate_end_timestamp_seconds",
+        "ALERTS",
+    }
 
 
 def test_the_dashboard_shows_every_metric_of_ours() -> None:
