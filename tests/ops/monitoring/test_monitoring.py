@@ -183,6 +183,20 @@ def test_promtool_finds_valid(command: list[str]) -> None:
 
 
 @needs("promtool")
+def test_every_query_of_the_dashboard_is_valid(tmp_path: Path) -> None:
+    filled = {"$job": ".*", "$instance": ".*", "$__rate_interval": "5m"}
+    queries = []
+    for target in (target for panel in panels() for target in panel.get("targets", [])):
+        query = target["expr"]
+        for variable, value in filled.items():
+            query = query.replace(variable, value)
+        queries.append({"record": f"query:{len(queries)}", "expr": query})
+    rules_of_dashboard = tmp_path / "dashboard.yaml"
+    rules_of_dashboard.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": queries}]}))
+    promtool("check", "rules", str(rules_of_dashboard))
+
+
+@needs("promtool")
 def test_the_rules_fire_when_they_should_and_not_otherwise(tmp_path: Path) -> None:
     explained = {rule["alert"]: rule["annotations"] for rule in rules()}
     complete = []
