@@ -140,3 +140,26 @@ async def test_an_outage_before_an_actor_is_ready_is_no_failure_however_long(log
         supervisor.stop()
     assert actor.lives == 1
     assert not log.events("actor_failed")
+
+
+async def test_an_actor_that_an_outage_ends_before_it_is_ready_is_started_again_however_often(log: CapturedLog) -> None:
+    until = trio.current_time() + 3600
+
+    class EndsFirst:
+        name = "ends_first"
+
+        async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            await trio.sleep(1)
+            if trio.current_time() < until:
+                raise Unavailable(retry_after=1)
+            task_status.started()
+            await trio.sleep_forever()
+
+    metrics = RememberedMetrics()
+    async with trio.open_nursery() as nursery:
+        supervisor = Supervisor([EndsFirst()], metrics, spread=no_spread)
+        await nursery.start(supervisor.run)
+        assert metrics.up == {"ends_first": True}
+        supervisor.stop()
+    assert metrics.restarts["ends_first"] > 1000
+    assert not log.events("actor_failed")

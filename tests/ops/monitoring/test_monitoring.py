@@ -185,7 +185,7 @@ def test_promtool_finds_valid(command: list[str]) -> None:
 @needs("promtool")
 def test_every_query_of_the_dashboard_is_valid(tmp_path: Path) -> None:
     filled = {"$job": ".*", "$instance": ".*", "$__rate_interval": "5m"}
-    queries = []
+    queries: list[dict[str, str]] = []
     for target in (target for panel in panels() for target in panel.get("targets", [])):
         query = target["expr"]
         for variable, value in filled.items():
