@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.usecases.record.audit import LINKED_AT_ONCE, Audit
 
@@ -28,6 +29,7 @@ class AuditLinker:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
+            turned(pause=self._interval * 1.2)
             linked = await self._outage.wait_out(self._audit.link)
             if linked != LINKED_AT_ONCE:
                 # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.

@@ -6,6 +6,7 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 
@@ -13,6 +14,8 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _INTERVAL: Final = 1.0
+# A writer that nobody hands anything looks around after so many seconds, so that it is known to be alive.
+_IDLE: Final = 30.0
 # Small enough that other tasks get their turn.
 _GATHERED_AT_ONCE: Final = 500
 # The seconds at shutdown in which the last values are written.
@@ -42,8 +45,12 @@ class BatchWriter(ABC, Generic[Key, Value]):
         task_status.started()
         try:
             while True:
+                turned(pause=_IDLE)
                 if not self._gathered:
-                    self._gather(*await self._receiver.receive())
+                    with trio.move_on_after(_IDLE) as idle:
+                        self._gather(*await self._receiver.receive())
+                    if idle.cancelled_caught:
+                        continue
                 await trio.sleep(_INTERVAL)
                 await self._gather_all()
                 await self._write()

@@ -11,6 +11,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps
+from actors.heartbeats import turned
 from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
@@ -76,6 +77,7 @@ class BillingReconciler:
 
     async def _apply_forever(self) -> None:
         while True:
+            turned(pause=self._poll * 1.2)
             applied = await self._outages[0].wait_out(self.apply_due)
             if not applied:
                 with trio.move_on_after(self._poll * (1 + self._spread() / 5)):
@@ -107,6 +109,7 @@ class BillingReconciler:
 
     async def _ask_forever(self) -> None:
         # Processes that start together should not ask together.
+        turned(pause=self._breath, part="asking")
         await trio.sleep(self._breath * self._spread())
         while True:
             try:
@@ -114,8 +117,10 @@ class BillingReconciler:
             except PaymentUnavailable as away:
                 pause = self._rest if away.after is None else max(self._rest, away.after.total_seconds())
                 log.warning("billing_provider_away", reason=away.reason, again_in=round(pause, 1))
+                turned(pause=pause * 1.2, part="asking")
                 await trio.sleep(pause * (1 + self._spread() / 5))
             else:
+                turned(pause=self._ask * 1.2, part="asking")
                 await trio.sleep(self._ask * (1 + self._spread() / 5))
 
     async def ask_all(self) -> None:
@@ -131,6 +136,7 @@ class BillingReconciler:
                     break
             else:
                 return
+            turned(pause=self._ask * 1.2, part="asking")
             await trio.sleep(self._breath)
 
     async def _done(self, step: Callable[[], Awaitable[bool]]) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from actors.heartbeats import turned
 from ports.database import Database
 from ports.metrics import Metrics
 
@@ -23,6 +24,7 @@ class DatabaseWatcher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
+            turned(pause=_INTERVAL)
             self._metrics.pool(self._database.pool_state())
             self._metrics.connections_given_up(await self._database.give_up_hung())
             self._metrics.writes_failing(await self._database.write_failure())

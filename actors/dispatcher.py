@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps
+from actors.heartbeats import turned
 from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.causes import caused_by
@@ -133,6 +134,7 @@ class DeliveryDispatcher(Generic[To, Due]):
         async with trio.open_nursery() as nursery:
             task_status.started()
             while True:
+                turned(pause=self._poll)
                 self._mailbox.empty()
                 await self._claim_all(nursery)
                 await self._mailbox.wait(self._poll * (1 - self._spread() / 5))
@@ -164,6 +166,7 @@ class DeliveryDispatcher(Generic[To, Due]):
         claim = partial(self._deliveries.claim, most, failing=failing, busy=self._slots.held(failing=failing))
         with self._slots.kept_free(most, failing=failing):
             claimed = await self._outage.wait_out(claim)
+        turned(pause=self._poll)
         for receiver in claimed:
             self._slots.take(receiver.organization, failing=failing)
             nursery.start_soon(self._serve, receiver)

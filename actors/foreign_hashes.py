@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.usecases.identity.foreign_hashes import ForeignHashes
 
@@ -25,6 +26,7 @@ class ForeignHashWatcher:
         task_status.started()
         rounds = 0
         while True:
+            turned(pause=_INTERVAL)
             remain = await self._outage.wait_out(self._foreign_hashes.look)
             if not remain or not rounds % _ROUNDS_BETWEEN_COUNTS:
                 await self._outage.wait_out(partial(self._foreign_hashes.count, remain=remain))

@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from ports.database import Housekeeping
 
@@ -36,11 +37,13 @@ class Janitor:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
+        turned(pause=self._interval)
         # Processes that start together should not sweep together.
         await trio.sleep(self._interval * self._spread())
         while True:
             for sweep in self._sweeps:
                 await self._sweep(sweep)
+            turned(pause=self._interval * 1.2)
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def _sweep(self, sweep: Housekeeping) -> None:
@@ -48,6 +51,7 @@ class Janitor:
         while True:
             deleted = await self._outage.wait_out(lambda: sweep.delete_expired(self._batch))
             total += deleted
+            turned(pause=self._interval * 1.2)
             if deleted < self._batch:
                 break
             await trio.sleep(_BREATH)

@@ -15,6 +15,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps, outage_in, sole
+from actors.heartbeats import turned
 from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.causes import caused_by
@@ -121,6 +122,7 @@ class JobWorker:
         self.name = name
         self._tasks = {task.kind: task for task in tasks}
         self._kinds = tuple(self._tasks)
+        self._longest = max(task.timeout for task in tasks).total_seconds()
         self._queue = workplace.queue
         self._clock = workplace.clock
         self._metrics = workplace.metrics
@@ -147,7 +149,10 @@ class JobWorker:
     async def _claim_forever(self, nursery: trio.Nursery) -> None:
         while True:
             while len(self._hands) >= self._pace.concurrency:
+                # Every job in hand ends by its timeout.
+                turned(pause=self._longest)
                 await self._mailbox.wait()
+            turned(pause=self._pace.poll.total_seconds())
             free = self._pace.concurrency - len(self._hands)
             # A claim that is cancelled during its round trip may have leased jobs that no worker does. Such jobs come back when their lease
             # has run out.

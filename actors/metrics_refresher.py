@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.errors import Overloaded, Unavailable
 from ports.clock import Clock
@@ -51,6 +52,7 @@ class MetricsRefresher:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         while True:
+            turned(pause=_INTERVAL)
             pause = _INTERVAL
             try:
                 await self._ask_database()
@@ -63,8 +65,7 @@ class MetricsRefresher:
     async def _ask_database(self) -> None:
         self._metrics.population(await self._database.population())
         states = await self._queue.state()
-        due = [state.oldest_due for state in states if state.oldest_due is not None]
-        self._metrics.queue(states, self._waited(min(due, default=None)))
+        self._metrics.queue(states, {state.kind: self._since(state.oldest_due) for state in states if state.oldest_due is not None})
         backlog = await self._audit_backlog()
         self._metrics.audit_backlog(backlog.pending, self._waited(backlog.oldest))
         waiting = await self._billing_waiting()
@@ -74,4 +75,7 @@ class MetricsRefresher:
             self._metrics.key_age(purpose, age)
 
     def _waited(self, since: datetime | None) -> timedelta | None:
-        return None if since is None else max(self._clock.now() - since, timedelta(0))
+        return None if since is None else self._since(since)
+
+    def _since(self, moment: datetime) -> timedelta:
+        return max(self._clock.now() - moment, timedelta(0))

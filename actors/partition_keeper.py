@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from ports.database import Partitions
 from ports.metrics import Metrics
@@ -32,6 +33,7 @@ class PartitionKeeper:
         while True:
             for table in self._tables:
                 await self._keep(table)
+            turned(pause=self._interval * 1.2)
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def _keep(self, table: Partitions) -> None:

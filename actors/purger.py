@@ -6,6 +6,7 @@ from uuid import UUID
 
 import trio
 
+from actors.heartbeats import turned
 from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from actors.outages import Outage
 from core.domain.jobs import Job, Retry
@@ -55,10 +56,12 @@ class Purger:
             task_status.started()
 
     async def _look_for_stranded(self) -> None:
+        turned(pause=self._interval * 1.2, part="stranded")
         # Processes that start together should not look together.
         await trio.sleep(min(self._interval, 10) * self._spread())
         while True:
             await self._outage.wait_out(self._purge.take_up_stranded)
+            turned(pause=self._interval * 1.2, part="stranded")
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def _handle(self, job: Job) -> None:
@@ -67,11 +70,14 @@ class Purger:
         except ValueError:
             raise JobRefused(f"The payload names no {self._owner}") from None
         # The delay is a sleep here and not a later due time, because a sleeping worker would notice a later due time only at its next poll.
+        turned(pause=self._delay.total_seconds())
         await trio.sleep(max(0.0, (job.created_at + self._delay - self._clock.now()).total_seconds()))
         began = trio.current_time()
 
         async def breathe() -> None:
             nonlocal began
+            # The worker's own bound is the timeout of a whole purge, which is hours.
+            turned(pause=trio.current_time() - began)
             await trio.sleep(max(_SHORTEST_BREATH, trio.current_time() - began))
             began = trio.current_time()
 

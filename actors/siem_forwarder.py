@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from actors.failures import Mishaps
+from actors.heartbeats import turned
 from actors.mailbox import Mailbox
 from actors.outages import Outage
 from core.domain.tenancy.siem_export import Stream
@@ -63,6 +64,7 @@ class SiemForwarder:
             nursery.start_soon(self._number)
             task_status.started()
             while True:
+                turned(pause=self._poll)
                 self._mailbox.empty()
                 for failing in (False, True):
                     if self._free[failing]:
@@ -74,6 +76,7 @@ class SiemForwarder:
 
     async def _number(self) -> None:
         while True:
+            turned(pause=self._numbering * 1.2, part="numbering")
             if await self._outage.wait_out(self._export.number) < NUMBERED_AT_ONCE:
                 # Nothing is left for now, or another process is at work. The spread keeps the processes from asking in step.
                 await trio.sleep(self._numbering * (1 + self._spread() / 5))

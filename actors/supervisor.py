@@ -1,16 +1,17 @@
 """The supervisor: starts the actors, restarts one that fails, and ends the process when one keeps failing."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Final, Protocol
 
 import structlog
 import trio
 
 from actors.failures import outage_in, sole, without_cancellation
+from actors.heartbeats import Heartbeat, heartbeat, turned
 from actors.outages import Outage, tell_up
 from core.domain.jobs import Retry
 from core.frozen import Frozen
@@ -153,15 +154,26 @@ class Supervisor:
         return ActorReturned(f"The actor {slot.actor.name} returned")
 
     async def _run_until_it_ends(self, slot: _Slot) -> None:
+        starting = trio.CancelScope(deadline=trio.current_time() + self._restarts.ready_within.total_seconds())
+        beating = Heartbeat(slot.actor.name, self._metrics)
+
+        def tell(*, up: bool) -> None:
+            self._metrics.actor_up(slot.actor.name, up=up)
+            # An actor that waits out an outage before it is ready has not failed to become ready.
+            starting.deadline = trio.current_time() + self._restarts.ready_within.total_seconds() if up else math.inf
+
         async with trio.open_nursery() as nursery:
 
             async def run(*, task_status: trio.TaskStatus[None]) -> None:
-                tell_up.set(partial(self._metrics.actor_up, slot.actor.name))
+                tell_up.set(tell)
+                heartbeat.set(beating)
+                # An actor that never tells of a turn is stalled.
+                turned(pause=self._restarts.ready_within.total_seconds())
                 await slot.actor.run(task_status=task_status)
                 # The actor has ended: cancel the sleep below.
                 nursery.cancel_scope.cancel()
 
-            with trio.move_on_after(self._restarts.ready_within.total_seconds()) as starting:
+            with starting:
                 await nursery.start(run, name=f"actor {slot.actor.name} at work")
             if starting.cancelled_caught:
                 raise ActorNotReady(f"The actor {slot.actor.name} was not ready within {self._restarts.ready_within.total_seconds():g} s")

@@ -24,6 +24,7 @@ from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.serving import ServerSettings, serve
 from entrypoints.settings import Settings
 from entrypoints.signals import Stopping
+from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
@@ -58,6 +59,12 @@ def require_certificate(settings: Settings) -> None:
         certificates.require_pair(settings.tls_certificate, settings.tls_key)
 
 
+def tell_certificate(settings: Settings, metrics: Metrics) -> None:
+    """The file may change later, but a process serves what it has read at its start."""
+    if settings.tls_certificate is not None:
+        metrics.tls_certificate_ends(certificates.valid_between(settings.tls_certificate)[1])
+
+
 async def run(
     postern: Postern,
     settings: Settings,
@@ -72,6 +79,7 @@ async def run(
     `metrics_sockets` serve the metrics and nothing else.
     """
     application = build_application(postern, http_settings(settings, postern.foundation.version))
+    tell_certificate(settings, postern.foundation.metrics)
     async with alive(postern, settings, stopping), trio.open_nursery() as nursery:
         closed = postern.foundation.metrics.connection_closed
         await nursery.start(_serve, application, sockets, server_settings(settings), stopping, closed)

@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.platform.analytics import COUNTED_AT_ONCE
 from core.usecases.federation.saml.configurations import Saml
@@ -41,6 +42,7 @@ class DueSweeper:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
+        turned(pause=self._interval)
         # Processes that start together should not sweep together. If they do, each process skips the rows that another has locked.
         await trio.sleep(self._interval * self._spread())
         while True:
@@ -56,6 +58,7 @@ class DueSweeper:
             began = trio.current_time()
             swept, since = await self._sweep_batch(since)
             total += swept
+            turned(pause=self._interval * 1.2)
             if swept < self._batch:
                 break
             # As long as the batch took, so that the sweep never uses more than half of a connection's time.

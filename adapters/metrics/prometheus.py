@@ -6,6 +6,7 @@ decides at import whether values live in memory or in files.
 """
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -102,6 +103,9 @@ class PrometheusMetrics:
         self._jobs_waiting = self._gauge("sso_jobs_waiting", "Jobs waiting, by kind", ("job_type",), "mostrecent")
         self._jobs_dead = self._gauge("sso_jobs_dead", "Jobs given up, by kind", ("job_type",), "mostrecent")
         self._oldest_job = self._gauge("sso_job_oldest_due_age_seconds", "How long the oldest due job has waited", mode="mostrecent")
+        self._oldest_jobs = self._gauge(
+            "sso_jobs_oldest_due_age_seconds", "How long the oldest due job of a kind has waited", ("job_type",), "mostrecent"
+        )
         self._job_kinds: set[str] = set()
         self._jobs = self._histogram("sso_job_processing_duration_seconds", "Time to process a job", ("job_type",), _JOB_BUCKETS)
         self._jobs_processed = self._counter("sso_jobs_processed_total", "Attempts at jobs, by outcome", ("job_type", "outcome"))
@@ -180,12 +184,22 @@ class PrometheusMetrics:
             self._refreshes.labels(outcome)
         self._connection_needs = self._gauge(
             "sso_connections_in_need",
-            "Organizations' own providers whose certificate ends within 30 days, waits for an owner, or whose metadata fail for days",
+            "Organizations' own providers whose certificate ends within 30 days, within 7 (urgent), waits for an owner, or cannot be read",
             ("need",),
             "mostrecent",
         )
         self._saml_ending = self._gauge(
             "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days", mode="mostrecent"
+        )
+        self._saml_first_end = self._gauge(
+            "sso_saml_certificate_end_timestamp_seconds",
+            "When the first of these SAML certificates ends, in seconds since 1970; 0: there is none",
+            mode="mostrecent",
+        )
+        self._tls_end = self._gauge(
+            "sso_tls_certificate_end_timestamp_seconds",
+            "When the certificate ends with which Postern serves HTTPS, in seconds since 1970; 0: Postern serves HTTP",
+            mode="mostrecent",
         )
 
         self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
@@ -208,6 +222,13 @@ class PrometheusMetrics:
 
         # The minimum over the processes, so that the metric shows an actor that is down in any of them.
         self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
+        # The earliest over the processes, for the same reason.
+        self._turns = self._gauge(
+            "sso_actor_last_turn_timestamp_seconds", "When the actor's last turn ended, in seconds since 1970", ("actor",), "livemin"
+        )
+        self._turns_due = self._gauge(
+            "sso_actor_turn_due_timestamp_seconds", "When the actor's next turn ends at the latest, unless it stalls", ("actor",), "livemin"
+        )
         self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
         self._broken = self._counter(
             "sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", ("actor",)
@@ -320,15 +341,19 @@ class PrometheusMetrics:
     def connection_refreshed(self, outcome: str) -> None:
         self._refreshes.labels(outcome).inc()
 
-    def connections_ending(self, ending: int, waiting: int, failing: int) -> None:
-        for need, count in (("ending", ending), ("waiting", waiting), ("failing", failing)):
+    def connections_ending(self, ending: int, waiting: int, failing: int, *, urgent: int) -> None:
+        for need, count in (("ending", ending), ("urgent", urgent), ("waiting", waiting), ("failing", failing)):
             self._connection_needs.labels(need).set(count)
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()
 
-    def saml_certificates_ending(self, number: int) -> None:
+    def saml_certificates_ending(self, number: int, first: datetime | None) -> None:
         self._saml_ending.set(number)
+        self._saml_first_end.set(0 if first is None else first.timestamp())
+
+    def tls_certificate_ends(self, at: datetime) -> None:
+        self._tls_end.set(at.timestamp())
 
     def joined_by_domain(self, outcome: str) -> None:
         self._domain_joins.labels(outcome).inc()
@@ -337,6 +362,11 @@ class PrometheusMetrics:
         self._actors.labels(actor).set(int(up))
         # The counter begins at 0, so that the first failure shows as an increase.
         self._broken.labels(actor)
+
+    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
+        now = time.time()
+        self._turns.labels(actor).set(now - since)
+        self._turns_due.labels(actor).set(now + within)
 
     def work_broken(self, actor: str) -> None:
         self._broken.labels(actor).inc()
@@ -381,15 +411,16 @@ class PrometheusMetrics:
         for known in {*_KNOWN_WRITE_FAILURES, found} - {""}:
             self._writes_failing.labels(known).set(known == found)
 
-    def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
+    def queue(self, states: Sequence[QueueState], waits: Mapping[str, timedelta]) -> None:
         self._queue_depth.set(sum(state.waiting for state in states))
-        self._oldest_job.set(0 if oldest is None else oldest.total_seconds())
+        self._oldest_job.set(max((wait.total_seconds() for wait in waits.values()), default=0))
         # A kind whose last job is done is no longer in `states`. Its gauges are set to 0, because they would keep their last values
         # otherwise.
         gone = self._job_kinds - {state.kind for state in states}
         for state in (*states, *(QueueState(kind, 0, 0, None) for kind in gone)):
             self._jobs_waiting.labels(state.kind).set(state.waiting)
             self._jobs_dead.labels(state.kind).set(state.dead)
+            self._oldest_jobs.labels(state.kind).set(waits.get(state.kind, timedelta(0)).total_seconds())
             self._job_kinds.add(state.kind)
 
     def population(self, population: Population) -> None:

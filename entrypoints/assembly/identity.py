@@ -260,7 +260,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             upstream_lookup,
             foundation.upstreams,
             providers=providers,
-            outages=ProviderOutages(new_unit_of_work, clock),
+            outages=ProviderOutages(new_unit_of_work, foundation.metrics, clock),
             server_secrets=foundation.server_secrets,
             recorder=connection_recorder,
             metrics=foundation.metrics,

@@ -22,6 +22,8 @@ class ConnectionsEnding(Frozen):
 
     ending: int
     """Their last certificate, or ours, ends within thirty days."""
+    urgent: int
+    """The same, within seven days."""
     waiting: int
     """A certificate waits for an owner."""
     failing: int
@@ -36,7 +38,7 @@ class ConnectionRefreshStore(Protocol):
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:
         """Connections whose turn it is, the longest overdue first. No other process gets them before `until`."""
 
-    async def counted(self, now: datetime, soon: datetime, failing_before: datetime) -> ConnectionsEnding: ...
+    async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding: ...
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when it is gone."""

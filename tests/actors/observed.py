@@ -18,6 +18,8 @@ class RememberedMetrics:
     def __init__(self) -> None:
         self.up: dict[str, bool] = {}
         self.restarts: Counter[str] = Counter()
+        # By actor: how long ago its last turn ended, and within how many seconds its next one does.
+        self.turned: dict[str, tuple[float, float]] = {}
         self.broken: Counter[str] = Counter()
         self.jobs: list[tuple[str, bool]] = []
         self.dropped = 0
@@ -25,16 +27,21 @@ class RememberedMetrics:
         self.given_up = 0
         self.write_failures: list[str | None] = []
         self.populations: list[Population] = []
-        self.queues: list[tuple[Sequence[QueueState], timedelta | None]] = []
+        self.queues: list[tuple[Sequence[QueueState], Mapping[str, timedelta]]] = []
         self.backups_checked: list[datetime | None] = []
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
         self.ahead: dict[str, timedelta] = {}
         self.refreshed: Counter[str] = Counter()
         self.endings: list[tuple[int, int, int]] = []
+        self.urgent: list[int] = []
+        self.tls_ends: list[datetime] = []
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self.up[actor] = up
+
+    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
+        self.turned[actor] = since, within
 
     def actor_restarted(self, actor: str) -> None:
         self.restarts[actor] += 1
@@ -58,8 +65,8 @@ class RememberedMetrics:
     def writes_failing(self, reason: str | None) -> None:
         self.write_failures.append(reason)
 
-    def queue(self, states: Sequence[QueueState], oldest: timedelta | None) -> None:
-        self.queues.append((states, oldest))
+    def queue(self, states: Sequence[QueueState], waits: Mapping[str, timedelta]) -> None:
+        self.queues.append((states, waits))
 
     def population(self, population: Population) -> None:
         self.populations.append(population)
@@ -103,11 +110,15 @@ class RememberedMetrics:
     def connection_refreshed(self, outcome: str) -> None:
         self.refreshed[outcome] += 1
 
-    def connections_ending(self, ending: int, waiting: int, failing: int) -> None:
+    def connections_ending(self, ending: int, waiting: int, failing: int, *, urgent: int) -> None:
         self.endings.append((ending, waiting, failing))
+        self.urgent.append(urgent)
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
-    def saml_certificates_ending(self, number: int) -> None: ...
+    def saml_certificates_ending(self, number: int, first: datetime | None) -> None: ...
+    def tls_certificate_ends(self, at: datetime) -> None:
+        self.tls_ends.append(at)
+
     def foreign_passwords(self, remaining: Mapping[str, int]) -> None: ...
     def rate_limited(self, limit: str, stage: str) -> None: ...
     def password_hashed(self, seconds: float, waited: float) -> None: ...

@@ -22,6 +22,7 @@ from entrypoints.checks import certificate as certificate_check
 from entrypoints.cli.main import main
 from entrypoints.failures import USAGE
 from entrypoints.settings import SettingsError, read
+from tests.actors.observed import RememberedMetrics
 from tests.mail_server import Certificates, make_certificates
 
 
@@ -41,6 +42,14 @@ def refusal(certificate: Path, key: Path) -> str:
 def test_a_pair_that_fits_is_taken_and_none_is_needed(made: Certificates) -> None:
     daemon.require_certificate(read({"POSTERN_TLS_CERTIFICATE": str(made.certificate), "POSTERN_TLS_KEY": str(made.key)}))
     daemon.require_certificate(read({}))
+
+
+def test_the_metrics_tell_the_end_of_the_certificate_that_is_served(made: Certificates) -> None:
+    metrics = RememberedMetrics()
+    daemon.tell_certificate(read({}), metrics)
+    assert metrics.tls_ends == []
+    daemon.tell_certificate(read({"POSTERN_TLS_CERTIFICATE": str(made.certificate), "POSTERN_TLS_KEY": str(made.key)}), metrics)
+    assert metrics.tls_ends == [x509.load_pem_x509_certificates(made.certificate.read_bytes())[0].not_valid_after_utc]
 
 
 def test_a_missing_file_is_named_with_its_setting(made: Certificates, tmp_path: Path) -> None:

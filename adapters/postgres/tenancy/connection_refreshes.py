@@ -39,8 +39,8 @@ class ConnectionRefreshRows:
         rows = await self._statements.ask(_Due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})
         return [row.due() for row in rows]
 
-    async def counted(self, now: datetime, soon: datetime, failing_before: datetime) -> ConnectionsEnding:
-        parameters = {"now": now, "soon": soon, "failing_before": failing_before}
+    async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding:
+        parameters = {"now": now, "soon": soon, "failing_before": failing_before, "urgent": urgent}
         (row,) = await self._statements.ask(ConnectionsEnding, _COUNTED, parameters)
         return row
 
@@ -117,6 +117,7 @@ WAITS: Final = "jsonb_array_length(upstream_providers.saml -> 'waiting') > 0 and
 
 _COUNTED: Final[LiteralString] = f"""
     select count(*) filter (where {ENDS_SOON})::int as ending,
+           count(*) filter (where {ENDS_SOON.replace("%(soon)s", "%(urgent)s")})::int as urgent,
            count(*) filter (where {WAITS})::int as waiting,
            count(*) filter (where upstream_providers.failing_since < %(failing_before)s)::int as failing
       from upstream_providers

@@ -20,7 +20,7 @@ def test_nothing_of_an_earlier_test_is_left() -> None:
     metrics.login_failed("a reason of its own")
     metrics.password_hashed(0.1, 0.2)
     metrics.key_age("signing", timedelta(days=1))
-    metrics.queue([QueueState("a kind", 3, 1, None)], timedelta(seconds=5))
+    metrics.queue([QueueState("a kind", 3, 1, None)], {"a kind": timedelta(seconds=5)})
     used = lines(metrics)
     assert used != new
     metrics.set_back()

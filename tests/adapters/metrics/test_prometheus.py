@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -101,11 +102,13 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.billing_check("drifted")
     metrics.billing_waiting(3, timedelta(seconds=20))
     metrics.connection_refreshed("read")
-    metrics.connections_ending(2, 1, 0)
+    metrics.connections_ending(2, 1, 0, urgent=2)
     metrics.saml_exchanged("response", succeeded=True)
-    metrics.saml_certificates_ending(1)
+    metrics.saml_certificates_ending(1, NOW)
+    metrics.tls_certificate_ends(NOW)
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
+    metrics.actor_turned("mailer", since=5, within=60)
     metrics.actor_restarted("janitor")
     metrics.work_broken("janitor")
     metrics.presence_dropped()
@@ -136,7 +139,13 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_siem_wait_seconds_count") == 2
     assert value(page, "sso_actor_up", actor="mailer") == 1
     assert value(page, "sso_actor_up", actor="janitor") == 0
+    assert value(page, "sso_saml_certificate_end_timestamp_seconds") == NOW.timestamp()
+    assert value(page, "sso_tls_certificate_end_timestamp_seconds") == NOW.timestamp()
+    assert value(page, "sso_connections_in_need", need="urgent") == 2
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
+    due, last = (value(page, f"sso_actor_{name}_timestamp_seconds", actor="mailer") for name in ("turn_due", "last_turn"))
+    assert due - last == pytest.approx(65)
+    assert last < time.time() < due
     assert value(page, "sso_actor_work_broken_total", actor="janitor") == 1
     assert value(page, "sso_actor_work_broken_total", actor="mailer") == 0
     assert value(page, "sso_presence_dropped_total") == 1
@@ -171,20 +180,24 @@ def test_the_share_of_users_with_mfa_is_a_percentage_also_of_nobody(metrics: Pro
 
 
 def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_to_zero(metrics: PrometheusMetrics) -> None:
-    metrics.queue([QueueState("mail", 3, 1, NOW), QueueState("webhook", 2, 0, NOW)], timedelta(seconds=90))
+    waits = {"mail": timedelta(seconds=90), "webhook": timedelta(seconds=5)}
+    metrics.queue([QueueState("mail", 3, 1, NOW), QueueState("webhook", 2, 0, NOW)], waits)
     page = metrics.render().decode()
     assert value(page, "sso_job_queue_depth") == 5
     assert value(page, "sso_jobs_dead", job_type="mail") == 1
     assert value(page, "sso_job_oldest_due_age_seconds") == 90
-    metrics.queue([QueueState("mail", 1, 0, None)], None)
+    assert value(page, "sso_jobs_oldest_due_age_seconds", job_type="webhook") == 5
+    metrics.queue([QueueState("mail", 1, 0, None)], {})
     page = metrics.render().decode()
     assert value(page, "sso_job_queue_depth") == 1
     assert value(page, "sso_jobs_waiting", job_type="webhook") == 0
+    assert value(page, "sso_jobs_oldest_due_age_seconds", job_type="webhook") == 0
     assert value(page, "sso_job_oldest_due_age_seconds") == 0
 
 
 _CHILD = """
 import sys
+import time
 from adapters.metrics.prometheus import PrometheusMetrics
 from ports.metrics import PoolState, Population
 metrics = PrometheusMetrics()
@@ -195,6 +208,7 @@ metrics.token_issued()
 metrics.pool(PoolState(connections=4, idle=1, max_size=10, waiting=0))
 metrics.population(Population(active_users=8, organizations=3, mfa_enabled_users=2))
 metrics.actor_up("mailer", up=sys.argv[1] == "up")
+metrics.actor_turned("mailer", since=0, within=1000 if sys.argv[1] == "up" else 1)
 print("ready", flush=True)
 for line in sys.stdin:
     print(metrics.render().decode() + "# end", flush=True)
@@ -231,6 +245,12 @@ class Child:
         self.process.wait(10)
 
 
+def due_in(page: str) -> float:
+    return value(page, "sso_actor_turn_due_timestamp_seconds", actor="mailer") - value(
+        page, "sso_actor_last_turn_timestamp_seconds", actor="mailer"
+    )
+
+
 def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ended(tmp_path: Path) -> None:
     children = [Child(tmp_path, "up"), Child(tmp_path, "down")]
     try:
@@ -246,6 +266,7 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
             assert value(page, f"sso_db_pool_connections_{name}", backend="postgres") == total
         assert value(page, "sso_active_users_total") == 8
         assert value(page, "sso_actor_up", actor="mailer") == 0
+        assert due_in(page) < 500, "the process that is due first counts"
         resident = value(page, "process_resident_memory_bytes")
         assert value(children[1].page(), "sso_auth_tokens_issued_total") == 2
 
@@ -260,6 +281,7 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
         assert value(page, "sso_db_pool_connections_max", backend="postgres") == 10
         assert value(page, "sso_http_requests_in_flight") == 1
         assert value(page, "sso_actor_up", actor="mailer") == 1
+        assert due_in(page) > 500
         assert value(page, "sso_auth_tokens_issued_total") == 2, "what was counted stays counted"
         assert value(page, "process_resident_memory_bytes") < resident
     finally:

@@ -237,6 +237,8 @@ async def test_owners_are_warned_of_each_end_three_times(refreshing: Refreshing,
         told += [(left, mail.to) for mail in await refreshing.mails()]
         if left == 29 and what != "metadata":
             assert refreshing.metrics.endings[-1] == (1, 0, 0)
+        if what != "metadata":
+            assert refreshing.metrics.urgent[-1] == (left < 7)
     assert told == [(left, refreshing.house.speaker.email) for left in (30, 7, 1)]
 
 

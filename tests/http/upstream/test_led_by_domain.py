@@ -163,6 +163,8 @@ async def test_a_provider_that_is_down_lets_people_in_otherwise_where_the_policy
     fake.fails = True
     is_page(await tabs.request("GET", fake.consent(leaving)), 503, "does not answer as it should")
     assert [row["provider"] for row in house.people.rows("select provider from provider_outages")] == [provider]
+    page = house.postern.foundation.metrics.render().decode()
+    assert 'sso_upstream_sign_ins_total{outcome="away",provider="upstream"} 1.0' in page
     assert (await house.unlimited.post(LOGIN, login)).status == 200
     fake.fails = False
     await house.go(tabs, "?org=acme", word=provider)

@@ -29,6 +29,8 @@ TOLD_AFTER: Final = timedelta(days=3)
 WARNINGS: Final = (30, 7, 1)
 """Owners get a mail so many days before an end, the earliest first."""
 SOON: Final = timedelta(days=max(WARNINGS))
+# Then operators hear of it, too.
+URGENT: Final = timedelta(days=7)
 
 
 class RefreshFault(StrEnum):

@@ -205,7 +205,7 @@ class Saml(Frozen):
         now = self.clock.now()
         told = 0
         ending = await self.lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
-        self.metrics.saml_certificates_ending(len(ending))
+        self.metrics.saml_certificates_ending(len(ending), min((one.certificate.valid_until for one in ending), default=None))
         for expiring in ending:
             days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now, WARNINGS)
             try:

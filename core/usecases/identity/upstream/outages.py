@@ -7,6 +7,7 @@ from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import ProviderAway, WayThrough
 from core.frozen import Frozen
 from ports.clock import Clock
+from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWorkFactory
 
 Answer = TypeVar("Answer")
@@ -14,6 +15,7 @@ Answer = TypeVar("Answer")
 
 class ProviderOutages(Frozen):
     unit_of_work: UnitOfWorkFactory
+    metrics: Metrics
     clock: Clock
 
     async def watch(self, upstream: Upstream, call: Awaitable[Answer]) -> Answer:
@@ -21,6 +23,7 @@ class ProviderOutages(Frozen):
         try:
             return await call
         except ProviderAway:
+            self.metrics.upstream_sign_in(upstream.label, "away")
             async with self.unit_of_work() as uow:
                 await uow.provider_outages.failed(upstream.key, self.clock.now())
                 await uow.commit()

@@ -18,6 +18,7 @@ from core.domain.identity.upstream.refreshes import (
     SOON,
     SPREAD,
     TOLD_AFTER,
+    URGENT,
     WARNINGS,
     AskedBecause,
     ConnectionEnding,
@@ -78,8 +79,8 @@ class ConnectionRefreshes(Frozen):
         due = await self.lookup.claim_due(now, now + LEASE, limit)
         if len(due) < limit:
             # Once in each round.
-            counted = await self.lookup.counted(now, now + SOON, now - TOLD_AFTER)
-            self.metrics.connections_ending(counted.ending, counted.waiting, counted.failing)
+            counted = await self.lookup.counted(now, now + SOON, now - TOLD_AFTER, urgent=now + URGENT)
+            self.metrics.connections_ending(counted.ending, counted.waiting, counted.failing, urgent=counted.urgent)
         return due
 
     async def refresh(self, due: DueConnection) -> None:

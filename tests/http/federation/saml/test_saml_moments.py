@@ -1,5 +1,6 @@
 """Exchanges during which something changes, and the refusals that only such a change causes."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -231,6 +232,9 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
     (ending,) = await saml.lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
     assert await saml.warn_of_ends(10) == 1
+    page = provider.postern.foundation.metrics.render().decode()
+    (end,) = re.findall(r"^sso_saml_certificate_end_timestamp_seconds (\S+)$", page, re.MULTILINE)
+    assert float(end) == pytest.approx(ending.certificate.valid_until.timestamp())
     # Another process has read the row at the same moment.
     assert not await saml._warn(ending, 30)
     assert await saml.warn_of_ends(10) == 0
