@@ -1,6 +1,7 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
 keeps its figures in docs/benchmarks.md. `python -m ops.drill migration` changes a large table under load, and `python -m ops.drill import`
-imports a crowd of people. `python -m ops.drill sizing` measures what `postern size` reckons with. Exit status 1 when a bar did not hold.
+imports a crowd of people. `python -m ops.drill machines` takes one part after the other of the recipe for three machines away, and
+`python -m ops.drill sizing` measures what `postern size` reckons with. Exit status 1 when a bar did not hold.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import trio
 
 from ops.bench.record import record
 from ops.bench.report import Outcome, busyness, complain, machine, table
-from ops.drill import importing, migration, sizing
+from ops.drill import importing, machines, migration, sizing
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str]) -> int:
         return migration.main(arguments[1:])
     if arguments[:1] == ["import"]:
         return importing.main(arguments[1:])
+    if arguments[:1] == ["machines"]:
+        return machines.main(arguments[1:])
     if arguments[:1] == ["sizing"]:
         return sizing.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m ops.drill", description=__doc__)

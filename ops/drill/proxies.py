@@ -121,6 +121,10 @@ class Proxy:
         self._log = place / f"{kind}.output"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
     def target(self, path: str, headers: Mapping[str, str] | None = None) -> Target:
         return Target("127.0.0.1", self.port, path, headers or {}, tls=True)
 
@@ -142,11 +146,11 @@ class Proxy:
                 else:
                     return
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            await trio.to_thread.run_sync(self._process.wait)
             self._process = None
 
 
@@ -157,4 +161,5 @@ async def running(kind: str, place: Path, members: Sequence[int]) -> AsyncIterat
         await proxy.start()
         yield proxy
     finally:
-        proxy.kill()
+        with trio.CancelScope(shield=True):
+            await proxy.kill()
