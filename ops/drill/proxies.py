@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from ops.bench.harness import DidNotStart, free_port
-from ops.bench.load import Target
+from ops.bench.load import Target, fetch
 from ops.bench.report import ROOT
 
 FOLDER: Final = ROOT / "ops" / "machines"
@@ -22,6 +22,7 @@ MEMBERS: Final = (*SERVING, "10.0.0.13")
 UNKNOWN: Final = "This may or may not have happened: look before you try again."
 # A busy machine forks slowly.
 _PATIENCE: Final = 120.0
+_TRIES: Final = 5
 
 
 class Changed(Exception):
@@ -129,7 +130,7 @@ class Proxy:
         return Target("127.0.0.1", self.port, path, headers or {}, tls=True)
 
     async def start(self) -> None:
-        """Returns when it accepts connections."""
+        """Returns when it answers."""
         with self._log.open("ab") as output:
             # In a group of its own: a killed nginx leaves its worker behind.
             self._process = subprocess.Popen(  # noqa: ASYNC220 - it forks, and returns
@@ -139,12 +140,11 @@ class Proxy:
             while True:
                 if self._process.poll() is not None:
                     raise DidNotStart(self._log.read_text())
-                try:
-                    await (await trio.open_tcp_stream("127.0.0.1", self.port)).aclose()
-                except OSError:
-                    await trio.sleep(0.02)
-                else:
+                # It answers this by itself. Another program at its port would not.
+                answer = await fetch(self.target("/metrics"), 2)
+                if answer is not None and answer.status == 404:
                     return
+                await trio.sleep(0.02)
 
     async def kill(self) -> None:
         if self._process is not None:
@@ -156,10 +156,25 @@ class Proxy:
 
 @asynccontextmanager
 async def running(kind: str, place: Path, members: Sequence[int]) -> AsyncIterator[Proxy]:
-    proxy = Proxy(kind, place, members)
+    proxy = await _started(kind, place, members)
     try:
-        await proxy.start()
         yield proxy
     finally:
         with trio.CancelScope(shield=True):
             await proxy.kill()
+
+
+async def _started(kind: str, place: Path, members: Sequence[int]) -> Proxy:
+    """On other ports, if another program has taken one of them meanwhile."""
+    for left in reversed(range(_TRIES)):
+        proxy = Proxy(kind, place, members)
+        try:
+            await proxy.start()
+        except BaseException as error:
+            with trio.CancelScope(shield=True):
+                await proxy.kill()
+            if not left or not isinstance(error, DidNotStart):
+                raise
+        else:
+            return proxy
+    raise AssertionError("the last try raises or returns")
