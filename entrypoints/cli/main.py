@@ -4,6 +4,7 @@ import argparse
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -214,11 +215,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_demo_command(commands)
 
     _add_config_commands(commands)
-    doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
-    _add_json(doctor)
-    doctor.add_argument(
-        "--processes", type=_count, default=None, metavar="N", help="how many processes will serve (default: as many as serve now)"
-    )
+    _add_doctor_command(commands)
+    _add_size_command(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -263,6 +261,28 @@ def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo = _command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
     demo.add_argument("--port", type=_up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
+
+
+def _add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    doctor = _command(commands, "doctor", "doctor", "check the installation, in one line per check")
+    _add_json(doctor)
+    doctor.add_argument(
+        "--processes", type=_count, default=None, metavar="N", help="how many processes will serve (default: as many as serve now)"
+    )
+
+
+def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    size = _command(commands, "size", "sizing.size", "say what an installation needs: processes, cores, memory, connections, disk")
+    size.set_defaults(without_settings=True)
+    size.add_argument("--people", type=_up_to(1_000_000_000), required=True, metavar="N", help="how many accounts there are")
+    size.add_argument("--sign-ins-a-day", type=_up_to(1_000_000_000), metavar="N", help="default: one for each of the people")
+    size.add_argument(
+        "--peak-share", type=_share, default=0.25, metavar="X", help="the share of them in the busiest hour of the day (default: 0.25)"
+    )
+    size.add_argument("--tokens", type=_up_to(1000), default=4, metavar="N", help="tokens that applications get, a sign-in (default: 4)")
+    size.add_argument("--reads", type=_up_to(10_000), default=50, metavar="N", help="requests with a token, a sign-in (default: 50)")
+    size.add_argument("--machines", type=_count, default=2, metavar="N", help="serving machines; one of several may be away (default: 2)")
+    _add_json(size)
 
 
 def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
@@ -509,6 +529,12 @@ def _count(text: str) -> int:
     if not is_number(text) or not 1 <= int(text) <= 256:
         raise argparse.ArgumentTypeError(f"must be a number from 1 to 256, not {text!r}")
     return int(text)
+
+
+def _share(text: str) -> float:
+    if not re.fullmatch(r"0\.[0-9]{1,6}|1(\.0{1,6})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"must be a number above 0 and up to 1, not {text!r}")
+    return float(text)
 
 
 def _head(text: str) -> "ChainHead":

@@ -1,7 +1,8 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
 keeps its figures in docs/benchmarks.md, like `python -m ops.drill endurance`: half an hour of all actors and routes, with a fault every
-minute. `python -m ops.drill migration` changes a large table under load, and `python -m ops.drill import` imports a crowd of people. Exit
-status 1 when a bar did not hold.
+minute. `python -m ops.drill migration` changes a large table under load, `python -m ops.drill import` imports a crowd of people,
+`python -m ops.drill machines` takes one part after the other of the recipe for three machines away, and `python -m ops.drill sizing`
+measures what `postern size` reckons with. Exit status 1 when a bar did not hold.
 """
 
 import argparse
@@ -9,7 +10,7 @@ import inspect
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,18 +19,23 @@ import trio
 
 from ops.bench.record import record
 from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
-from ops.drill import endurance, importing, migration
+from ops.drill import endurance, importing, machines, migration, sizing
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
 PATIENCE: Final = 3600.0
+# These print and judge for themselves.
+_OTHERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "migration": migration.main,
+    "import": importing.main,
+    "machines": machines.main,
+    "sizing": sizing.main,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments[:1] == ["migration"]:
-        return migration.main(arguments[1:])
-    if arguments[:1] == ["import"]:
-        return importing.main(arguments[1:])
+    if arguments[:1] and (drill := _OTHERS.get(arguments[0])):
+        return drill(arguments[1:])
     if arguments[:1] == ["endurance"]:
         asked = endurance.options(arguments[1:])
         return _run("endurance", partial(endurance.endurance, asked.minutes, asked.detection), recorded=not asked.no_record)

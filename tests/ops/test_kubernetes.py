@@ -1,11 +1,13 @@
 """The Kubernetes manifests refer to each other correctly, and give the pods no rights that the pods do not need."""
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from entrypoints.http.routes import ROUTES
 from entrypoints.settings import DECLARATIONS, read
 from tests.places import ROOT
 from tests.tools import needs
@@ -23,8 +25,16 @@ def pod() -> dict[str, Any]:
     return template
 
 
+def migration() -> dict[str, Any]:
+    template: dict[str, Any] = manifest("migration/job.yaml")["spec"]["template"]
+    return template
+
+
+PODS = (pod(), migration())
+
+
 def containers() -> list[dict[str, Any]]:
-    return [*pod()["spec"]["initContainers"], *pod()["spec"]["containers"]]
+    return [container for one in PODS for container in one["spec"]["containers"]]
 
 
 def test_the_kustomization_names_every_manifest_and_no_secret() -> None:
@@ -33,11 +43,43 @@ def test_the_kustomization_names_every_manifest_and_no_secret() -> None:
     assert named == there
 
 
+def built(folder: Path) -> list[dict[str, Any]]:
+    text = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True).stdout
+    return list(yaml.safe_load_all(text))
+
+
 @needs("kubectl")
 def test_kustomize_builds_it() -> None:
-    built = subprocess.run(["kubectl", "kustomize", str(FOLDER)], capture_output=True, text=True, check=True).stdout
-    kinds = [document["kind"] for document in yaml.safe_load_all(built)]
+    kinds = [document["kind"] for document in built(FOLDER)]
     assert sorted(kinds) == ["ConfigMap", "Deployment", "Namespace", "NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceAccount"]
+    (job,) = built(FOLDER / "migration")
+    assert (job["kind"], job["metadata"]["namespace"]) == ("Job", "postern")
+
+
+@needs("kubectl")
+def test_the_migration_has_the_image_of_the_pods_that_serve_afterwards() -> None:
+    (deployment,) = [document for document in built(FOLDER) if document["kind"] == "Deployment"]
+    (job,) = built(FOLDER / "migration")
+    images = {container["image"] for one in (deployment, job) for container in one["spec"]["template"]["spec"]["containers"]}
+    (named,) = manifest("release/kustomization.yaml")["images"]
+    assert images == {f"{named['newName']}:{named['newTag']}"}
+
+
+def test_the_migration_is_no_pod_that_serves() -> None:
+    labels = migration()["metadata"]["labels"]
+    for file in ("deployment.yaml", "poddisruptionbudget.yaml"):
+        assert not manifest(file)["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert not manifest("service.yaml")["spec"]["selector"].items() <= labels.items()
+    # It may go out where the others may.
+    assert manifest("networkpolicy.yaml")["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_pods_never_migrate_by_themselves() -> None:
+    """Several would wait for one, and a migration in steps would take as long as its longest step for each start."""
+    assert manifest("configmap.yaml")["data"]["POSTERN_MIGRATE"] == "off"
+    assert "initContainers" not in pod()["spec"]
+    (container,) = migration()["spec"]["containers"]
+    assert container["args"] == ["migrate"]
 
 
 @pytest.mark.parametrize("container", containers(), ids=lambda container: container["name"])
@@ -47,8 +89,9 @@ def test_containers_may_do_nothing_that_they_need_not(container: dict[str, Any])
     assert "memory" in container["resources"]["limits"]
 
 
-def test_the_pod_is_not_root_and_has_no_token_of_the_cluster() -> None:
-    spec = pod()["spec"]
+@pytest.mark.parametrize("one", PODS, ids=["serving", "migration"])
+def test_the_pod_is_not_root_and_has_no_token_of_the_cluster(one: dict[str, Any]) -> None:
+    spec = one["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert spec["automountServiceAccountToken"] is False
@@ -56,9 +99,10 @@ def test_the_pod_is_not_root_and_has_no_token_of_the_cluster() -> None:
     assert spec["enableServiceLinks"] is False
 
 
-def test_the_user_is_the_one_of_the_image() -> None:
+@pytest.mark.parametrize("one", PODS, ids=["serving", "migration"])
+def test_the_user_is_the_one_of_the_image(one: dict[str, Any]) -> None:
     image = (ROOT / "ops" / "container" / "Dockerfile").read_text()
-    security = pod()["spec"]["securityContext"]
+    security = one["spec"]["securityContext"]
     assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in image
 
 
@@ -67,6 +111,14 @@ def test_two_replicas_of_which_one_may_be_away() -> None:
     assert deployment["replicas"] == 2
     assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
     assert manifest("poddisruptionbudget.yaml")["spec"]["minAvailable"] == 1
+
+
+def test_probes_ask_for_what_answers() -> None:
+    (server,) = pod()["spec"]["containers"]
+    routes = {endpoint.path for endpoint in ROUTES}
+    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert server[name]["httpGet"]["path"] in routes
+        assert server[name]["httpGet"]["port"] == server["ports"][0]["name"]
 
 
 def test_only_a_dead_process_is_restarted_and_only_a_ready_one_gets_requests() -> None:

@@ -15,8 +15,8 @@ HEADINGS = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
 # The other places with the version, and the text around the version there.
 COPIES = {
     "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
-    "docs/operations.md": (r"/postern:(\d+\.\d+\.\d+)",),
-    "ops/kubernetes/kustomization.yaml": (r"newTag: (\d+\.\d+\.\d+)",),
+    "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)",),
+    "ops/kubernetes/release/kustomization.yaml": (r"newTag: (\d+\.\d+\.\d+)",),
 }
 
 

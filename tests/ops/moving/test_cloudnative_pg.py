@@ -4,8 +4,10 @@ promotes, and leads the Service `-rw` to the primary.
 
 import subprocess
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final
 
+import pytest
 import trio
 import yaml
 from psycopg import sql
@@ -92,31 +94,30 @@ async def test_postern_follows_the_service_of_the_operator() -> None:
                     await trio.sleep(0.1)
 
 
-def test_the_authority_is_mounted_where_the_addresses_look_for_it() -> None:
-    (kustomization,) = documents("kustomization.yaml")
-    assert kustomization["resources"] == ["../kubernetes", "cluster.yaml"]
+@pytest.mark.parametrize("folder", ["", "migration/"])
+def test_the_authority_is_mounted_where_the_addresses_look_for_it(folder: str) -> None:
+    (kustomization,) = documents(f"{folder}kustomization.yaml")
+    assert kustomization["resources"] == (["../../kubernetes/migration"] if folder else ["../kubernetes", "cluster.yaml"])
     (patch,) = kustomization["patches"]
     changes = yaml.safe_load(patch["patch"])
     (volume,) = [change["value"] for change in changes if change["path"].endswith("/volumes/-")]
-    mounts = [change["value"] for change in changes if "/volumeMounts/" in change["path"]]
+    (mount,) = [change["value"] for change in changes if "/volumeMounts/" in change["path"]]
     (cluster,) = documents("cluster.yaml")
     assert volume["secret"]["secretName"] == f"{cluster['metadata']['name']}-ca"
-    assert len(mounts) == 2
-    for mount in mounts:
-        assert mount["name"] == volume["name"]
-        for name in ("database-url", "migration-database-url"):
-            root = conninfo_to_dict(secret("postern")[name])["sslrootcert"]
-            assert root == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
+    assert mount["name"] == volume["name"]
+    for name in ("database-url", "migration-database-url"):
+        root = conninfo_to_dict(secret("postern")[name])["sslrootcert"]
+        assert root == f"{mount['mountPath']}/{volume['secret']['items'][0]['path']}"
 
 
 @needs("kubectl")
-def test_kustomize_builds_it_with_the_authority() -> None:
-    built = subprocess.run(["kubectl", "kustomize", str(EXAMPLE)], capture_output=True, text=True, check=True).stdout
+@pytest.mark.parametrize(("folder", "kind"), [(EXAMPLE, "Deployment"), (EXAMPLE / "migration", "Job")], ids=["serving", "migration"])
+def test_kustomize_builds_it_with_the_authority(folder: Path, kind: str) -> None:
+    built = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=True).stdout
     kinds = {document["kind"]: document for document in yaml.safe_load_all(built)}
-    assert {"Cluster", "Deployment", "Service"} <= kinds.keys()
-    pod = kinds["Deployment"]["spec"]["template"]["spec"]
-    for container in (*pod["containers"], *pod["initContainers"]):
-        assert "/etc/postern-db" in {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert kinds.keys() == {"Job"} or {"Cluster", "Deployment", "Service"} <= kinds.keys()
+    (container,) = kinds[kind]["spec"]["template"]["spec"]["containers"]
+    assert "/etc/postern-db" in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 
 def test_its_secret_has_what_the_deployment_asks_for() -> None:

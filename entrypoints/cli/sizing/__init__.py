@@ -1,0 +1,1 @@
+"""`postern size`: what an installation needs."""
