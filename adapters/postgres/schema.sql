@@ -303,6 +303,9 @@ create index users_of_origin on users (origin_service_id, id) where origin_servi
 -- The organization whose directory made the account. It may change the account while nothing else holds it.
 alter table users add column origin_org_id uuid references all_organizations on delete set null;
 create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
+-- Those that may end, because nobody has proved their address, by their age.
+create index users_unproved on users (created_at)
+ where email_verified_at is null and deactivated_at is null and origin_org_id is null and not is_platform_owner;
 -- The organization whose directory has deactivated it, while there is that organization.
 alter table users add column deactivated_by_org_id uuid references all_organizations on delete set null;
 create index users_deactivated_by_organization on users (deactivated_by_org_id, id) where deactivated_by_org_id is not null;
