@@ -46,6 +46,9 @@ chain stays valid.
 habits from them. So Postern judges a sign-in after a long absence with little history. Devices, and the time of a
 person's first use of a service, have rows of their own and do not depend on this setting.
 
+**Accounts that nobody verified** end after `POSTERN_UNVERIFIED_ACCOUNT_RETENTION`, if nobody ever used or holds them
+([0097](decisions/0097-unverified-accounts-end.md)).
+
 **Events** go to webhooks. Postern erases the part of an event about a person after 90 days. The fact that the event
 happened stays, and so does the id of its target.
 

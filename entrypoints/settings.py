@@ -222,6 +222,15 @@ class Settings:
         "deletes these records. A person's habits, and statistics, reach back no further.",
     )
 
+    unverified_account_retention: timedelta = _setting(
+        forms.duration(0, 3650 * 86_400),
+        "30d",
+        _SIGN_IN,
+        "How long Postern keeps an account whose address nobody has proved and that nobody has ever used. Then Postern deletes the "
+        "account, unless a mailed link to it still works, and the address is free. Accounts that a directory, a service or an import has "
+        "made, and accounts with a membership, stay. `0` keeps all accounts.",
+    )
+
     export_login_events: int = _setting(
         forms.whole(1, 1_000_000),
         "10000",

@@ -13,6 +13,7 @@ from actors.heartbeats import turned
 from actors.outages import Outage
 from core.domain.platform.analytics import COUNTED_AT_ONCE
 from core.usecases.federation.saml.configurations import Saml
+from core.usecases.identity.unverified_accounts import UnverifiedAccounts
 from core.usecases.services.subscriptions import Subscriptions
 from core.usecases.tenancy.invitations import Invitations
 from ports.platform.analytics import LoginCounter
@@ -92,6 +93,28 @@ def subscription_expirer(
         log.info("subscriptions_expired", subscriptions=total)
 
     return DueSweeper("subscription_expirer", subscriptions.expire_due, tell, spread=spread, interval=interval, batch=batch)
+
+
+# Deleting an account takes a dozen statements, and somebody who proves its address waits for the whole batch, so the batch is small.
+def registration_sweeper(
+    accounts: UnverifiedAccounts, *, spread: Callable[[], float], interval: float = 3600.0, batch: int = 20
+) -> DueSweeper:
+    """Ends accounts that nobody ever used, and whose address nobody has proved in time."""
+    ended = 0
+
+    async def end(since: datetime | None, limit: int) -> tuple[int, datetime | None]:
+        nonlocal ended
+        look = await accounts.end_due(since, limit)
+        ended += look.ended
+        return look.looked_at, look.last
+
+    def tell(_looked_at: int) -> None:
+        nonlocal ended
+        if ended:
+            log.info("registrations_lapsed", accounts=ended)
+        ended = 0
+
+    return DueSweeper("registration_sweeper", end, tell, spread=spread, interval=interval, batch=batch)
 
 
 def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interval: float = 3600.0) -> DueSweeper:

@@ -303,6 +303,9 @@ create index users_of_origin on users (origin_service_id, id) where origin_servi
 -- The organization whose directory made the account. It may change the account while nothing else holds it.
 alter table users add column origin_org_id uuid references all_organizations on delete set null;
 create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
+-- Those that may end, because nobody has proved their address, by their age.
+create index users_unproved on users (created_at)
+ where email_verified_at is null and deactivated_at is null and origin_org_id is null and not is_platform_owner;
 -- The organization whose directory has deactivated it, while there is that organization.
 alter table users add column deactivated_by_org_id uuid references all_organizations on delete set null;
 create index users_deactivated_by_organization on users (deactivated_by_org_id, id) where deactivated_by_org_id is not null;
@@ -1017,12 +1020,20 @@ create table devices (
     trusted_at      timestamptz,                        -- when that was given
     revoked_at      timestamptz,
     created_at      timestamptz not null,
-    updated_at      timestamptz not null
-);
-create index devices_of_user on devices (user_id, last_used_at desc);
+    updated_at      timestamptz not null,
+    last_used_week  date                                -- the Monday of the week of last_used_at: an index that holds no moving time
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+create index devices_of_person on devices (user_id);
 -- The janitor's.
 create index devices_revoked on devices (revoked_at) where revoked_at is not null;
-create index devices_unused  on devices (last_used_at);
+create index devices_long_unused on devices (last_used_week);
+
+create function keep_last_used_week() returns trigger language plpgsql as $$
+begin
+    new.last_used_week := date_trunc('week', new.last_used_at at time zone 'UTC')::date;
+    return new;
+end $$;
+create trigger devices_kept_for before insert or update of last_used_at on devices for each row execute function keep_last_used_week();
 
 create table sessions (
     id               uuid        primary key,
@@ -1043,14 +1054,15 @@ create table sessions (
     proved_at        timestamptz,                        -- when its person last showed a password, or signed in another way
     second_factor_at timestamptz,                        -- when they last showed a second factor
     scopes           text[],                             -- what an application was given; null: no application was given this session
+    expires_day      date,                               -- the day of expires_at: an index that holds no moving time
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
     constraint sessions_impersonation check ((impersonator_id is null) = (impersonation_id is null))
-) with (fillfactor = 80);                              -- last_seen_at moves often: leave room for updates on the page
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);  -- last_seen_at moves often
 create index sessions_of_user on sessions (user_id);
 -- The janitor's.
-create index sessions_expiry  on sessions (expires_at);
+create index sessions_expired on sessions (expires_day);
 create index sessions_revoked on sessions (revoked_at) where revoked_at is not null;
 -- Deleting the rows that they refer to must not read all sessions.
 create index sessions_of_device       on sessions (device_id) where device_id is not null;
@@ -1060,6 +1072,13 @@ create index sessions_of_impersonator on sessions (impersonator_id) where impers
 -- Every end of a session walks down from it.
 create index sessions_of_parent on sessions (parent_id) where parent_id is not null;
 
+create function keep_expires_day() returns trigger language plpgsql as $$
+begin
+    new.expires_day := (new.expires_at at time zone 'UTC')::date;
+    return new;
+end $$;
+create trigger sessions_kept_for before insert or update of expires_at on sessions for each row execute function keep_expires_day();
+
 -- Every refresh token of a live session, so that the return of an old one is recognised. The janitor removes rotated ones after 30 days.
 create table refresh_tokens (
     digest     bytea       primary key,
@@ -1068,7 +1087,7 @@ create table refresh_tokens (
     rotated_at timestamptz,                             -- null: the current one
     rotated_by bytea,                                   -- what the client that rotated it looked like, as a digest
     constraint refresh_tokens_rotation check ((rotated_at is null) = (rotated_by is null))
-);
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
 create index refresh_tokens_of_session on refresh_tokens (session_id);
 create unique index refresh_tokens_one_current on refresh_tokens (session_id) where rotated_at is null;
 create index refresh_tokens_rotated on refresh_tokens (rotated_at) where rotated_at is not null;

@@ -24,7 +24,13 @@ from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
 from actors.sweepers.connection_refresher import connection_refresher
 from actors.sweepers.domain_checker import domain_checker
-from actors.sweepers.due_sweepers import invitation_sweeper, login_counter, saml_certificate_watcher, subscription_expirer
+from actors.sweepers.due_sweepers import (
+    invitation_sweeper,
+    login_counter,
+    registration_sweeper,
+    saml_certificate_watcher,
+    subscription_expirer,
+)
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
@@ -103,6 +109,7 @@ def assemble_actors(
         AuditLinker(record.audit, spread=spread),
         login_counter(platform.login_counter, spread=spread),
         invitation_sweeper(tenancy.invitations, spread=spread),
+        registration_sweeper(identity.unverified_accounts, spread=spread),
         DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread),
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),

@@ -67,6 +67,7 @@ from core.usecases.identity.sign_in.proofs.link import SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.password import PasswordProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
+from core.usecases.identity.unverified_accounts import UnverifiedAccounts
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Journeys
@@ -91,6 +92,7 @@ class Identity(Frozen, kw_only=True):
     common_passwords: CommonPasswords
     accounts: Accounts
     address_proofs: AddressProofs
+    unverified_accounts: UnverifiedAccounts
     account_passwords: AccountPasswords
     account_mails: AccountMails
     mailed_codes: MailedCodes
@@ -300,6 +302,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
                 clock=clock,
                 ids=ids,
             ),
+            unverified_accounts=UnverifiedAccounts(new_unit_of_work, clock, ids, settings.unverified_account_retention),
             account_passwords=AccountPasswords(
                 unit_of_work=new_unit_of_work,
                 rules=rules,

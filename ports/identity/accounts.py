@@ -1,6 +1,6 @@
 """The store of accounts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -72,6 +72,16 @@ class AccountStore(Protocol):
     async def is_nobodys(self, user: UserId) -> bool:
         """True for an active account of which nobody has ever proved an address, and which no organization, no service and not the platform
         holds. Called after the account is held to move.
+        """
+
+    async def hold_unproved(self, until: datetime, after: datetime | None, limit: int) -> Sequence[Account]:
+        """Holds, to delete them, active accounts that were made before `until` and after `after`, and of which nobody has proved the
+        address. The oldest come first. Leaves out accounts that somebody else holds, and those that a directory or the platform has made.
+        """
+
+    async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
+        """Those among the accounts that are nobody's, as `is_nobodys` says, to which nobody was ever let in, which no import brought, and
+        to which no mailed link leads any more. Called after the accounts are held.
         """
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:

@@ -1,6 +1,6 @@
 """Accounts in PostgreSQL."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
-from adapters.postgres.identity.privacy.holding import NOBODYS
+from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.storable import storable_text
@@ -154,6 +154,14 @@ class AccountRows:
         rows = await self._transaction.ask(AnswerRow, NOBODYS, {"user": user})
         return bool(rows) and rows[0].yes
 
+    async def hold_unproved(self, until: datetime, after: datetime | None, limit: int) -> Sequence[Account]:
+        rows = await self._transaction.ask(AccountRow, HOLD_UNPROVED, {"until": until, "after": after, "limit": limit})
+        return sorted((row.account() for row in rows), key=lambda account: (account.created_at, account.id))
+
+    async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
+        rows = await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})
+        return [UserId(row.id) for row in rows]
+
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
         return answer.yes
@@ -277,6 +285,17 @@ _VERIFY_EMAIL: Final[LiteralString] = f"""
        set email_verified_at = coalesce(email_verified_at, %(at)s), registered_in = null, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
  returning {ACCOUNT}
+"""
+
+# Skips accounts that somebody holds: whoever proves an address at this moment holds the account, and has their way.
+HOLD_UNPROVED: Final[LiteralString] = f"""
+    select {ACCOUNT}
+      from users
+     where users.email_verified_at is null and users.deactivated_at is null and users.origin_org_id is null and not users.is_platform_owner
+       and users.created_at < %(until)s and users.created_at > coalesce(%(after)s::timestamptz, '-infinity')
+     order by users.created_at
+     limit %(limit)s
+       for update skip locked
 """
 
 _EMAIL_IS_TAKEN: Final = "select exists (select from users where email_key = %(email_key)s and id <> %(user)s) as yes"

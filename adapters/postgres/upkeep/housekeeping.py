@@ -40,9 +40,9 @@ class _Sweep:
 
 
 class ExpiredSessions(_Sweep):
-    """Expired sessions are kept for thirty days, so that a person can still see where they were signed in."""
+    """Expired sessions are kept for thirty days and the rest of the day, so that a person can still see where they were signed in."""
 
-    statement = _delete("sessions", "id", "expires_at < now() - interval '30 days'")
+    statement = _delete("sessions", "id", "expires_day < (now() at time zone 'UTC' - interval '30 days')::date", oldest_first="expires_day")
 
 
 class RevokedSessions(_Sweep):
@@ -58,11 +58,16 @@ class RevokedDevices(_Sweep):
 
 
 class UnusedDevices(_Sweep):
-    """Nobody has signed in with the device for a year: its last session ended long ago, and its client has forgotten the device or
-    is gone.
+    """Nobody has signed in with the device for a year and the rest of the week: its last session ended long ago, and its client has
+    forgotten the device or is gone.
     """
 
-    statement = _delete("devices", "id", "last_used_at < now() - interval '1 year'")
+    statement = _delete(
+        "devices",
+        "id",
+        "last_used_week < date_trunc('week', now() at time zone 'UTC' - interval '1 year')::date",
+        oldest_first="last_used_week",
+    )
 
 
 class RotatedRefreshTokens(_Sweep):

@@ -35,7 +35,7 @@ class Personal(Frozen):
 
 _WHILE_ACCOUNT: Final = "As long as the account."
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
-_WHILE_DEVICE: Final = "Until a year after the last sign-in with the device, or 30 days after its revocation."
+_WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
 _UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the job up."
 _WHILE_LOG: Final = "As long as the audit log, which Postern keeps for good. The entry keeps a salted digest."
 

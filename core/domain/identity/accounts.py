@@ -9,7 +9,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
-from core.domain.record.events import Actor, Event, Target
+from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.repeats import is_just_past
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
@@ -121,6 +121,11 @@ def signed_up(user: UserId, actor: Actor, provider: str, through: Context = PLAT
 def registration_refused(user: UserId, actor: Actor, *, removed: bool) -> Event:
     """`removed`: the whole account is gone. Otherwise only what its registration had left is gone."""
     return Event("user.registration.refused", actor, Target("user", str(user)), details={"account": "removed" if removed else "kept"})
+
+
+def registration_lapsed(user: UserId) -> Event:
+    """Nobody proved the address in time, and nobody used the account. It is gone."""
+    return Event("user.registration.lapsed", SYSTEM, Target("user", str(user)))
 
 
 def email_change_refused(user: UserId, actor: Actor) -> Event:

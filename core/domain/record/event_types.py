@@ -308,6 +308,7 @@ _FURTHER: Final = (
         ("user.email.change_requested", "Change of e-mail address requested"),
         ("user.email.change_refused", "Change of e-mail address refused by the holder of the new address"),
         ("user.registration.refused", "Registration refused by the holder of its address"),
+        ("user.registration.lapsed", "Registration ended because nobody confirmed its address"),
         ("user.picture.set", "Picture set"),
         ("user.picture.removed", "Picture removed"),
         ("user.device.renamed", "Device renamed"),

@@ -97,7 +97,7 @@ async def test_every_reference_to_a_deleted_row_is_found_by_an_index(database_ur
         found = await _unindexed(connection)
         assert found.keys() == _NEED_NO_INDEX.keys(), found
         # An index that begins with something else, or holds other rows, is of no use.
-        await connection.execute(b"drop index preauthentications_of_device, devices_of_user")
+        await connection.execute(b"drop index preauthentications_of_device, devices_of_person")
         await connection.execute(b"create index on preauthentications (device_id) where consumed_at is null")
         await connection.execute(b"create index on devices (last_used_at, user_id)")
         found = await _unindexed(connection)

@@ -43,9 +43,44 @@ BELONGS_HERE_ALONE: Final[LiteralString] = f"""
 """
 
 # `former_addresses` keeps each proved address that an account has given up, so a row there means that somebody has proved an address.
+_IS_NOBODYS: Final[LiteralString] = f"""
+           users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
+           and not exists (select from former_addresses where former_addresses.user_id = users.id)
+"""
+
 NOBODYS: Final[LiteralString] = f"""
-    select users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
-           and not exists (select from former_addresses where former_addresses.user_id = users.id) as yes
+    select {_IS_NOBODYS} as yes
       from users
      where users.id = %(user)s
+"""
+
+# Rows of these tables and columns come by a use of the account, or by an import.
+_USES: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
+    *(("sessions", "user_id"), ("sessions", "impersonator_id"), ("devices", "user_id"), ("preauthentications", "user_id")),
+    *(("passkeys", "user_id"), ("identities", "user_id"), ("mfa_secrets", "user_id"), ("backup_codes", "user_id")),
+    *(("consents", "user_id"), ("authorization_codes", "user_id"), ("device_codes", "user_id"), ("oauth_states", "user_id")),
+    *(("subscriptions", "user_id"), ("billing_checkouts", "user_id"), ("relations", "user_id"), ("profile_values", "user_id")),
+    *(("pictures", "user_id"), ("impersonations", "impersonator_id"), ("impersonations", "user_id"), ("invitations", "invited_by")),
+    *(("join_requests", "user_id"), ("join_requests", "decided_by"), ("former_members", "user_id"), ("managed_objects", "managed_by")),
+    ("imported_people", "user_id"),
+)
+
+
+def _no_row(table: LiteralString, column: LiteralString) -> LiteralString:
+    return f"not exists (select from {table} where {table}.{column} = users.id)"
+
+
+NEVER_USED: Final[LiteralString] = f"""
+    select users.id
+      from users
+     where users.id = any (%(users)s::uuid[])
+       and {_IS_NOBODYS}
+       and {" and ".join(_no_row(table, column) for table, column in _USES)}
+       and not exists (select from login_events where login_events.user_id = users.id and login_events.success)
+       and not exists (
+               select
+                 from mailed_tokens
+                where mailed_tokens.user_id = users.id and mailed_tokens.used_at is null and mailed_tokens.expires_at > %(now)s
+           )
+     order by users.id
 """

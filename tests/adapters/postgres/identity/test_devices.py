@@ -362,7 +362,7 @@ async def test_revoked_devices_go_after_thirty_days_and_unused_ones_after_a_year
     for change in (
         "revoked_at = now() - interval '31 days' where token_digest = %(revoked long ago)s",
         "revoked_at = now() - interval '29 days' where token_digest = %(revoked lately)s",
-        "last_used_at = now() - interval '366 days' where token_digest = %(unused)s",
+        "last_used_at = now() - interval '373 days' where token_digest = %(unused)s",
     ):
         name = change.partition("%(")[2].removesuffix(")s")
         await store.query(f"update devices set {change}", {name: token(name).digest()})
