@@ -61,7 +61,9 @@ def assemble_actors(
     delivery_retention: timedelta,
 ) -> tuple[SupervisedActor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
-    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
+    tracing = foundation.tracing
+    traces = None if tracing is None else tracing.traces
+    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread, traces)
     webhook_mailbox = Mailbox.rung_by(foundation.doorbell, WEBHOOK_TOPIC)
     logout_mailbox = Mailbox.rung_by(foundation.doorbell, LOGOUT_TOPIC)
 
@@ -69,6 +71,7 @@ def assemble_actors(
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
 
     return (
+        *(() if tracing is None else (tracing.recorder,)),
         DatabaseWatcher(metrics, foundation.database),
         mailer(foundation.mail, workplace),
         organization_mailer(tenancy.mail_servers, workplace),
