@@ -3,7 +3,7 @@ away, spans are dropped and counted.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -14,15 +14,15 @@ from actors.failures import Mishaps
 from actors.mailbox import Mailbox
 from core.domain.jobs import Retry
 from core.domain.record.deliveries import rest_asked
+from core.frozen import Frozen
 from ports.clock import Clock
 from ports.metrics import Metrics
 from ports.record.span_collectors import NotCollected, SpanCollector
-from ports.record.spans import Trace, TraceSpan
 
 log = structlog.get_logger()
 
 MOST: Final = 16_384
-"""The most spans that wait: about 10 MB."""
+"""The most spans that wait: about 6 MB."""
 BATCH: Final = 2048
 """The most spans of one call: about 700 kB. Collectors take 20 MB and more."""
 _INTERVAL: Final = 1.0
@@ -31,6 +31,13 @@ _PAUSES: Final = Retry(first=timedelta(seconds=1), longest=timedelta(seconds=15)
 _LONGEST_REST: Final = timedelta(minutes=1)
 # The seconds at shutdown in which the last spans are sent.
 _LAST_WORDS: Final = 2.0
+
+
+class _Batch(Frozen):
+    """Texts with so many spans."""
+
+    texts: Sequence[str]
+    count: int
 
 
 class SpanRecorder:
@@ -56,24 +63,23 @@ class SpanRecorder:
         self._pauses = pauses
         self._mishaps = Mishaps(self.name, metrics)
         self._mailbox = Mailbox()
-        self._waiting: deque[list[TraceSpan]] = deque()
+        self._waiting: deque[tuple[str, int]] = deque()
         self._count = 0
         self._failing = False
 
-    def take(self, trace: Trace) -> None:
-        """Never waits and never fails. When too many spans wait, the newest are dropped, a request's all together."""
-        # A task that outlives its request may still add spans; nobody reads those.
-        spans, trace.spans = trace.spans, []
-        dropped = trace.left_out
-        if self._count + len(spans) > self._most:
-            dropped += len(spans)
-        else:
-            self._waiting.append(spans)
-            self._count += len(spans)
+    def take(self, text: str, count: int, left_out: int) -> None:
+        """`text` has so many spans. Never waits and never fails. When too many spans wait, the newest are dropped, a request's all
+        together.
+        """
+        if self._count + count > self._most:
+            left_out += count
+        elif count:
+            self._waiting.append((text, count))
+            self._count += count
             if self._count >= BATCH:
                 self._mailbox.post()
-        if dropped:
-            self._metrics.spans("dropped", dropped)
+        if left_out:
+            self._metrics.spans("dropped", left_out)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -92,19 +98,21 @@ class SpanRecorder:
                 self._waiting.clear()
                 self._count = 0
 
-    async def _with_batch(self, send: Callable[[list[TraceSpan]], Awaitable[None]]) -> None:
-        batch = self._waiting.popleft()
-        while self._waiting and len(batch) + len(self._waiting[0]) <= BATCH:
-            batch += self._waiting.popleft()
-        self._count -= len(batch)
+    async def _with_batch(self, send: Callable[[_Batch], Awaitable[None]]) -> None:
+        batch = [self._waiting.popleft()]
+        count = batch[0][1]
+        while self._waiting and count + self._waiting[0][1] <= BATCH:
+            batch.append(self._waiting.popleft())
+            count += batch[-1][1]
+        self._count -= count
         try:
-            await send(batch)
+            await send(_Batch([text for text, _ in batch], count))
         except trio.Cancelled:
-            self._waiting.appendleft(batch)
-            self._count += len(batch)
+            self._waiting.extendleft(reversed(batch))
+            self._count += count
             raise
 
-    async def _send(self, batch: list[TraceSpan]) -> None:
+    async def _send(self, batch: _Batch) -> None:
         attempts = 0
         while True:
             attempts += 1
@@ -121,15 +129,15 @@ class SpanRecorder:
             else:
                 return
 
-    async def _send_once(self, batch: list[TraceSpan]) -> None:
+    async def _send_once(self, batch: _Batch) -> None:
         try:
             await self._try(batch)
         except NotCollected as error:
             self._lose(batch, error)
 
-    async def _try(self, batch: list[TraceSpan]) -> None:
+    async def _try(self, batch: _Batch) -> None:
         try:
-            collected = await self._collector.collect(batch)
+            collected = await self._collector.collect(batch.texts, batch.count)
         except NotCollected:
             raise
         except Exception as error:  # noqa: BLE001 - a mishap of one batch must not stop the others
@@ -137,14 +145,14 @@ class SpanRecorder:
             raise NotCollected("mishap", passes=False) from None
         if collected.rejected:
             self._metrics.spans("failed", collected.rejected)
-        self._metrics.spans("sent", len(batch) - collected.rejected)
+        self._metrics.spans("sent", batch.count - collected.rejected)
         if self._failing:
             self._failing = False
             log.info("spans_are_collected_again")
 
-    def _lose(self, batch: list[TraceSpan], error: NotCollected) -> None:
+    def _lose(self, batch: _Batch, error: NotCollected) -> None:
         self._begin_to_fail(error)
-        self._metrics.spans("failed", len(batch))
+        self._metrics.spans("failed", batch.count)
 
     def _begin_to_fail(self, error: NotCollected) -> None:
         """Logs the first failure of a row of failures."""

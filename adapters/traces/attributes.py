@@ -16,6 +16,8 @@ NAMES: Final = frozenset(
         "http.response.status_code",
         "http.route",
         "messaging.destination.name",
+        "postern.delivery.attempt",
+        "postern.delivery.id",
         "postern.hash.wait_us",
         "postern.job.attempt",
         "postern.job.id",

@@ -5,14 +5,12 @@ from datetime import timedelta
 from typing import Final
 
 import msgspec
-import trio
 
 from adapters.traces.otlp import OtlpEncoding
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.secrets import Secret
 from ports.outbound import Outbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.record.span_collectors import Collected, NotCollected
-from ports.record.spans import TraceSpan
 
 _TIMEOUT: Final = timedelta(seconds=10)
 _PASSING: Final = frozenset({429, 502, 503, 504})
@@ -37,19 +35,15 @@ class OtlpCollector:
         self._secret_headers = headers
         self._encoding = encoding
 
-    async def collect(self, spans: Sequence[TraceSpan]) -> Collected:
-        parts: list[str] = []
-        for part in self._encoding.parts(spans):
-            parts.append(part)
-            await trio.lowlevel.checkpoint()
+    async def collect(self, texts: Sequence[str], count: int) -> Collected:
         headers = {**self._headers, **{name: value.reveal() for name, value in self._secret_headers}}
-        request = OutboundRequest(self._to, self._encoding.body(parts), headers)
+        request = OutboundRequest(self._to, self._encoding.body(texts), headers)
         try:
             answer = await self._outbound.post(request, _TIMEOUT)
         except OutboundFailed as failed:
             raise NotCollected(failed.failure.value, passes=True) from None
         if 200 <= answer.status < 300:
-            return Collected(min(len(spans), _rejected(answer)))
+            return Collected(min(count, _rejected(answer)))
         passes = answer.status in _PASSING
         raise NotCollected(f"status {answer.status}", passes=passes, retry_after=answer.headers.get("retry-after"))
 

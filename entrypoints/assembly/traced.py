@@ -20,7 +20,7 @@ from entrypoints.settings import Settings, SettingsError
 from ports.clock import Clock
 from ports.metrics import Metrics
 from ports.outbound import Outbound
-from ports.record.spans import SpanKind, current_span
+from ports.record.spans import SpanKind, TraceSpan, current_span
 
 Family = TypeVar("Family", bound=Frozen)
 
@@ -72,12 +72,14 @@ class TracedUseCase:
 
 
 def _with_span(method: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
-    @wraps(method)
-    async def in_span(*args: Any, **named: Any) -> Any:
-        span = current_span.get()
-        if span is None:
-            return await method(*args, **named)
+    async def in_span(span: TraceSpan, args: Any, named: Any) -> Any:
         with span.child(SpanKind.INTERNAL, name):
             return await method(*args, **named)
 
-    return in_span
+    # No coroutine of its own while there is no span.
+    @wraps(method)
+    def called(*args: Any, **named: Any) -> Awaitable[Any]:
+        span = current_span.get()
+        return method(*args, **named) if span is None else in_span(span, args, named)
+
+    return called

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.frozen import Frozen
-from ports.record.spans import TraceSpan
 
 
 class Collected(Frozen):
@@ -26,5 +25,7 @@ class NotCollected(Exception):
 class SpanCollector(Protocol):
     """A client of OTLP/HTTP implements it."""
 
-    async def collect(self, spans: Sequence[TraceSpan]) -> Collected:
-        """Raises `NotCollected`. The collector may get the same spans twice; it knows them by their ids."""
+    async def collect(self, texts: Sequence[str], count: int) -> Collected:
+        """`texts` has so many spans, in the collector's own form. Raises `NotCollected`. The collector may get the same spans twice; it
+        knows them by their ids.
+        """

@@ -32,44 +32,55 @@ class SpanKind(IntEnum):
     CONSUMER = 5
 
 
+_NUMBERS: Final = tuple(f"{number:04x}" for number in range(1, MOST_SPANS * 2 + 1))
+_LAST: Final = len(_NUMBERS) - 1
+
+
 class Trace:
-    """A part of a trace: one request or job of this process. `id` has 32 hexadecimal digits, `now` returns nanoseconds since 1970."""
+    """A part of a trace: one request or job of this process. `id` has 32 hexadecimal digits, `prefix` has 12, and the spans of this part
+    have ids that begin with it. `now` returns nanoseconds since 1970.
+    """
 
-    __slots__ = ("id", "last", "left_out", "now", "spans")
+    __slots__ = ("begun", "id", "left_out", "now", "prefix", "spans")
 
-    def __init__(self, trace: str, first: int, now: Callable[[], int]) -> None:
+    def __init__(self, trace: str, prefix: str, now: Callable[[], int]) -> None:
         self.id = trace
-        self.last = first
+        self.prefix = prefix
         self.now = now
+        self.begun = 0
         self.spans: list[TraceSpan] = []
         self.left_out = 0
 
 
 class TraceSpan:
-    """A span, open for the length of a `with` block. A plain class with slots, since each request makes several."""
+    """A span, open for the length of a `with` block. Each request makes several, so this is a plain class, whose rarer values are set only
+    where they differ.
+    """
 
-    __slots__ = ("_token", "attributes", "began", "ended", "error", "id", "kind", "link", "name", "own", "parent", "trace")
+    own: Attributes = ()
+    """Attributes that differ from span to span. `attributes` has those that many spans share."""
+    link: TraceContext | None = None
+    """The context of the work that caused this work, in a trace of its own."""
+    error = ""
+    """The kind of failure: the name of an exception's class, or a status."""
+    ended = 0
+    _token: "Token[TraceSpan | None]"
 
     def __init__(self, trace: Trace, kind: SpanKind, name: str, attributes: Attributes, parent: str) -> None:
-        trace.last += 1
-        self.id = f"{trace.last:016x}"
+        """`parent` is the parent's id, or an empty text."""
+        number = trace.begun
+        # Spans with a number beyond the last are left out, unless hundreds are open at once; then their children lack a parent.
+        trace.begun = number + 1 if number < _LAST else number
+        self.id = trace.prefix + _NUMBERS[number]
         self.trace = trace
         self.kind = kind
         self.name = name
-        # What many spans share, and what differs from span to span.
         self.attributes = attributes
-        self.own: Attributes = ()
-        # The parent's id, or an empty text.
         self.parent = parent
-        # The context of the work that caused this work, in a trace of its own.
-        self.link: TraceContext | None = None
-        # The kind of failure: the name of an exception's class, or a status.
-        self.error = ""
         self.began = trace.now()
-        self.ended = 0
 
     def __enter__(self) -> Self:
-        self._token: Token[TraceSpan | None] = current_span.set(self)
+        self._token = current_span.set(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -89,14 +100,14 @@ class TraceSpan:
     def child(self, kind: SpanKind, name: str, attributes: Attributes = ()) -> "TraceSpan":
         return TraceSpan(self.trace, kind, name, attributes, self.id)
 
-    def travelled(self, kind: SpanKind, named: "Sequence[tuple[str, Attributes]]", began: int, error: BaseException | None = None) -> None:
+    def travelled(self, kind: SpanKind, named: Sequence[tuple[str, Attributes]], began: int, error: BaseException | None = None) -> None:
         """Adds children that began and ended together, such as statements that share a round trip. A failure is that of the last."""
         made: TraceSpan | None = None
         for name, attributes in named:
             made = self.child(kind, name, attributes)
             made.began = began
             made.end()
-        if made is not None:
+        if made is not None and error is not None:
             made.error = failure_of(error)
 
     def context(self) -> TraceContext:
@@ -125,9 +136,9 @@ NO_SPAN: Final = NoSpan()
 class Traces(Protocol):
     """Decides which work is traced, and takes the spans of what has ended."""
 
-    def begin(self, kind: SpanKind, name: str, *, trace: str = "", parent: TraceContext | None = None) -> TraceSpan | None:
-        """The first span of a request or job; the caller enters it. `trace` is an id to use if there is no parent. A parent's decision
-        counts. None when the work is not traced.
+    def begin(self, kind: SpanKind, name: str, *, work: str = "", parent: TraceContext | None = None) -> TraceSpan | None:
+        """The first span of a request or job; the caller enters it. `work` is a UUID of ours, which becomes the id of the trace, if there
+        is no parent. A parent's decision counts. None when the work is not traced.
         """
 
     def finish(self, span: TraceSpan) -> None:

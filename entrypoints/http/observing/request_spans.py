@@ -10,6 +10,7 @@ from ports.record.spans import Attributes, SpanKind, Traces
 _TRACEPARENT: Final = b"traceparent"
 # More pairs of method, route and status than there are.
 _MOST_KEPT: Final = 16_384
+_SERVER: Final = SpanKind.SERVER
 _SERVER_FAILED: Final = 500
 
 
@@ -27,8 +28,7 @@ class RequestSpans:
     def begin(self, request: Request, peer: str | None, *, named_by_client: bool) -> None:
         """The trace has the request's own id, so that this id alone leads to the trace; but not an id that a client has named."""
         parent = self._parent(request, peer) if self._heeds_proxies else None
-        trace = "" if named_by_client else request.id.replace("-", "")
-        span = self._traces.begin(SpanKind.SERVER, request.method, trace=trace, parent=parent)
+        span = self._traces.begin(_SERVER, request.method, work="" if named_by_client else request.id, parent=parent)
         if span is not None:
             request.span = span.__enter__()
 

@@ -40,7 +40,7 @@ def spans_of(root: TraceSpan) -> list[tuple[str, str]]:
 
 
 def opened() -> TraceSpan:
-    return TraceSpan(Trace("1" * 32, 1, iter(range(1000)).__next__), SpanKind.SERVER, "request", (), "")
+    return TraceSpan(Trace("1" * 32, "1" * 12, iter(range(1000)).__next__), SpanKind.SERVER, "request", (), "")
 
 
 async def test_each_way_to_ask_makes_one_span(store: Store) -> None:
