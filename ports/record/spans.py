@@ -31,6 +31,9 @@ class SpanKind(IntEnum):
     CLIENT = 3
     CONSUMER = 5
 
+    # The hash of an enumeration is a call of Python's own code, and every span is looked up by its kind.
+    __hash__ = int.__hash__
+
 
 _NUMBERS: Final = tuple(f"{number:04x}" for number in range(1, MOST_SPANS * 2 + 1))
 _LAST: Final = len(_NUMBERS) - 1

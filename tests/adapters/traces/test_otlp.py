@@ -11,7 +11,7 @@ from adapters.outbound.client import PlainClient
 from adapters.outbound.dialer import EVERYWHERE, Dialer
 from adapters.outbound.names import SystemNames
 from adapters.traces import collector as collector_module
-from adapters.traces.attributes import NAMES
+from adapters.traces.attributes import NAMES, OF_RESOURCE
 from adapters.traces.collector import OtlpCollector
 from adapters.traces.otlp import OtlpEncoding, encoded
 from core.domain.errors import NotFound, Unavailable
@@ -159,6 +159,7 @@ async def test_a_collector_takes_the_spans_with_the_operators_headers() -> None:
     (call,) = collector.receiver.calls
     assert call.headers["authorization"] == "Bearer abc"
     assert [span.name for span in collector.spans] == ["part 0", "part 1", "work"]
+    assert set(collector.resource) == OF_RESOURCE
     assert {name: value for name, value in collector.resource.items() if name != "service.instance.id"} == {
         "service.name": "postern",
         "service.version": "1.2.3",

@@ -5,6 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+import trio
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -88,8 +89,6 @@ async def test_nothing_of_a_person_and_no_secret_is_exported(traced: Traced) -> 
 
 
 async def _a_moment() -> None:
-    import trio  # noqa: PLC0415 - for this pause alone
-
     await trio.sleep(0.02)
 
 
