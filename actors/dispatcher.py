@@ -6,7 +6,7 @@ Delivery is at least once: when a process dies or loses its lease during an atte
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from functools import partial
 from typing import Final, Generic
@@ -25,6 +25,7 @@ from core.domain.record.deliveries import LEASE, DeliveryOutcome
 from core.usecases.record.deliveries import Deliveries, OpenReceiver
 from ports.metrics import Metrics
 from ports.record.deliveries import Due, To
+from ports.record.spans import SpanKind, Traces, traced
 
 log = structlog.get_logger()
 
@@ -117,8 +118,10 @@ class DeliveryDispatcher(Generic[To, Due]):
         metrics: Metrics,
         spread: Callable[[], float],
         poll: float = _POLL,
+        traces: Traces | None = None,
     ) -> None:
         self.name = name
+        self._traces = traces
         self._deliveries = deliveries
         self._mailbox = mailbox
         self._spread = spread
@@ -207,7 +210,14 @@ class DeliveryDispatcher(Generic[To, Due]):
             slot_free=self._mailbox.post,
             outage=self._outage,
             mishaps=self._mishaps,
+            traced=self._traced,
         )
+
+    def _traced(self, due: Due) -> AbstractContextManager[None]:
+        if self._traces is None:
+            return nullcontext()
+        about = (("postern.delivery.id", str(due.id)), ("postern.delivery.attempt", due.attempts + 1))
+        return traced(self._traces, SpanKind.CONSUMER, f"attempt of {self.name}", (("messaging.destination.name", self.name),), own=about)
 
     async def _give_back(self, receiver: OpenReceiver[To], rest: timedelta | None) -> bool:
         """Waits out an outage, since a destination that is not given back waits for as long as its lease holds. Returns whether there is
@@ -239,7 +249,9 @@ class _Batch(Generic[To, Due]):
         slot_free: Callable[[], None],
         outage: Outage,
         mishaps: Mishaps,
+        traced: Callable[[Due], AbstractContextManager[None]],
     ) -> None:
+        self._traced = traced
         self._deliveries = deliveries
         self._receiver = receiver
         self._until = until
@@ -290,7 +302,8 @@ class _Batch(Generic[To, Due]):
     async def _attempted(self, due: Due, elapsed: Callable[[], float]) -> DeliveryOutcome | None:
         """The outcome of an attempt. None when the attempt was not made, because the database or another dependency is away."""
         try:
-            return await self._deliveries.attempt(self._receiver, due, elapsed)
+            with self._traced(due):
+                return await self._deliveries.attempt(self._receiver, due, elapsed)
         except (Unavailable, Overloaded) as error:
             await trio.sleep(self._outage.began(error))
             return None

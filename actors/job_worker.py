@@ -25,6 +25,7 @@ from core.frozen import Frozen
 from ports.clock import Clock
 from ports.jobs import Doorbell, JobQueue
 from ports.metrics import Metrics
+from ports.record.spans import SpanKind, Traces, current_span, traced
 
 log = structlog.get_logger()
 
@@ -90,6 +91,7 @@ class Workplace(Frozen):
     clock: Clock
     metrics: Metrics
     spread: Callable[[], float]
+    traces: Traces | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -127,6 +129,7 @@ class JobWorker:
         self._clock = workplace.clock
         self._metrics = workplace.metrics
         self._spread = workplace.spread
+        self._traces = workplace.traces
         self._pace = pace
         self._outage = Outage(name, workplace.spread)
         self._mishaps = Mishaps(name, workplace.metrics)
@@ -194,7 +197,13 @@ class JobWorker:
     async def _do_caused(self, job: Job, hand: _Hand) -> None:
         began = trio.current_time()
         try:
-            with structlog.contextvars.bound_contextvars(job=str(job.id), kind=job.kind), hand.whole:
+            about = (("postern.job.id", str(job.id)), ("postern.job.attempt", job.attempts))
+            named = f"process {job.kind}", (("messaging.destination.name", job.kind),)
+            with (
+                structlog.contextvars.bound_contextvars(job=str(job.id), kind=job.kind),
+                traced(self._traces, SpanKind.CONSUMER, *named, own=about),
+                hand.whole,
+            ):
                 await self._work_and_settle(job, hand)
             if hand.whole.cancelled_caught:
                 log.warning("job_left_to_its_lease", job=str(job.id), kind=job.kind)
@@ -212,6 +221,9 @@ class JobWorker:
         task = self._tasks[job.kind]
         error = await self._work(task, job, hand)
         seconds = trio.current_time() - began
+        span = current_span.get()
+        if span is not None and error is not None:
+            span.error = type(error).__name__
         if hand.lost:
             kept = False
         elif isinstance(error, _CutOff) and hand.hurried:

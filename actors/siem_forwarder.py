@@ -20,6 +20,7 @@ from actors.outages import Outage
 from core.domain.tenancy.siem_export import Stream
 from core.usecases.tenancy.siem_export import LEASE, NUMBERED_AT_ONCE, Forwarding, SiemExport
 from ports.metrics import Metrics
+from ports.record.spans import SpanKind, Traces, traced
 
 log = structlog.get_logger()
 
@@ -47,7 +48,9 @@ class SiemForwarder:
         poll: float = _POLL,
         numbering: float = _NUMBERING,
         turn: float = _TURN,
+        traces: Traces | None = None,
     ) -> None:
+        self._traces = traces
         self._export = export
         self._spread = spread
         self._poll = poll
@@ -85,7 +88,10 @@ class SiemForwarder:
         began = trio.current_time()
         try:
             # After an outage longer than the lease, another process has the organization, and this process writes nothing.
-            with trio.move_on_after(self._turn + LEASE.total_seconds()):
+            with (
+                traced(self._traces, SpanKind.CONSUMER, f"turn of {self.name}", (("messaging.destination.name", self.name),)),
+                trio.move_on_after(self._turn + LEASE.total_seconds()),
+            ):
                 await self._take_turn(forwarding)
         except Exception as error:  # noqa: BLE001 - a mishap of this organization must not stop the others
             self._mishaps.tell(error, configuration=str(forwarding.claimed.id))

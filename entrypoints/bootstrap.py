@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from actors.supervisor import SupervisedActor
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from entrypoints.assembly.actors import assemble_actors
 from entrypoints.assembly.federation import Federation, assemble_federation
 from entrypoints.assembly.foundation import Foundation, open_foundation
@@ -15,6 +15,7 @@ from entrypoints.assembly.platform import Platform, assemble_platform
 from entrypoints.assembly.record import Record, assemble_record
 from entrypoints.assembly.services import Services, assemble_services
 from entrypoints.assembly.tenancy import Tenancy, assemble_tenancy
+from entrypoints.assembly.traced import with_spans
 from entrypoints.settings import Settings
 
 
@@ -46,7 +47,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             services = assemble_services(settings, foundation)
             federation = assemble_federation(settings, foundation, identity)
             platform = assemble_platform(settings, foundation, identity)
-            yield Postern(
+            postern = Postern(
                 settings=settings,
                 foundation=foundation,
                 record=record,
@@ -68,3 +69,16 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
                     event_retention=max(settings.event_retention, settings.delivery_retention),
                 ),
             )
+            yield postern if foundation.tracing is None else _traced(postern)
+
+
+def _traced(postern: Postern) -> Postern:
+    return replace(
+        postern,
+        record=with_spans(postern.record),
+        identity=with_spans(postern.identity),
+        tenancy=with_spans(postern.tenancy),
+        services=with_spans(postern.services),
+        federation=with_spans(postern.federation),
+        platform=with_spans(postern.platform),
+    )

@@ -18,6 +18,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.typing import EventDict, ExceptionTransformer, ExcInfo, Processor, WrappedLogger
 
 from core.domain.secrets import Secret
+from ports.record.spans import current_span
 
 MASK: Final = "***"
 UNTOLD: Final = "(not to be told)"
@@ -48,6 +49,7 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     for_people = form == "text" or (form == "auto" and out.isatty())
     processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        name_span,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.ExceptionRenderer(_rendered(_people_traceback if for_people else _structured_traceback)),
@@ -88,6 +90,7 @@ class RequestLog:
             getattr(self._log, level)("request", **fields)
             return
         merge_contextvars(None, level, fields)
+        name_span(None, level, fields)
         time = f"{datetime.now(UTC).isoformat()[:-6]}Z"
         line = self._encode(time, level, "request", fields)
         if b"@" in line:
@@ -138,6 +141,15 @@ class LibraryHandler(logging.Handler):
             message = record.msg if isinstance(record.msg, str) else _shown(record.msg)
         level = next((named for named in _LEVELS_DOWN if record.levelno >= named), logging.DEBUG)
         structlog.get_logger().log(level, "library_message", library=record.name, message=message, exc_info=record.exc_info)
+
+
+def name_span(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Adds the ids of the open span, so that a line of the log leads to its trace."""
+    span = current_span.get()
+    if span is not None:
+        event["trace_id"] = span.trace.id
+        event["span_id"] = span.id
+    return event
 
 
 def mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

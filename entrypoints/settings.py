@@ -70,6 +70,7 @@ _LIMITS: Final = "Limits"
 _LIFE: Final = "Start and stop"
 _LOGS: Final = "Logs"
 _METRICS: Final = "Metrics"
+_TRACES: Final = "Traces"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,6 +513,44 @@ class Settings:
         secret=True,
     )
 
+    traces_endpoint: str | None = _optional(
+        forms.endpoint,
+        "nothing is traced",
+        _TRACES,
+        "The address at which your OpenTelemetry collector takes traces by OTLP/HTTP: `http://127.0.0.1:4318/v1/traces`. Postern calls it "
+        "directly, without `POSTERN_OUTBOUND_PROXY`, and trusts `POSTERN_OUTBOUND_CA_FILE`. The address may be a private one.",
+    )
+    traces_headers: tuple[tuple[str, Secret], ...] | None = _optional(
+        forms.headers,
+        "no further headers",
+        _TRACES,
+        "Headers that the collector asks for: `Authorization=Bearer abc`; several are separated by commas. They need an endpoint with "
+        "`https://`, except on this very machine.",
+        secret=True,
+    )
+    traces_sample: float = _setting(
+        forms.share,
+        "0.1",
+        _TRACES,
+        "The share of requests and jobs that are traced, from 0 to 1. For a request that goes on with a proxy's trace, the proxy has "
+        "decided.",
+    )
+    traces_from_proxies: bool = _setting(
+        forms.switch,
+        "off",
+        _TRACES,
+        "With `on`, a request goes on with the trace that its header `traceparent` names, if the request comes from one of "
+        "`POSTERN_TRUSTED_PROXIES`. This proxy must begin traces itself, or take the header out of what clients send: otherwise clients "
+        "decide what is traced. From anybody else, the header never counts.",
+    )
+    traces_hosts: tuple[str, ...] = _setting(
+        forms.hosts,
+        "",
+        _TRACES,
+        "Hosts of your own that go on with Postern's traces, separated by commas: calls to them carry `traceparent`. No other host gets "
+        "the ids of traces.",
+    )
+
     @property
     def embedded(self) -> bool:
         return self.database_url is None
@@ -652,6 +691,15 @@ def _require_sense(settings: Settings) -> None:
     if settings.billing_key is not None and urlsplit(settings.billing_api_url).scheme == "http" and not _is_near(settings.billing_api_url):
         raise SettingsError(
             "POSTERN_BILLING_API_URL must begin with https://, except on this very machine: POSTERN_BILLING_KEY travels there"
+        )
+    if (
+        settings.traces_headers
+        and settings.traces_endpoint is not None
+        and urlsplit(settings.traces_endpoint).scheme == "http"
+        and not _is_near(settings.traces_endpoint)
+    ):
+        raise SettingsError(
+            "POSTERN_TRACES_ENDPOINT must begin with https://, except on this very machine: POSTERN_TRACES_HEADERS travel there"
         )
 
 

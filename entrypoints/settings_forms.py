@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from core.domain.outbound.destinations import NotADestination, host
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints.numbers import is_number
@@ -25,6 +26,12 @@ _BYTES: Final = {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30
 # The second pattern finds password=… in libpq's key=value form, and among a URL's options.
 _PASSWORD_OF_USER: Final = re.compile(r"(?<=://)([^/:?]*):.*@", re.DOTALL)
 _PASSWORD_OPTION: Final = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^&\s]*)", re.IGNORECASE)
+
+
+_SHARE: Final = re.compile(r"(?:0|1)?(?:\.[0-9]{1,9})?(?<=[0-9])")
+# What RFC 9110 permits for a name, and visible ASCII with spaces inside for a value.
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 class Malformed(Exception):
@@ -192,6 +199,26 @@ def _path(text: str) -> Path:
         raise Malformed("a path, and after ~ the name of a user of this machine") from None
 
 
+def _hosts(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(host(part) for part in _list(text))
+    except NotADestination:
+        raise Malformed("names or addresses of hosts, separated by commas") from None
+
+
+def _share(text: str) -> float:
+    if not _SHARE.fullmatch(text) or float(text) > 1:
+        raise Malformed("a share from 0 to 1, like 0.1")
+    return float(text)
+
+
+def _headers(text: str) -> tuple[tuple[str, Secret], ...]:
+    pairs = [part.partition("=") for part in _list(text)]
+    if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value) for name, _, value in pairs):
+        raise Malformed("headers like Authorization=Bearer abc, separated by commas")
+    return tuple((name.lower(), Secret(value)) for name, _, value in pairs)
+
+
 def whole(least: int, most: int) -> SettingForm[int]:
     def parse(text: str) -> int:
         if not is_number(text) or not least <= int(text) <= most:
@@ -254,6 +281,11 @@ proxy: Final = SettingForm(_proxy)
 mail: Final = SettingForm(_mail)
 sender: Final = SettingForm(_sender)
 switch: Final = SettingForm(_switch, lambda value: "on" if value else "off")
+
+
+hosts: Final = SettingForm(_hosts, ",".join)
+share: Final = SettingForm(_share, lambda value: f"{value:.9g}")
+headers: Final = SettingForm(_headers)
 
 
 def choice(*words: str) -> SettingForm[str]:

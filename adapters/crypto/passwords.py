@@ -34,6 +34,7 @@ from core.domain.secrets import Password
 from core.frozen import Frozen, replace
 from ports.metrics import Metrics
 from ports.passwords import Examined
+from ports.record.spans import NO_SPAN, SpanKind, current_span
 
 __all__ = ["Argon2Parameters", "Argon2Passwords", "binding", "rate", "usable_cores"]
 
@@ -41,6 +42,7 @@ log = structlog.get_logger()
 
 # The last in the queue waits about a second on two cores. A waiting password costs a few kilobytes, a running hash `memory_kib`.
 MOST_QUEUED: Final = 256
+_SPAN: Final = "hash password"
 _SALT_BYTES: Final = 16
 _HASH_BYTES: Final = 32
 _VERSION: Final = 19
@@ -185,9 +187,13 @@ class Argon2Passwords:
             began = time.perf_counter()
             return function(*args, **kwargs)
 
+        open_span = current_span.get()
         self._move(1)
         try:
-            result = await self._threads.run(timed, priority)
+            with NO_SPAN if open_span is None else open_span.child(SpanKind.INTERNAL, _SPAN) as span:
+                result = await self._threads.run(timed, priority)
+                if span is not None:
+                    span.own = (("postern.hash.wait_us", round((began - asked) * 1e6)),)
         finally:
             self._move(-1)
         took = time.perf_counter() - began

@@ -49,6 +49,7 @@ _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
 _KNOWN_EXPORTS = ("received", "failed")
 _KNOWN_NEWS = ("applied", "refused", "ignored", "repeated")
 _KNOWN_CHECKS = ("same", "drifted", "refused", "failed")
+_KNOWN_SPANS = ("sent", "dropped", "failed")
 _KNOWN_CLOSINGS = ("slow_head", "slow_body", "slow_reader", "crowded_out", "made_room", "address_full", "process_full")
 _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 
@@ -234,6 +235,9 @@ class PrometheusMetrics:
             "sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", ("actor",)
         )
         self._presence_dropped = self._counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
+        self._spans = self._counter("sso_spans_total", "Spans of traces: sent, dropped for want of room, or failed", ("outcome",))
+        for outcome in _KNOWN_SPANS:
+            self._spans.labels(outcome)
 
         self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
         self._hashing_wait = self._histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", (), _WAIT_BUCKETS)
@@ -376,6 +380,9 @@ class PrometheusMetrics:
 
     def presence_dropped(self) -> None:
         self._presence_dropped.inc()
+
+    def spans(self, outcome: str, number: int) -> None:
+        self._spans.labels(outcome).inc(number)
 
     def connection_closed(self, reason: str) -> None:
         self._connections_closed.labels(reason).inc()

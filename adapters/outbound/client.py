@@ -4,7 +4,7 @@ deadline for a whole call.
 """
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -17,12 +17,15 @@ from adapters.outbound.connections import KeptConnections
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.trust import Trust
 from core.domain.outbound.destinations import OutboundDestination
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, OutboundRequest
+from ports.record.spans import SpanKind, current_span
 
 LONGEST_ANSWER: Final = 64 << 10
 # The size of a page with a hundred objects.
 LONGEST_PAGE: Final = 4 << 20
+# A caller takes these answers for failures (OpenTelemetry's conventions for clients of HTTP).
+_FAILED: Final = 400
 
 
 class GuardedClient:
@@ -30,8 +33,10 @@ class GuardedClient:
     own.
     """
 
-    def __init__(self, dialer: Dialer, authorities: Path | None = None) -> None:
+    def __init__(self, dialer: Dialer, authorities: Path | None = None, *, traced_hosts: Collection[str] = ()) -> None:
+        """`traced_hosts` are the operator's own: calls to them carry `traceparent`. Nobody else learns the ids of our traces."""
         self._dialer = dialer
+        self._traced_hosts = frozenset(traced_hosts)
         self._trust = Trust(authorities)
         self._connections: KeptConnections | None = None
         self._first = trio.Lock()
@@ -54,6 +59,25 @@ class GuardedClient:
         return await self._answered(_Asked("GET", destination, headers, None, most + 1), timeout)
 
     async def _answered(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
+        open_span = current_span.get()
+        if open_span is None:
+            return await self._answer(asked, timeout)
+        to = asked.destination
+        attributes = (("http.request.method", asked.method), ("server.address", to.host), ("server.port", to.port))
+        with open_span.child(SpanKind.CLIENT, asked.method, attributes) as span:
+            if to.host in self._traced_hosts:
+                asked = replace(asked, headers={**asked.headers, "traceparent": span.context().header()})
+            try:
+                answer = await self._answer(asked, timeout)
+            except OutboundFailed as failed:
+                span.error = failed.failure.value
+                raise
+            span.attributes = (*attributes, ("http.response.status_code", answer.status))
+            if answer.status >= _FAILED:
+                span.error = str(answer.status)
+            return answer
+
+    async def _answer(self, asked: "_Asked", timeout: timedelta) -> OutboundAnswer:  # noqa: ASYNC109 - one deadline for a whole call
         with trio.move_on_after(timeout.total_seconds()), _explained():
             while True:
                 try:

@@ -10,6 +10,7 @@ from typing import Final, Generic, TypeVar
 import trio
 
 from adapters.postgres.driver.connection import round_trips
+from adapters.postgres.observing.statement_spans import shared_lookup_span
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")
@@ -83,7 +84,8 @@ class SharedLookups(Generic[Key, Found]):
             return await self._lead(key)
         traveller: _Traveller[Key, Found] = _Traveller(key)
         self._waiting.append(traveller)
-        await trio.lowlevel.wait_task_rescheduled(traveller.leave)
+        with shared_lookup_span():
+            await trio.lowlevel.wait_task_rescheduled(traveller.leave)
         if traveller.leads:
             return await self._lead(key)
         # This task waited for the server, as the leader did.

@@ -11,6 +11,7 @@ from psycopg.rows import class_row
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
+from adapters.postgres.observing.statement_spans import statement_span
 
 Parameters = Mapping[str, Any]
 Row = TypeVar("Row")
@@ -24,7 +25,8 @@ async def ask(pool: Pool, row: type[Row], statement: LiteralString, parameters: 
     with translated():
         async with pool.connection() as connection:
             execution = Execution(connection, row, statement, parameters)
-            await connection.carry_out(execution)
+            with statement_span(statement):
+                await connection.carry_out(execution)
             return execution.rows()
 
 
@@ -33,7 +35,8 @@ async def ask_in_order(pool: Pool, row: Callable[..., Row], statement: LiteralSt
     with translated():
         async with pool.connection() as connection:
             execution = Execution(connection, row, statement, parameters, in_order=True)
-            await connection.carry_out(execution)
+            with statement_span(statement):
+                await connection.carry_out(execution)
             return execution.rows()
 
 
@@ -45,7 +48,8 @@ async def ask_for_many(
     with translated():
         async with pool.connection() as connection:
             cursor = connection.cursor(row_factory=class_row(row))
-            await cursor.execute(statement, parameters, prepare=True)
+            with statement_span(statement):
+                await cursor.execute(statement, parameters, prepare=True)
             while True:
                 part = await cursor.fetchmany(PART)
                 items += [item(one) for one in part]
@@ -59,7 +63,8 @@ async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | No
     with translated():
         async with pool.connection() as connection:
             execution = Execution(connection, _nothing, statement, parameters)
-            await connection.carry_out(execution)
+            with statement_span(statement):
+                await connection.carry_out(execution)
             return execution.row_count()
 
 

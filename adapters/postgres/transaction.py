@@ -16,6 +16,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import PipelinedTransaction
 from adapters.postgres.failures import committed, translated
+from adapters.postgres.observing.statement_spans import TransactionSpans
 from adapters.postgres.statements import PART, Item, Parameters, Row
 
 # How long a transaction waits for an advisory lock, and afterwards for any other lock, before it gives up as `Unavailable`.
@@ -34,6 +35,7 @@ class Transaction:
         self._transaction = transaction
         self._open = True
         self._along: list[tuple[LiteralString, Parameters]] = []
+        self._spans = TransactionSpans()
         # Topics in the order of their first ring. A dict, because Python has no ordered set.
         self._topics: dict[str, None] = {}
 
@@ -41,6 +43,7 @@ class Transaction:
         """Queue a statement whose answer nobody reads."""
         self._require_open()
         await self._send_waiting()
+        self._spans.queue(statement)
         with translated():
             await self._connection.carry_out(Execution(self._connection, _nothing, statement, parameters))
 
@@ -63,16 +66,18 @@ class Transaction:
         else:
             statement, names = _together(tuple([statement for statement, _ in along]))
             execution = Execution(self._connection, _nothing, statement, [along[place][1][name] for place, name in names])
+        for statement, _ in along:
+            self._spans.queue(statement)
         with translated():
             await self._connection.carry_out(execution)
 
     async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
-        return await self._answer(Execution(self._connection, row, statement, parameters))
+        return await self._answer(Execution(self._connection, row, statement, parameters), statement)
 
     async def ask_in_order(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """Like `ask`: a row is made of the columns in their order, and their names do not matter."""
-        return await self._answer(Execution(self._connection, row, statement, parameters, in_order=True))
+        return await self._answer(Execution(self._connection, row, statement, parameters, in_order=True), statement)
 
     async def ask_for_many(
         self, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
@@ -85,10 +90,11 @@ class Transaction:
             await trio.lowlevel.checkpoint()
         return items
 
-    async def _answer(self, execution: Execution[Row]) -> list[Row]:
+    async def _answer(self, execution: Execution[Row], statement: LiteralString) -> list[Row]:
         self._require_open()
         await self._send_waiting()
-        with translated():
+        self._spans.queue(statement)
+        with translated(), self._spans:
             await self._connection.carry_out(execution)
             await self._transaction.flush()
             return execution.rows()
@@ -114,7 +120,8 @@ class Transaction:
         if topics:
             await self.tell(_NOTIFY, {"channel": CHANNEL, "topics": topics})
         self.close()
-        with committed():
+        self._spans.queue(_COMMIT)
+        with committed(), self._spans:
             await self._transaction.commit()
         return topics
 
@@ -154,6 +161,8 @@ def _together(statements: tuple[LiteralString, ...]) -> tuple[LiteralString, Seq
 # All topics share one channel, so a connection listens once. A notification of a topic that nobody in this process waits for costs almost
 # nothing.
 CHANNEL: Final = "postern"
+
+_COMMIT: Final = "commit"
 
 _NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::text[]) as topic"
 

@@ -70,7 +70,9 @@ def assemble_actors(
     event_retention: timedelta,
 ) -> tuple[SupervisedActor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
-    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread)
+    tracing = foundation.tracing
+    traces = None if tracing is None else tracing.traces
+    workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread, traces)
     retentions = {
         "login_event_retention": login_event_retention,
         "delivery_retention": delivery_retention,
@@ -83,6 +85,7 @@ def assemble_actors(
         return Purger(kind, Purge(foundation.unit_of_work, remains, job), workplace)
 
     return (
+        *(() if tracing is None else (tracing.recorder,)),
         DatabaseWatcher(metrics, foundation.database),
         mailer(foundation.mail, workplace),
         organization_mailer(tenancy.mail_servers, workplace),
@@ -110,12 +113,12 @@ def assemble_actors(
         login_counter(platform.login_counter, spread=spread),
         invitation_sweeper(tenancy.invitations, spread=spread),
         registration_sweeper(identity.unverified_accounts, spread=spread),
-        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread),
-        DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread),
+        DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread, traces=traces),
+        DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
-        SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread),
+        SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(
             services.billing,
             services.billing_reconciliation,

@@ -92,12 +92,12 @@ def guarded_dialer(settings: Settings, names: SystemNames) -> Dialer:
 
 def guarded_client(settings: Settings, dialer: Dialer) -> GuardedClient:
     """Raises `StartFailed`."""
-    return GuardedClient(dialer, _authorities(settings))
+    return GuardedClient(dialer, _authorities(settings), traced_hosts=settings.traces_hosts)
 
 
 def plain_client(settings: Settings, names: SystemNames) -> PlainClient:
     """The HTTP client for URLs that the operator sets. Raises `StartFailed`."""
-    return PlainClient(Dialer(names, EVERYWHERE, settings.outbound_proxy), _authorities(settings))
+    return PlainClient(Dialer(names, EVERYWHERE, settings.outbound_proxy), _authorities(settings), traced_hosts=settings.traces_hosts)
 
 
 def _authorities(settings: Settings) -> Path | None:
@@ -129,7 +129,14 @@ def receiving(settings: Settings) -> Receiving:
 
 def inside_client(settings: Settings, names: SystemNames) -> GuardedClient:
     """The HTTP client for unencrypted URLs that organizations set."""
-    return GuardedClient(DialerInside(names, settings.outbound_networks, settings.outbound_proxy), _authorities(settings))
+    return GuardedClient(
+        DialerInside(names, settings.outbound_networks, settings.outbound_proxy), _authorities(settings), traced_hosts=settings.traces_hosts
+    )
+
+
+def direct_client(settings: Settings, names: SystemNames) -> PlainClient:
+    """The HTTP client for servers in the operator's own network. Raises `StartFailed`."""
+    return PlainClient(Dialer(names, EVERYWHERE), _authorities(settings))
 
 
 def installed_providers(settings: Settings) -> Mapping[Provider, Installed]:

@@ -44,7 +44,16 @@ from core.usecases.dead_jobs import GivenUpJobs
 from core.usecases.encryption import Reencryption
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
-from entrypoints.assembly.configured import guarded_client, guarded_dialer, inside_client, key_ring, mail_transport, plain_client
+from entrypoints.assembly.configured import (
+    direct_client,
+    guarded_client,
+    guarded_dialer,
+    inside_client,
+    key_ring,
+    mail_transport,
+    plain_client,
+)
+from entrypoints.assembly.traced import Tracing, tracing
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
 from entrypoints.rounds import fair_turn
@@ -106,6 +115,7 @@ class Foundation(Frozen, kw_only=True):
     reencryption: Reencryption
     token_signer: TokenSigner
     token_verifier: TokenVerifier
+    tracing: Tracing | None
 
 
 @cache
@@ -124,7 +134,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     names = SystemNames()
     dialer = guarded_dialer(settings, names)
     outbound, operators_outbound = guarded_client(settings, dialer), plain_client(settings, names)
-    inside = inside_client(settings, names)
+    inside, direct = inside_client(settings, names), direct_client(settings, names)
     # Mail needs a `Trust` of its own, because the HTTP client writes its protocol into the TLS context.
     trust = Trust(settings.outbound_ca_file)
     target = conninfo(settings)
@@ -181,8 +191,9 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             reencryption=Reencryption(keyring, PostgresSealedColumns(pool, keyring)),
             token_signer=JwtSigner(known_keys),
             token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
+            tracing=tracing(settings, direct, metrics, clock, _version()),
         )
     finally:
-        for client in (outbound, operators_outbound, inside):
+        for client in (outbound, operators_outbound, inside, direct):
             await client.aclose()
         await pool.aclose()

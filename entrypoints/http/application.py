@@ -16,6 +16,7 @@ from entrypoints.http.machinery.error_shapes import Refusing
 from entrypoints.http.machinery.headers import security_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
+from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import first_steps_pages, overview_pages, own_password_pages, profile_pages
 from entrypoints.http.pages.account.connections import application_pages, connection_pages
@@ -162,16 +163,18 @@ class PosternApplication(DispatchedApplication):
     def serve(self, postern: Postern) -> None:
         """Answer requests from now on."""
         settings, routes = self._settings, self._served.routes
+        addresses, tracing = ClientAddresses(settings.trusted_proxies), postern.foundation.tracing
         self.dispatcher = Dispatcher(
             routes,
             postern,
             people=Refusing(NO_SUCH_PAGE, routes.common_headers, PLAIN),
             origin=settings.base_url,
-            addresses=ClientAddresses(settings.trusted_proxies),
+            addresses=addresses,
             cross_origin=CrossOrigin(settings.cors_origins),
             limiter=Limiter(postern.foundation.shared_buckets, postern.foundation.metrics) if settings.rate_limits else None,
             deadline=settings.request_deadline,
             most_requests=settings.most_requests,
+            spans=None if tracing is None else RequestSpans(tracing.traces, addresses, heeds_proxies=postern.settings.traces_from_proxies),
         )
 
 

@@ -6,13 +6,10 @@ servers use the cheapest Argon2id that the settings permit, because the comparis
 """
 
 import io
-import json
 import subprocess
-import sys
 import tarfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from operator import attrgetter
@@ -27,41 +24,18 @@ from ops.bench.cases.federation import codes as codes_of
 from ops.bench.cases.identity import people
 from ops.bench.cases.saml import provided
 from ops.bench.filling.fill import Person
-from ops.bench.harness import Case, DidNotStart, Options, Server, directory, environment_of, generate, serving
-from ops.bench.load import Client, Target
-from ops.bench.paired import WITH_POSTGRES, Contestant, Side, Turn, check, each_once, ratio, take_turns
+from ops.bench.filling.serving_people import ASKING, SIGNING_IN, Revised, credentials, serve_people, sign_in_all
+from ops.bench.harness import Case, Options, directory, generate
+from ops.bench.load import Target
+from ops.bench.paired import WITH_POSTGRES, Contestant, Turn, check, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Figure, at_most
-from ops.bench.shared_postgres import SharedPostgres, shared_postgres
+from ops.bench.shared_postgres import shared_postgres
 
-PASSWORD: Final = "a password of ordinary length"  # noqa: S105 - of people made up
-PEOPLE: Final = 20_000
-ASKING: Final = 1_000
-SIGNING_IN: Final = 16
 # Turns of the look-ups on one connection, for each turn of the others. On a quiet machine, both take equally long.
 BLOCKS: Final = 100
 SERVER: Final = attrgetter("server")
 UNHASHED: Final = attrgetter("unhashed")
 POSTGRES: Final = attrgetter("postgres")
-SETTINGS: Final[Mapping[str, str]] = {
-    "POSTERN_ARGON2_MEMORY": "8KiB",
-    "POSTERN_ARGON2_PASSES": "1",
-    "POSTERN_ACCESS_TOKEN_LIFETIME": "24h",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Revised:
-    """A tree that is served, and the people in its database."""
-
-    name: str
-    server: Server
-    side: Side
-    emails: Sequence[str]
-
-    @property
-    def asked(self) -> Path:
-        """The file with the tokens of the signed-in people."""
-        return self.server.data_dir / "tokens"
 
 
 def cases(revision: str, turns: int) -> Mapping[str, Case]:
@@ -75,7 +49,7 @@ async def latency(revision: str, turns: int, _options: Options) -> Sequence[Figu
     pairs = BLOCKS * turns
     async with _pair(revision) as trees:
         for one in trees:
-            await _sign_in_all(one)
+            await sign_in_all(one)
         ours, before = (cycle(_asking(one)) for one in trees)
         found = await trio.to_thread.run_sync(alternate, ours, before, pairs)
     return [
@@ -90,7 +64,7 @@ async def lookups(revision: str, turns: int, options: Options) -> Sequence[Figur
     figures: list[Figure] = []
     async with _pair(revision) as trees:
         for one in trees:
-            await _sign_in_all(one)
+            await sign_in_all(one)
         for connections in (16, 64):
             figures += await _looking_up(trees, "/api/user", connections, turns, options.seconds)
     return figures
@@ -217,27 +191,7 @@ def _unhashed_with_postgres(turn: Turn) -> float:
 
 
 def _signing_in(one: Revised, seconds: float) -> Contestant:
-    return Contestant(one.name, one.side, each_once(_credentials(one, cycle(one.emails)), SIGNING_IN, seconds))
-
-
-def _credentials(one: Revised, emails: Iterable[str]) -> Iterator[Target]:
-    target = one.server.target("/api/auth/login")
-    return (target.posting({"email": email, "password": PASSWORD}) for email in emails)
-
-
-async def _sign_in_all(one: Revised) -> None:
-    """Signs in the first thousand people, and keeps their tokens."""
-    lines = []
-    async with Client.connected(one.server.target("/")) as client:
-        for target in _credentials(one, one.emails[:ASKING]):
-            answer = await client.ask(target)
-            if answer.status != 200:
-                raise DidNotStart(f"{one.name}: nobody can sign in: {answer}")
-            lines.append(f"Authorization: Bearer {json.loads(answer.body)['access_token']}")
-    file = trio.Path(one.asked)
-    await file.touch(mode=0o600)
-    await file.write_text("\n".join(lines))
-    await check(one.name, one.server.target("/api/user"), one.asked, ASKING)
+    return Contestant(one.name, one.side, each_once(credentials(one, cycle(one.emails)), SIGNING_IN, seconds))
 
 
 def _asking(one: Revised) -> Sequence[Target]:
@@ -252,21 +206,9 @@ async def _pair(revision: str) -> AsyncIterator[Sequence[Revised]]:
         postgres = stack.enter_context(shared_postgres(place))
         tree = stack.enter_context(taken_out(revision))
         yield [
-            await _serving("this tree", ROOT, stack, place / "ours", postgres),
-            await _serving(revision, tree, stack, place / "before", postgres),
+            await serve_people("this tree", ROOT, stack, place / "ours", postgres),
+            await serve_people(revision, tree, stack, place / "before", postgres),
         ]
-
-
-async def _serving(name: str, tree: Path, stack: AsyncExitStack, place: Path, postgres: SharedPostgres) -> Revised:
-    await trio.Path(place).mkdir()
-    url = postgres.create(place.name)
-    server = await stack.enter_async_context(serving(place, database_url=url, settings=SETTINGS, tree=tree))
-    given = {"url": url, "settings": dict(server.settings), "password": PASSWORD, "count": PEOPLE}
-    done = await trio.run_process(
-        [sys.executable, "-c", _FILL], stdin=json.dumps(given).encode(), capture_stdout=True, cwd=tree, env=environment_of(tree)
-    )
-    await trio.to_thread.run_sync(postgres.settle)
-    return Revised(name, server, Side(server.pid, place.name, postgres), json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
@@ -280,17 +222,3 @@ def taken_out(revision: str) -> Iterator[Path]:
 
 def _git(*words: str) -> bytes:
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
-
-
-# This program runs in either tree, because each tree has its own tables.
-_FILL: Final = """
-import json, sys, trio
-try:
-    from ops.bench.filling.fill import fill
-except ModuleNotFoundError:  # an earlier tree
-    from ops.bench.fill import fill
-from ops.bench.inside import hashed
-given = json.load(sys.stdin)
-encoded = trio.run(hashed, given["settings"], given["password"])
-print(json.dumps([one.email for one in fill(given["url"], given["count"], encoded)]))
-"""

@@ -23,6 +23,7 @@ class RememberedMetrics:
         self.broken: Counter[str] = Counter()
         self.jobs: list[tuple[str, bool]] = []
         self.dropped = 0
+        self.spans_by_outcome: Counter[str] = Counter()
         self.pools: list[PoolState] = []
         self.given_up = 0
         self.write_failures: list[str | None] = []
@@ -55,6 +56,9 @@ class RememberedMetrics:
 
     def presence_dropped(self) -> None:
         self.dropped += 1
+
+    def spans(self, outcome: str, number: int) -> None:
+        self.spans_by_outcome[outcome] += number
 
     def pool(self, state: PoolState) -> None:
         self.pools.append(state)

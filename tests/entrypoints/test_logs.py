@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from core.domain.secrets import Password, Token
 from entrypoints import logs
+from ports.record.spans import SpanKind, Trace, TraceSpan
 
 SECRET = "hunter2-and-more"
 
@@ -41,6 +42,20 @@ def _undone() -> Iterator[None]:
 
 def _lines(out: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_lines_within_a_span_lead_to_its_trace(out: io.StringIO) -> None:
+    logs.configure("info", "json", out)
+    with TraceSpan(Trace("0af7651916cd43dd8448eb211c80319c", "b7ad6b716920", lambda: 1), SpanKind.SERVER, "GET", (), ""):
+        structlog.get_logger().info("within")
+        logs.RequestLog().tell({"method": "GET"}, is_probe=False)
+    structlog.get_logger().info("after")
+    logs.RequestLog().tell({"method": "GET"}, is_probe=False)
+    ids = {"trace_id": "0af7651916cd43dd8448eb211c80319c", "span_id": "b7ad6b7169200001"}
+    within, request, *others = _lines(out)
+    assert ids.items() <= within.items()
+    assert ids.items() <= request.items()
+    assert all("trace_id" not in line and "span_id" not in line for line in others)
 
 
 def test_a_line_is_json_when_nobody_watches(out: io.StringIO) -> None:

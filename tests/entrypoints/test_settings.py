@@ -88,6 +88,14 @@ def test_an_unknown_name_stops_the_start_and_gets_a_hint() -> None:
         ("POSTERN_POOL_SIZE", "0"),
         ("POSTERN_POOL_SIZE", "٣"),
         ("POSTERN_BODY_LIMIT", "1MB"),
+        ("POSTERN_TRACES_ENDPOINT", "collector:4318"),
+        ("POSTERN_TRACES_SAMPLE", "1.1"),
+        ("POSTERN_TRACES_SAMPLE", "-0.1"),
+        ("POSTERN_TRACES_SAMPLE", "."),
+        ("POSTERN_TRACES_SAMPLE", "nan"),
+        ("POSTERN_TRACES_SAMPLE", "10%"),
+        ("POSTERN_TRACES_HOSTS", "https://own.example"),
+        ("POSTERN_TRACES_HOSTS", "own.example:8443"),
     ],
 )
 def test_a_malformed_value_stops_the_start(name: str, value: str) -> None:
@@ -104,6 +112,7 @@ def test_a_secret_is_never_shown(name: str, tmp_path: Path) -> None:
         name: {
             "POSTERN_DATABASE_URL": f"postgresql://me:{SECRET}@host/db",
             "POSTERN_OUTBOUND_PROXY": f"http://me:{SECRET}@proxy:3128",
+            "POSTERN_TRACES_HEADERS": f"Authorization=Bearer {SECRET}",
         }.get(name, SECRET),
     }
     settings = read(values)
@@ -289,3 +298,36 @@ def test_the_token_for_the_metrics_is_a_secret_and_may_be_in_a_file(tmp_path: Pa
     assert settings.metrics_token is not None
     assert settings.metrics_token.reveal() == "a-token-for-scrapers"
     assert dict(in_force(settings))["POSTERN_METRICS_TOKEN"] == "***"
+
+
+def test_traces_are_set_up_with_shares_headers_and_hosts() -> None:
+    plain = read({})
+    assert (plain.traces_endpoint, plain.traces_headers, plain.traces_sample, plain.traces_hosts) == (None, None, 0.1, ())
+    given = {
+        "POSTERN_TRACES_ENDPOINT": "https://collector.example/v1/traces",
+        "POSTERN_TRACES_HEADERS": f"Authorization=Bearer {SECRET}, X-Tenant=a=b",
+        "POSTERN_TRACES_SAMPLE": ".25",
+        "POSTERN_TRACES_HOSTS": "Own.example, 10.0.0.7, ::1",
+    }
+    settings = read(given)
+    assert settings.traces_hosts == ("own.example", "10.0.0.7", "::1")
+    assert settings.traces_sample == 0.25
+    assert [(name, value.reveal()) for name, value in settings.traces_headers or ()] == [
+        ("authorization", f"Bearer {SECRET}"),
+        ("x-tenant", "a=b"),
+    ]
+    written = dict(in_force(settings))
+    assert (written["POSTERN_TRACES_SAMPLE"], written["POSTERN_TRACES_HEADERS"]) == ("0.25", "***")
+    for headers in ("Authorization", "=x", "Bad name=x", "X-A= ", f"X-A={SECRET}\r\nX-B: y", f"X-Ü={SECRET}"):
+        assert _refused({**given, "POSTERN_TRACES_HEADERS": headers}).startswith("POSTERN_TRACES_HEADERS must be ")
+
+
+@pytest.mark.parametrize(("endpoint", "fits"), [("http://10.0.0.7:4318/v1/traces", False), ("http://127.0.0.1:4318/v1/traces", True)])
+def test_headers_for_the_collector_travel_encrypted_or_stay_on_the_machine(endpoint: str, fits: bool) -> None:
+    plain = {"POSTERN_TRACES_ENDPOINT": endpoint}
+    assert read(plain).traces_endpoint == endpoint
+    given = {**plain, "POSTERN_TRACES_HEADERS": f"Authorization=Bearer {SECRET}"}
+    if fits:
+        assert read(given).traces_headers
+    else:
+        assert _refused(given).startswith("POSTERN_TRACES_ENDPOINT must begin with https://")

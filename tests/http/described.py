@@ -22,7 +22,7 @@ Json = dict[str, Any]
 # Headers that the machinery reads for all endpoints: about the connection, about the browser, and those that the document describes once.
 READ_FOR_ALL: Final = frozenset(
     {
-        *("x-request-id", "x-forwarded-for", "origin", "access-control-request-method", "sec-fetch-site", "host", "cookie"),
+        *("x-request-id", "x-forwarded-for", "traceparent", "origin", "access-control-request-method", "sec-fetch-site", "host", "cookie"),
         *("accept", "accept-language", "content-type", "content-length", "user-agent"),
     }
 )

@@ -21,6 +21,7 @@ from core.frozen import replace
 from entrypoints.http.machinery.headers import DEVICE_TOKEN, DEVICE_TRUST_TOKEN, RequestHeader
 from entrypoints.http.machinery.limits import Limiter
 from ports.database import RoundTrips
+from ports.record.spans import TraceSpan
 
 # The defaults let a handler without body, query and path write plain `Call`.
 Body = TypeVar("Body", default=None)
@@ -74,6 +75,7 @@ class Request:
         "query_string",
         "quiet",
         "size",
+        "span",
         "status",
         "tell",
         "template",
@@ -110,6 +112,7 @@ class Request:
         self.began = perf_counter()
         self.begun: ContextToken[str] | None = None
         self.trips: RoundTrips | None = None
+        self.span: TraceSpan | None = None
         self.template = UNMATCHED
         self.status = GONE
         self.size = 0

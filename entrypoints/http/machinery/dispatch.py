@@ -35,6 +35,7 @@ from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.machinery.work import UNBOUNDED, Work
+from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.server.protocol import FINISH
 from entrypoints.logs import RequestLog
 
@@ -64,7 +65,9 @@ class Dispatcher:
         limiter: Limiter | None,
         deadline: float,
         most_requests: int,
+        spans: RequestSpans | None = None,
     ) -> None:
+        self._spans = spans
         self._postern = postern
         self._metrics = postern.foundation.metrics
         self._people = people
@@ -95,6 +98,9 @@ class Dispatcher:
         self._metrics.request_started()
         request = self._request(scope)
         request.begun = causes.begin(request.cause)
+        if self._spans is not None:
+            peer = scope.get("client")
+            self._spans.begin(request, peer[0] if peer else None)
         if self._log.tells_requests:
             request.trips = self._postern.foundation.database.count_round_trips()
         return request
@@ -107,6 +113,8 @@ class Dispatcher:
             self._log_request(request, seconds)
         if request.trips is not None:
             request.trips.stop()
+        if self._spans is not None:
+            self._spans.end(request, method)
         if request.begun is not None:
             causes.end(request.begun)
 

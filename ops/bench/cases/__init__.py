@@ -28,6 +28,7 @@ from ops.bench.cases import (
     timing,
     webhooks,
 )
+from ops.bench.cases.observing import traces
 from ops.bench.harness import Case
 
 CASES: Final[Mapping[str, Case]] = {
@@ -46,6 +47,7 @@ CASES: Final[Mapping[str, Case]] = {
     "postgres": faults.database,
     "sigterm": faults.sigterm,
     "signin": identity.signin,
+    "traces": traces.traces,
     "loaded": identity.loaded,
     "crowd": identity.crowd,
     "users": scale.users,

@@ -112,6 +112,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.actor_restarted("janitor")
     metrics.work_broken("janitor")
     metrics.presence_dropped()
+    metrics.spans("sent", 12)
     metrics.rate_limited("login", "process")
     metrics.connection_closed("slow_body")
     metrics.password_hashed(0.01, 0.002)
@@ -149,6 +150,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_actor_work_broken_total", actor="janitor") == 1
     assert value(page, "sso_actor_work_broken_total", actor="mailer") == 0
     assert value(page, "sso_presence_dropped_total") == 1
+    assert value(page, "sso_spans_total", outcome="sent") == 12
+    assert value(page, "sso_spans_total", outcome="dropped") == 0
     assert value(page, "sso_rate_limited_total", limit="login", stage="process") == 1
     assert value(page, "sso_http_connections_closed_total", reason="slow_body") == 1
     assert value(page, "sso_http_connections_closed_total", reason="made_room") == 0

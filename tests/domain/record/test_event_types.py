@@ -32,7 +32,10 @@ FIXED: Final = (
 NOUNS: Final = {one.name.partition(".")[0] for one in EVENT_TYPES}
 LIKE_AN_EVENT: Final = re.compile(r"([a-z_]+)(\.[a-z_]+)+")
 # Words of that form which are something else.
-OTHERS: Final = {"organization.purge", "profile_field.purge", "service.purge"}
+JOBS: Final = {"organization.purge", "profile_field.purge", "service.purge"}
+# What a trace says of its process, in the words of OpenTelemetry.
+OF_TRACES: Final = {"service.instance.id", "service.name", "service.version"}
+OTHERS: Final = JOBS | OF_TRACES
 ACME: Final = OrganizationId(UUID(int=1))
 
 
