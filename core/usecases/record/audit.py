@@ -131,7 +131,7 @@ class Audit(Frozen):
                 check = ChainCheck(key, chain, ends.pop(chain, noted))
                 since, ahead = 0, 1
                 while (parts := await self._parts(chain, since, ahead))[0]:
-                    for links in _adjoining(parts, since):
+                    for links in _adjoining(parts):
                         for link in links:
                             told(check.take(link))
                         since = links[-1].sequence + 1
@@ -163,16 +163,16 @@ class Audit(Frozen):
         return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}
 
 
-def _adjoining(parts: Sequence[Sequence[StoredLink]], since: int) -> Iterator[Sequence[StoredLink]]:
+def _adjoining(parts: Sequence[Sequence[StoredLink]]) -> Iterator[Sequence[StoredLink]]:
     """The first part, and those after it as long as each begins where the one before ended. Parts are read at different moments, and a
     part begins at the first link that is there. So what looks like a gap between two parts is read again.
     """
-    for number, part in enumerate(parts):
-        links = [link for link in part if link.sequence >= since]
-        if number and not (links and links[0].sequence == since):
+    since = None
+    for part in parts:
+        if since is not None and not (part and part[0].sequence == since):
             return
-        yield links
-        since = links[-1].sequence + 1
+        yield part
+        since = part[-1].sequence + 1
 
 
 def _id(name: str) -> OrganizationId | None:
