@@ -24,17 +24,19 @@ class _Unusable(StartFailed):
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    return trio.run(_verify, settings, arguments.organization, arguments.head, arguments.json)
+    return trio.run(_verify, settings, arguments.organization, arguments.head, arguments.workers, arguments.json)
 
 
-async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None, as_json: bool) -> int:  # noqa: FBT001 - by position
+async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None, workers: int, as_json: bool) -> int:  # noqa: FBT001 - by position
     if noted is not None and organization is None:
         raise _Unusable("--head is about one chain: name the chain with --organization")
     report = _JsonReport() if as_json else _Report()
     async with opened_postern(settings) as postern:
         only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
         try:
-            await postern.record.audit.verify(report.found, report.checked, only=only, noted=noted, name=organization, progress=progress)
+            await postern.record.audit.verify(
+                report.found, report.checked, only=only, noted=noted, name=organization, readers=workers, progress=progress
+            )
         except CannotOpen:
             raise StartFailed(
                 f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they do not open "

@@ -55,6 +55,9 @@ class AuditChains(Protocol):
         of the chain.
         """
 
+    async def parts(self, chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+        """What `links` returns for each of the places. Reads them at once, each at a moment of its own."""
+
     async def about(self, chain: OrganizationId | None) -> int:
         """About how many links this chain has, or all chains together. Costs nothing: nobody counts."""
 

@@ -16,6 +16,7 @@ from adapters.postgres.record.audit import PERSONAL_DIGEST
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked
 from core.frozen import Frozen
@@ -136,6 +137,23 @@ class PostgresAuditChains:
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
         rows = await ask(self._pool, StoredLinkRow, LINKS, {"chain": chain, "sequence": since, "most": most})
         return [stored_link(chain, row) for row in rows]
+
+    async def parts(self, chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+        parts: list[Sequence[StoredLink]] = [()] * len(places)
+        failed: list[Unavailable] = []
+
+        async def read(number: int) -> None:
+            try:
+                parts[number] = await self.links(chain, places[number], most)
+            except Unavailable as error:
+                failed.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(len(places)):
+                nursery.start_soon(read, number)
+        if failed:
+            raise failed[0]
+        return parts
 
     async def about(self, chain: OrganizationId | None) -> int:
         (row,) = await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})

@@ -1,6 +1,6 @@
 """The audit log: read by people with permission, linked into chains in the background, verified by the operator."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -9,7 +9,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead, StoredLink
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.frozen import Frozen
 from ports.progress import ProgressDisplay, unseen
@@ -108,11 +108,13 @@ class Audit(Frozen):
         name: str | None = None,
         noted: ChainHead | None = None,
         heads: Mapping[OrganizationId, ChainHead] | None = None,
+        readers: int = 1,
         progress: ProgressDisplay = unseen,
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
-        chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. Raises
-        `CannotOpen` when the key ring does not open the secret of the chains.
+        chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. As many
+        parts of a chain as there are `readers` are read at once, and checked in their order. Raises `CannotOpen` when the key ring does not
+        open the secret of the chains.
         """
         about = await self.chains.about(only) or None
         names = await self._names() if only is None else {only: name or str(only)}
@@ -127,12 +129,15 @@ class Audit(Frozen):
             chain = await self.chains.next_chain(None) if only is None else only
             while chain is not None:
                 check = ChainCheck(key, chain, ends.pop(chain, noted))
-                since = 0
-                while links := await self.chains.links(chain, since, READ_AT_ONCE):
-                    for link in links:
-                        told(check.take(link))
-                    since = links[-1].sequence + 1
-                    advance(len(links))
+                since, ahead = 0, 1
+                while (parts := await self._parts(chain, since, ahead))[0]:
+                    for links in _adjoining(parts):
+                        for link in links:
+                            told(check.take(link))
+                        since = links[-1].sequence + 1
+                        advance(len(links))
+                    # Most chains are short. Only a chain that fills a part is read ahead.
+                    ahead = readers if len(parts[0]) >= READ_AT_ONCE else 1
                 told(check.end())
                 checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
                 chain = await self.chains.next_chain(chain) if only is None else None
@@ -140,6 +145,9 @@ class Audit(Frozen):
                 told(ChainCheck(key, gone, end).end())
         with progress("Looking for entries outside the chains", about, "entries") as advance:
             told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
+
+    async def _parts(self, chain: OrganizationId, since: int, count: int) -> Sequence[Sequence[StoredLink]]:
+        return await self.chains.parts(chain, [since + READ_AT_ONCE * number for number in range(count)], READ_AT_ONCE)
 
     async def verify_own(self, organization: OrganizationId, most: int) -> OwnCheck | None:
         """Walks along the chain of one organization within a request. None when the log has more entries than `most`: `verify` has the
@@ -153,6 +161,18 @@ class Audit(Frozen):
 
     async def _names(self) -> Mapping[OrganizationId, str]:
         return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}
+
+
+def _adjoining(parts: Sequence[Sequence[StoredLink]]) -> Iterator[Sequence[StoredLink]]:
+    """The first part, and those after it as long as each begins where the one before ended. Parts are read at different moments, and a
+    part begins at the first link that is there. So what looks like a gap between two parts is read again.
+    """
+    since = None
+    for part in parts:
+        if since is not None and not (part and part[0].sequence == since):
+            return
+        yield part
+        since = part[-1].sequence + 1
 
 
 def _id(name: str) -> OrganizationId | None:

@@ -16,6 +16,7 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
+from core.usecases.record import audit as audit_usecase
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
 from entrypoints.cli.audit import run
@@ -77,6 +78,22 @@ def test_an_untouched_log_is_said_to_be_so_chain_by_chain(verify: Verify) -> Non
     assert re.fullmatch(f"ok    acme  3 entries, head {HEAD}", lines[1])
     assert re.fullmatch(f"ok    {GONE}  1 entry, head {HEAD}", lines[2])
     assert lines[3:] == ["3 chains, 6 entries: nothing is missing, altered or put in."]
+
+
+def test_several_workers_say_what_one_says(verify: Verify, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_usecase, "READ_AT_ONCE", 1)
+    assert verify("--workers", "4") == verify()
+    _alter(settings, "update audit_entries set action = 'role.deleted' where organization_id = %s")
+    status, lines = verify("--workers", "4")
+    assert (status, lines) == verify()
+    assert status == FAILURE
+
+
+@pytest.mark.parametrize("workers", ["0", "5", "-1", "many"])
+def test_a_number_of_workers_has_bounds(workers: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main._parser().parse_args(["audit", "verify", "--workers", workers])
+    assert ended.value.code == USAGE
 
 
 @pytest.mark.parametrize(("name", "count"), [("acme", 3), (str(ACME), 3), (str(GONE), 1), ("platform", 2)])
@@ -159,14 +176,14 @@ def _alter(settings: Settings, statement: str) -> None:
 
 def test_an_organization_that_nobody_knows_is_said_to_be_so(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
-        run(argparse.Namespace(organization="nowhere", head=None, json=False), settings)
+        run(argparse.Namespace(organization="nowhere", head=None, workers=1, json=False), settings)
     assert "nowhere" in repr(failed.value)
     assert capsys.readouterr().out == ""
 
 
 def test_an_id_that_was_never_one_is_no_untouched_chain(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
-        run(argparse.Namespace(organization=str(UUID(int=7)), head=None, json=False), settings)
+        run(argparse.Namespace(organization=str(UUID(int=7)), head=None, workers=1, json=False), settings)
     assert isinstance(sole(failed.value), NotFound)
     assert capsys.readouterr().out == ""
 

@@ -17,7 +17,7 @@ from adapters.postgres.server_secrets import PostgresServerSecrets
 from core.domain.causes import caused_by
 from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId, UserId
-from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.usecases.record import audit as audit_usecase
 from core.usecases.record.audit import Audit, CheckedChain
@@ -658,6 +658,72 @@ async def test_it_does_not_matter_how_much_is_read_at_a_time(linked: ChainScene,
     await linked.tamper("delete from audit_links where chain_id = %(chain)s and sequence in (1, 5)", chain=linked.acme)
     expected = [(Fault.GAP, 1), (Fault.LOOSE, None), (Fault.LOOSE, None)]
     assert await linked.faults() == await linked.faults(linked.acme) == expected
+
+
+def _told_to(findings: list[ChainFinding]) -> Callable[[str, ChainFinding], None]:
+    return lambda _name, finding: findings.append(finding)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+async def test_it_does_not_matter_how_many_parts_are_read_at_once(
+    fresh_linked: ChainScene, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    await fresh_linked.record(fresh_linked.acme, 8)
+    await fresh_linked.link_all()
+    await fresh_linked.store.query(
+        "delete from audit_personal where entry_id = %(entry)s", {"entry": (await fresh_linked.chain(fresh_linked.acme))[3][1]}
+    )
+
+    async def same() -> list[Fault]:
+        outcomes = []
+        for size, readers in ((4000, 1), (at_once, 1), (at_once, 2), (at_once, 4)):
+            monkeypatch.setattr(audit_usecase, "READ_AT_ONCE", size)
+            findings: list[ChainFinding] = []
+            checked: list[CheckedChain] = []
+            told = _told_to(findings)
+            await fresh_linked.audit.verify(told, checked.append, noted=ChainHead(13, b"x" * 32), readers=readers)
+            outcomes.append((findings, checked))
+        assert all(outcome == outcomes[0] for outcome in outcomes)
+        return [finding.fault for finding in outcomes[0][0] if finding.chain == fresh_linked.acme]
+
+    assert await same() == [Fault.REPLACED]
+    await fresh_linked.store.query("alter table audit_links drop constraint audit_links_pkey")
+    await fresh_linked.tamper(_COPY, organization=fresh_linked.acme)
+    await fresh_linked.tamper(_LINK_LOOSE, sequence=3)
+    assert Fault.SURPLUS in await same()
+    for sequence in (13, 9, 8, 5, 1, 4, 6, 7):  # an altered one, then its absence: at the ends of parts, within them, and several in a row
+        place = {"chain": fresh_linked.acme, "sequence": sequence}
+        await fresh_linked.tamper("update audit_links set digest = 'x' where chain_id = %(chain)s and sequence = %(sequence)s", **place)
+        assert await same()
+        await fresh_linked.tamper("delete from audit_links where chain_id = %(chain)s and sequence = %(sequence)s", **place)
+        assert {Fault.GAP, Fault.CUT_OFF} & {*await same()}
+
+
+async def test_a_chain_that_grows_between_two_parts_has_no_gap(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_usecase, "READ_AT_ONCE", 2)
+    parts = linked.chains.parts
+    asked = []
+
+    async def late(chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+        asked.append(len(places))
+        if len(asked) == 2:
+            early = await parts(chain, places[:2], most)
+            await linked.record(linked.acme, 4)
+            await linked.link_all()
+            return [*early, *await parts(chain, places[2:], most)]
+        return await parts(chain, places, most)
+
+    monkeypatch.setattr(linked.chains, "parts", late)
+    findings: list[ChainFinding] = []
+    checked: list[CheckedChain] = []
+    await linked.audit.verify(lambda _name, finding: findings.append(finding), checked.append, only=linked.acme, readers=4)
+    assert (findings, checked[0].links, asked[:2]) == ([], 9, [1, 4])
+
+
+async def test_a_database_that_fails_several_readers_is_one_failure(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_chains, "LINKS", "select pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(Unavailable):
+        await linked.chains.parts(linked.acme, [0, 2, 4], 2)
 
 
 async def test_of_loose_entries_not_all_are_told(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
