@@ -54,6 +54,8 @@ _PROVED_LATELY: Final = timedelta(days=7)
 class Verdict(StrEnum):
     OK = "ok"
     WARN = "warn"
+    SOON = "SOON"
+    """Nothing is broken yet, and something will break if nobody acts."""
     FAIL = "FAIL"
 
 
@@ -177,7 +179,7 @@ def certificate(settings: Settings) -> Finding:
         return Finding(Verdict.FAIL, f"{text}, so that clients refuse it now: renew it, and restart Postern")
     # Some certificates are issued for a few days only.
     if ends - now < min(_ENDS_SOON, (ends - begins) / 4):
-        return Finding(Verdict.WARN, f"{text}: renew it, and restart Postern")
+        return Finding(Verdict.SOON, f"{text}: renew it, and restart Postern")
     return Finding(Verdict.OK, text)
 
 
@@ -204,7 +206,7 @@ def data_directory(settings: Settings) -> Finding:
     text = f"{directory}, {free / (1 << 30):.1f} GiB free"
     if free < _TOO_LITTLE_SPACE:
         return Finding(Verdict.FAIL, f"{text}: make room, since writes fail when it is full")
-    return Finding(Verdict.OK if free > _LITTLE_SPACE else Verdict.WARN, text)
+    return Finding(Verdict.OK if free > _LITTLE_SPACE else Verdict.SOON, text)
 
 
 def encryption_keys(settings: Settings) -> Finding:
@@ -275,7 +277,7 @@ async def connections(settings: Settings, processes: int | None) -> Finding:
     count = max(1, limits.processes) if processes is None else processes
     most = connections_of(settings, count)
     text = f"{count} {'process' if count == 1 else 'processes'} may open {most} connections, and the server has room for {limits.room}"
-    return Finding(Verdict.OK if most <= limits.room else Verdict.WARN, text)
+    return Finding(Verdict.OK if most <= limits.room else Verdict.SOON, text)
 
 
 async def schema(settings: Settings) -> tuple[Finding, bool]:

@@ -1,10 +1,13 @@
 """The first start makes the signing keys and the first platform owner. Every start checks the encryption keys and prints the address."""
 
+import json
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from core.domain.errors import BadRequest
+from core.domain.json import timestamp
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from core.usecases.encryption import REENCRYPTION_JOB, reencryption_job
@@ -75,7 +78,13 @@ async def _queue_reencryption(postern: Postern) -> None:
 
 
 def announce(settings: Settings, owner: FirstOwner | None, out: TextIO | None = None, *, shows_mail: bool = False) -> None:
-    """Prints to standard output: a box after the first start, a line after any other."""
+    """Prints to standard output: a box after the first start, a line after any other. Where the log is to be JSON, the first start prints
+    one JSON line instead, and any other prints nothing, since the event `ready` is in the log.
+    """
+    if settings.log_format == "json":
+        if owner is not None:
+            _write(_first_owner_line(settings, owner), out)
+        return
     url = settings.public_url
     where = f"unix:{settings.bind.path}" if settings.bind.path is not None else url
     if owner is None:
@@ -95,10 +104,28 @@ def announce(settings: Settings, owner: FirstOwner | None, out: TextIO | None = 
         if owner.link is not None:
             rows += [("Sign in", owner.link.reveal()), ("", "works once, for 10 minutes; postern owner link prints another")]
         text = _box("Postern is ready", rows)
+    _write(text, out)
+
+
+def _write(text: str, out: TextIO | None) -> None:
     stream = out if out is not None else sys.stdout
     with suppress(OSError):  # a closed output must not stop the server
         stream.write(text)
         stream.flush()
+
+
+def _first_owner_line(settings: Settings, owner: FirstOwner) -> str:
+    """The password and the link are shown here once, as in the box, and never in the log itself."""
+    line = {
+        "timestamp": timestamp(datetime.now(UTC)),
+        "level": "info",
+        "event": "first_owner",
+        "url": settings.public_url,
+        "email": owner.email,
+        "password": owner.password.reveal() if owner.password is not None else None,
+        "sign_in_url": owner.link.reveal() if owner.link is not None else None,
+    }
+    return json.dumps(line) + "\n"
 
 
 def _box(title: str, rows: list[tuple[str, str]]) -> str:

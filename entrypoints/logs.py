@@ -39,11 +39,13 @@ _TRACEBACK_FRAMES: Final = 30
 _DEEPEST: Final = 8
 _LEVELS_DOWN: Final = (logging.CRITICAL, logging.ERROR, logging.WARNING, logging.INFO)
 _out: "_Unfailing | None" = None
+_form = "auto"
 
 
 def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     """From now on, everything that is logged in this process goes to `stream` (standard error), as JSON or as text."""
-    global _out  # noqa: PLW0603 - one log for the whole process, like structlog's own configuration
+    global _out, _form  # noqa: PLW0603 - one log for the whole process, like structlog's own configuration
+    _form = form
     out = stream if stream is not None else sys.stderr
     _out = _Unfailing(out)
     for_people = form == "text" or (form == "auto" and out.isatty())
@@ -67,6 +69,11 @@ def configure(level: str, form: str, stream: TextIO | None = None) -> None:
     # At INFO, libraries log requests, connections, start and stop, and Postern logs all of these itself.
     root.setLevel(logging.DEBUG if level == "debug" else max(LEVELS[level], logging.WARNING))
     logging.captureWarnings(capture=True)
+
+
+def form() -> str:
+    """The form that the setting asked for: `json`, `text`, or `auto`, also before `configure`."""
+    return _form
 
 
 class RequestLog:

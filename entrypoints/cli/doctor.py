@@ -29,10 +29,11 @@ async def _examine(settings: Settings, processes: int | None, as_json: bool) -> 
     def report(subject: str, finding: Finding) -> None:
         nonlocal worst
         if as_json:
-            findings.append({"subject": subject, "verdict": finding.verdict.lower(), "text": finding.text})
+            code = subject.lower().replace(" ", "_")
+            findings.append({"code": code, "subject": subject, "verdict": finding.verdict.lower(), "text": finding.text})
         else:
             print(f"{finding.verdict:<4}  {subject:<18} {finding.text}", flush=True)
-        if finding.verdict is Verdict.FAIL:
+        if finding.verdict in {Verdict.FAIL, Verdict.SOON}:
             worst = FAILURE
 
     await _report_all(settings, processes, report)

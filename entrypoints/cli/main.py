@@ -3,10 +3,12 @@
 import argparse
 import gc
 import io
+import json
 import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -83,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the outermost handler of the command
-        return _explain(sole(error))
+        return _explain(sole(error), as_json=_answers_in_json(given))
 
 
 def _bear_any_text(out: TextIO) -> None:
@@ -112,7 +114,17 @@ def _run(given: argparse.Namespace) -> int:
     return int(command.run(given, in_force))
 
 
-def _explain(error: BaseException) -> int:
+def _answers_in_json(given: argparse.Namespace) -> bool:
+    """Whether a program reads what this command says: it asked for JSON, or a server's log is to hold nothing but JSON lines."""
+    if given.module != "serve":
+        return bool(getattr(given, "json", False))
+    from entrypoints import logs  # noqa: PLC0415 - `postern version` does not need it
+
+    # Refused settings are refused before the log is configured, so the environment alone can say it then.
+    return logs.form() == "json" or os.environ.get("POSTERN_LOG_FORMAT") == "json"
+
+
+def _explain(error: BaseException, *, as_json: bool) -> int:
     """Prints a sentence for a foreseen error, and logs a stack trace for any other. Returns the exit status."""
     from core.domain.errors import Refusal, RetryLater  # noqa: PLC0415 - only when something failed
     from entrypoints.settings import SettingsError  # noqa: PLC0415
@@ -120,22 +132,27 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED
     if isinstance(error, SettingsError):
-        return _say(str(error), USAGE)
+        return _say(str(error), USAGE, as_json=as_json)
     if isinstance(error, StartFailed):
-        return _say(str(error), error.status)
+        return _say(str(error), error.status, as_json=as_json)
     if isinstance(error, RetryLater) and error.detail is not None:
         # Callers of the API do not get the detail. The operator at the command line gets the detail, to repair the cause.
-        return _say(f"{error.message}: {error.detail}", FAILURE)
+        return _say(f"{error.message}: {error.detail}", FAILURE, as_json=as_json)
     if isinstance(error, Refusal):
-        return _say(error.message, FAILURE)
+        return _say(error.message, FAILURE, as_json=as_json)
     import structlog  # noqa: PLC0415
 
     structlog.get_logger().critical("crashed", error=type(error).__name__, exc_info=error)
     return FAILURE
 
 
-def _say(sentence: str, status: int) -> int:
-    print(f"postern: {sentence}", file=sys.stderr)
+def _say(sentence: str, status: int, *, as_json: bool) -> int:
+    if as_json:
+        now = f"{datetime.now(UTC).isoformat()[:-6]}Z"
+        line = {"timestamp": now, "level": "error", "event": "failed", "message": sentence, "exit_status": status}
+        print(json.dumps(line), file=sys.stderr)
+    else:
+        print(f"postern: {sentence}", file=sys.stderr)
     return status
 
 
@@ -464,7 +481,7 @@ def _add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
-    _command(jobs, "list", "backups.work", "show how much waits, and how much of it is held", action="list")
+    _add_json(_command(jobs, "list", "backups.work", "show how much waits, and how much of it is held", action="list"))
     held = _command(jobs, "hold", "backups.work", "hold what waits, after a restore by other means than ours", action="hold")
     released = _command(jobs, "release", "backups.work", "let held work go", action="release")
     for one in (held, released):

@@ -1,5 +1,6 @@
 """`postern serve`, started and stopped in every way."""
 
+import json
 import os
 import re
 import signal
@@ -286,3 +287,12 @@ def test_a_person_who_starts_it_here_is_told_where_mail_can_be_read(installation
     answer = running.get("/dev/mail")
     assert answer.status == 200
     assert b"<h1>Mail</h1>" in answer.body
+
+
+def test_a_server_whose_log_is_json_says_nothing_else(serve: Serve) -> None:
+    server = serve(wait=False, POSTERN_LOG_FORMAT="json")
+    until(lambda: '"event":"ready"' in server.err.read_text())
+    server.stop()
+    assert not server.out.read_text()
+    events = [json.loads(line)["event"] for line in server.err.read_text().splitlines()]
+    assert events.count("ready") == 1

@@ -101,9 +101,9 @@ def test_a_key_with_a_passphrase_is_refused_instead_of_asked_about(made: Certifi
     ("begins", "ends", "verdict", "said"),
     [
         (-30, 60, Verdict.OK, ""),
-        (-80, 10, Verdict.WARN, ": renew it, and restart Postern"),
+        (-80, 10, Verdict.SOON, ": renew it, and restart Postern"),
         (-3, 3, Verdict.OK, ""),  # issued for six days
-        (-5, 1, Verdict.WARN, ": renew it, and restart Postern"),
+        (-5, 1, Verdict.SOON, ": renew it, and restart Postern"),
         (-90, -1, Verdict.FAIL, ", so that clients refuse it now: renew it, and restart Postern"),
         (1, 90, Verdict.FAIL, ", so that clients refuse it now: renew it, and restart Postern"),
     ],

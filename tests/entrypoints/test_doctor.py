@@ -55,7 +55,7 @@ def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatc
     monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 0)
     assert checks.data_directory(settings).verdict is Verdict.OK
     monkeypatch.setattr(checks, "_LITTLE_SPACE", 1 << 60)
-    assert checks.data_directory(settings).verdict is Verdict.WARN
+    assert checks.data_directory(settings).verdict is Verdict.SOON
     monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 1 << 60)
     found = checks.data_directory(settings)
     assert found.verdict is Verdict.FAIL

@@ -10,6 +10,7 @@ from adapters.postgres.backups.snapshots import is_served
 from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.cli.backups.restore import NAMES
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
@@ -17,16 +18,20 @@ from entrypoints.settings import Settings
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.action == "list":
-        trio.run(_list, settings)
+        trio.run(partial(_list, settings, as_json=arguments.json))
     else:
         kinds = [OutgoingWork(kind) for kind in arguments.kind] or list(OutgoingWork)
         trio.run(partial(_hold if arguments.action == "hold" else _release, settings, kinds))
     return OK
 
 
-async def _list(settings: Settings) -> None:
+async def _list(settings: Settings, *, as_json: bool) -> None:
     async with opened_postern(settings):
-        for kind, count in (await outgoing(conninfo(settings))).items():
+        counts = await outgoing(conninfo(settings))
+        if as_json:
+            print_json([{"kind": kind, "waiting": count.waiting, "held": count.held} for kind, count in counts.items()])
+            return
+        for kind, count in counts.items():
             print(f"{kind:<10}  {count.waiting:>8} waiting, {count.held} held  ({NAMES[kind]})")
 
 

@@ -18,6 +18,7 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 _VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
     Verdict.OK: ("console.state.in_order", Tone.GOOD),
     Verdict.WARN: ("console.state.attention", Tone.WARN),
+    Verdict.SOON: ("console.state.attention", Tone.BAD),
     Verdict.FAIL: ("console.state.broken", Tone.BAD),
 }
 

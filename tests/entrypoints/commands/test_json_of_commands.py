@@ -1,0 +1,125 @@
+"""Every command that shows something shows it as JSON, too, and a server whose log is JSON says nothing else."""
+
+import argparse
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.domain.secrets import Password, Secret
+from entrypoints.checks import Finding, Verdict
+from entrypoints.cli import doctor
+from entrypoints.cli.main import _parser
+from entrypoints.first_start import FirstOwner, announce
+from entrypoints.settings import read
+from tests.e2e.postern import command
+
+# Commands that do something and say so in a sentence, or whose output is a document by itself.
+WITHOUT_JSON = {
+    "serve": "runs, and logs",
+    "demo": "runs, and speaks to a person",
+    "grants": "prints SQL",
+    "keys generate": "prints one key",
+    "backup keys": "prints one line of settings",
+    "config schema": "prints a JSON document",
+    "privacy export": "prints a JSON document",
+    **dict.fromkeys(
+        (
+            "owner link",
+            "owner create",
+            "user deactivate",
+            "user activate",
+            "user reset-password",
+            "user revoke-sessions",
+            "user disable-mfa",
+            "privacy forget",
+            "organization delete",
+            "api-key revoke",
+            "keys rotate",
+            "keys reencrypt",
+            "backup create",
+            "backup restore",
+            "jobs hold",
+            "jobs release",
+            "billing retry",
+            "billing reconcile",
+        ),
+        "does something; its exit status says whether",
+    ),
+}
+AWAY = {
+    "POSTERN_DATABASE_URL": "postgresql://me@127.0.0.1:1/postern",
+    "POSTERN_ENCRYPTION_KEYS": "a.b:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+}
+
+
+def _commands(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
+    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups or parser.get_default("module") is not None:
+        yield " ".join(path), any("--json" in action.option_strings for action in parser._actions)
+    for group in groups:
+        for name, one in group.choices.items():
+            yield from _commands(one, (*path, name))
+
+
+def test_every_command_takes_json_or_says_why_not() -> None:
+    assert {name for name, has_json in _commands(_parser()) if not has_json} == set(WITHOUT_JSON)
+
+
+def test_what_waits_is_listed_as_json(database_url: str, tmp_path: Path) -> None:
+    settings = {**AWAY, "POSTERN_DATABASE_URL": database_url}
+    listed = command(tmp_path, "jobs", "list", "--json", **settings)
+    assert listed.returncode == 0, listed.stderr
+    kinds = json.loads(listed.stdout)
+    assert [one["kind"] for one in kinds] == ["mail", "deliveries", "billing", "siem"]
+    assert all((one["waiting"], one["held"]) == (0, 0) for one in kinds)
+
+
+def test_with_json_an_error_is_json_too(tmp_path: Path) -> None:
+    failed = command(tmp_path, "jobs", "list", "--json", POSTERN_LOG_LEVEL="loud")
+    told = json.loads(failed.stderr)
+    assert (failed.returncode, failed.stdout, told["event"], told["exit_status"]) == (2, "", "failed", 2)
+    assert "POSTERN_LOG_LEVEL" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"),
+    [({"POSTERN_LOG_LEVEL": "loud"}, 2), ({"POSTERN_TLS_CERTIFICATE": "/none", "POSTERN_TLS_KEY": "/none"}, 2)],
+)
+def test_a_start_that_fails_says_nothing_but_json(settings: dict[str, str], status: int, tmp_path: Path) -> None:
+    failed = command(tmp_path, "serve", POSTERN_LOG_FORMAT="json", **settings)
+    assert failed.returncode == status
+    lines = [json.loads(line) for line in (failed.stdout + failed.stderr).splitlines()]
+    assert lines[-1]["event"] == "failed"
+
+
+def test_what_is_ready_is_said_in_json_where_the_log_is_json() -> None:
+    settings = read({"POSTERN_LOG_FORMAT": "json"})
+    out = io.StringIO()
+    announce(settings, None, out)
+    assert not out.getvalue()
+    announce(settings, FirstOwner("owner@example.com", Password("made-by-us"), Secret("https://x/link")), out)
+    told = json.loads(out.getvalue())
+    assert (told["event"], told["email"], told["password"], told["sign_in_url"]) == (
+        "first_owner",
+        "owner@example.com",
+        "made-by-us",
+        "https://x/link",
+    )
+
+
+@pytest.mark.parametrize(("verdict", "status"), [(Verdict.OK, 0), (Verdict.WARN, 0), (Verdict.SOON, 1), (Verdict.FAIL, 1)])
+async def test_the_doctor_fails_where_something_will_break(
+    verdict: Verdict, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def said(*_: object) -> None:
+        report = _[-1]
+        assert callable(report)
+        report("data directory", Finding(verdict, "text"))
+
+    monkeypatch.setattr(doctor, "_report_all", said)
+    assert await doctor._examine(read({"POSTERN_DATA_DIR": str(tmp_path)}), None, True) == status
+    told = {"code": "data_directory", "subject": "data directory", "verdict": verdict.lower(), "text": "text"}
+    assert json.loads(capsys.readouterr().out) == [told]
