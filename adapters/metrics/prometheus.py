@@ -42,6 +42,12 @@ _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 
 # Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
 _KNOWN_JOBS = (MAIL_JOB,)
+_LARGE_TABLES = frozenset(
+    {
+        *("audit_entries", "audit_links", "audit_personal", "events", "login_events", "refresh_tokens", "sessions", "users"),
+        "webhook_deliveries",
+    }
+)
 _KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
@@ -256,6 +262,10 @@ class PrometheusMetrics:
             "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", mode="mostrecent"
         )
         self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
+        self._database_bytes = self._gauge("sso_database_bytes", "Size of the database", mode="mostrecent")
+        self._table_bytes = self._gauge(
+            "sso_table_bytes", "Size of a table that can become large, indexes included", ("table",), "mostrecent"
+        )
         self._partitions_ahead = self._gauge(
             "sso_partitions_ahead_seconds",
             "How long there will be a month to write to, by table",
@@ -445,6 +455,11 @@ class PrometheusMetrics:
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self._key_age.labels(purpose).set(age.total_seconds())
+
+    def stored(self, database: int, tables: Mapping[str, int]) -> None:
+        self._database_bytes.set(database)
+        for name in _LARGE_TABLES & tables.keys():
+            self._table_bytes.labels(name).set(tables[name])
 
     def partitions_ahead(self, table: str, ahead: timedelta) -> None:
         self._partitions_ahead.labels(table).set(ahead.total_seconds())

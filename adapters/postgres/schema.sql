@@ -2202,6 +2202,14 @@ create unique index managed_objects_of_organization on managed_objects (org_id, 
 create unique index managed_objects_of_installation on managed_objects (service, kind, name) where org_id is null;
 create index managed_objects_by_person on managed_objects (managed_by) where managed_by is not null;
 
+-- How large each table was on each day, so that operators see what grows and how fast. A table in parts is one table here.
+create table storage_samples (
+    day   date   not null,
+    name  text   not null,
+    bytes bigint not null,
+    primary key (day, name)
+);
+
 -- Three tables are cut by time: by the month in which an id was made. The parts stand in a schema of their own, which nobody but these
 -- functions names. There is a part for what was there before, one for each month, and one for the rest.
 create schema partitions;

@@ -31,6 +31,7 @@ from actors.sweepers.due_sweepers import (
     saml_certificate_watcher,
     subscription_expirer,
 )
+from actors.sweepers.storage_watcher import StorageWatcher
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
@@ -130,6 +131,7 @@ def assemble_actors(
         ),
         saml_certificate_watcher(federation.saml, spread=spread),
         Janitor(housekeeping.sweeps(pool, **retentions), spread=spread),
+        StorageWatcher(platform.storage, metrics=metrics, spread=spread),
         PartitionKeeper(partitions(pool, **retentions), metrics=metrics, spread=spread),
         MetricsRefresher(
             metrics,

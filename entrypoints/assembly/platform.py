@@ -11,6 +11,7 @@ from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
+from adapters.postgres.platform.storage import PostgresStorageSamples
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.turns import FairTurns
 from core.domain.identity.upstream.providers import Provider
@@ -29,6 +30,7 @@ from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
 from ports.platform.analytics import LoginCounter
+from ports.platform.storage import StorageSamples
 
 
 class Platform(Frozen, kw_only=True):
@@ -39,6 +41,7 @@ class Platform(Frozen, kw_only=True):
     account_administration: AccountAdministration
     analytics: Analytics
     login_counter: LoginCounter
+    storage: StorageSamples
     matters: OpenMatters
     installation: Installation
     configurations: Configurations
@@ -80,6 +83,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         ),
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
+        storage=PostgresStorageSamples(pool),
         matters=OpenMatters(PostgresMatters(pool), clock),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), foundation.keyring, clock),

@@ -314,6 +314,9 @@ def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_audit_commands(audit: "Commands[argparse.ArgumentParser]", commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_story_command(commands)
+    storage = _command(commands, "storage", "record.storage", "say what grows, how fast, what ends it, and until when the disk lasts")
+    storage.add_argument("--free", metavar="SIZE", help="the free space of the database's disk, such as 200GiB")
+    _add_json(storage)
     verify = _command(audit, "verify", "audit", "find out whether anything in the log was removed, added or altered")
     _add_json(verify)
     verify.add_argument(

@@ -33,6 +33,7 @@ class RememberedMetrics:
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
         self.ahead: dict[str, timedelta] = {}
+        self.sizes: dict[str, int] = {}
         self.refreshed: Counter[str] = Counter()
         self.endings: list[tuple[int, int, int]] = []
         self.urgent: list[int] = []
@@ -80,6 +81,9 @@ class RememberedMetrics:
 
     def key_age(self, purpose: str, age: timedelta) -> None:
         self.key_ages[purpose] = age
+
+    def stored(self, database: int, tables: Mapping[str, int]) -> None:
+        self.sizes = {"": database, **tables}
 
     def partitions_ahead(self, table: str, ahead: timedelta) -> None:
         self.ahead[table] = ahead

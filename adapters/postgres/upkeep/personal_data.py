@@ -297,7 +297,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "managed_objects.named",
         ),
         *("webhooks.events", "webhook_deliveries.event_name", "webhook_deliveries.error", "logout_notices.error"),
-        *("siem_configurations.provider_type",),
+        *("siem_configurations.provider_type", "storage_samples.name"),
         *("memberships.came_by", "login_counts.provider", "platform_login_counts.provider", "uncounted_logins.provider"),
         *(
             "saml_configurations.slo_binding",

@@ -123,6 +123,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.audit_backlog(12, timedelta(minutes=4))
     metrics.key_age("access", timedelta(days=3))
     metrics.partitions_ahead("events", timedelta(days=90))
+    metrics.stored(1000, {"events": 700, "tiers": 1})
     page = metrics.render().decode()
     assert value(page, "sso_billing_events_total", event_type="invoice.paid", outcome="applied") == 1
     assert value(page, "sso_billing_checks_total", outcome="drifted") == 1
@@ -169,6 +170,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(metrics.render().decode(), "sso_audit_oldest_pending_age_seconds") == 0
     assert value(page, "sso_signing_key_age_seconds", purpose="access") == 3 * 86_400
     assert value(page, "sso_partitions_ahead_seconds", table="events") == 90 * 86_400
+    assert (value(page, "sso_database_bytes"), value(page, "sso_table_bytes", table="events")) == (1000, 700)
+    assert "tiers" not in page
 
 
 def test_the_share_of_users_with_mfa_is_a_percentage_also_of_nobody(metrics: PrometheusMetrics) -> None:

@@ -1,0 +1,75 @@
+"""How much the tables hold. PostgreSQL knows that without reading them."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Final, LiteralString
+
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.statements import ask, tell
+from core.domain.platform.storage import Storage, StoredTable
+from core.frozen import Frozen
+
+
+class _Row(Frozen):
+    today: date
+    sampled: date | None
+    whole: int
+    name: str
+    rows: int
+    bytes: int
+    dead: float
+    grew: int | None
+
+
+class PostgresStorageSamples:
+    """Implements `ports.platform.storage.StorageSamples`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def look(self) -> Storage:
+        rows: Sequence[_Row] = await ask(self._pool, _Row, _LOOK)
+        first = rows[0]
+        tables = [StoredTable(row.name, row.rows, row.bytes, row.dead, row.grew) for row in rows]
+        return Storage(first.today, first.sampled, first.whole, tables)
+
+    async def keep(self) -> bool:
+        kept = await tell(self._pool, _KEEP)
+        if kept:
+            await tell(self._pool, _FORGET)
+        return kept > 0
+
+
+# A part belongs to its table, and what is too long for a row to the row's table.
+_TABLES: Final[LiteralString] = """
+    select whole.relname::text as name, sum(greatest(part.reltuples, 0))::bigint as rows,
+           sum(pg_total_relation_size(part.oid))::bigint as bytes,
+           coalesce(sum(n_dead_tup) / nullif(sum(n_dead_tup + n_live_tup), 0), 0)::double precision as dead
+      from pg_class as part
+      join pg_class as whole on whole.oid = coalesce(pg_partition_root(part.oid), part.oid)
+      left join pg_stat_all_tables as seen on seen.relid = part.oid
+     where part.relkind = 'r' and whole.relnamespace = 'public'::regnamespace
+     group by whole.relname
+"""
+_TODAY: Final = "(now() at time zone 'UTC')::date"
+
+_LOOK: Final[LiteralString] = f"""
+    with tables as ({_TABLES}),
+         oldest as (
+             select min(day) as day from storage_samples where day >= {_TODAY} - 28 and day < {_TODAY}
+         )
+  select {_TODAY} as today, oldest.day as sampled, pg_database_size(current_database()) as whole, tables.*,
+         case when oldest.day is not null then tables.bytes - coalesce(samples.bytes, 0) end as grew
+    from tables
+   cross join oldest
+    left join storage_samples as samples on samples.day = oldest.day and samples.name = tables.name
+   order by tables.bytes desc, tables.name
+"""
+
+# Another process may do the same at this moment.
+_KEEP: Final[LiteralString] = f"""
+    insert into storage_samples (day, name, bytes)
+    select {_TODAY}, name, bytes from ({_TABLES}) as tables where not exists (select from storage_samples where day = {_TODAY})
+        on conflict do nothing
+"""
+_FORGET: Final[LiteralString] = f"delete from storage_samples where day < {_TODAY} - 400"

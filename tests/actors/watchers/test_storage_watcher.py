@@ -1,0 +1,44 @@
+"""The storage watcher keeps a sample a day, and tells the metrics."""
+
+from dataclasses import dataclass
+from datetime import date
+
+import pytest
+import trio
+
+from actors.sweepers.storage_watcher import StorageWatcher
+from core.domain.errors import Unavailable
+from core.domain.platform.storage import Storage, StoredTable
+from tests.actors.observed import RememberedMetrics
+from tests.conftest import CapturedLog
+
+
+@dataclass
+class Samples:
+    """Of a database that is away at first."""
+
+    away: int = 2
+    kept: int = 0
+
+    async def keep(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self.away:
+            self.away -= 1
+            raise Unavailable(retry_after=0.1)
+        self.kept += 1
+        return self.kept == 1
+
+    async def look(self) -> Storage:
+        await trio.lowlevel.checkpoint()
+        return Storage(date(2026, 11, 23), None, 100, [StoredTable("events", 1, 70, 0.0, None)])
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_it_keeps_one_sample_and_tells_the_sizes(log: CapturedLog) -> None:
+    samples, metrics = Samples(), RememberedMetrics()
+    with trio.move_on_after(25):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(StorageWatcher(samples, metrics=metrics, spread=lambda: 0.0, interval=10).run)
+    assert samples.kept == 3
+    assert len(log.events("storage_sampled")) == 1
+    assert metrics.sizes == {"": 100, "events": 70}

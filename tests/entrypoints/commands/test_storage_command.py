@@ -1,0 +1,78 @@
+"""`postern storage`: its lines, its JSON, and until when the disk lasts."""
+
+import json
+from argparse import Namespace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from adapters.crypto.key_ring import EncryptionKey
+from entrypoints.cli import main
+from entrypoints.cli.record.storage import ENDS, run
+from entrypoints.failures import OK, USAGE, StartFailed, sole
+from entrypoints.settings import Settings, read
+
+
+@pytest.fixture
+def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
+    return read(
+        {
+            "POSTERN_DATABASE_URL": emptied_database_url,
+            "POSTERN_DATA_DIR": str(tmp_path),
+            "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        }
+    )
+
+
+def told(settings: Settings, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    arguments: Namespace = main._parser().parse_args(["storage", *words])
+    assert run(arguments, settings) == OK
+    return capsys.readouterr().out
+
+
+def sample(url: str, days: int, bytes_of_events: int) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("delete from storage_samples")
+        connection.execute(
+            "insert into storage_samples (day, name, bytes)"
+            " select (now() at time zone 'UTC')::date - %s::int, relname, pg_total_relation_size(oid) from pg_class"
+            "  where relkind = 'r' and relnamespace = 'public'::regnamespace"
+            " union all select (now() at time zone 'UTC')::date - %s::int, 'events', %s",
+            [days, days, bytes_of_events],
+        )
+
+
+def test_the_tables_are_listed_with_what_ends_them(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(settings, capsys).splitlines()
+    assert lines[0].startswith("table")
+    assert any("POSTERN_EVENT_RETENTION" in line and line.startswith("events ") for line in lines)
+    assert "known a day after the first sample" in lines[-1]
+    content = json.loads(told(settings, capsys, "--json"))
+    assert (content["free_bytes"], content["lasts_until"], content["sampled_since"]) == (None, None, None)
+    names = {one["name"] for one in content["tables"]}
+    assert ENDS.keys() <= names
+    assert all(one["ends"] and one["bytes"] >= 0 and 0 <= one["dead_share"] <= 1 for one in content["tables"])
+
+
+def test_the_end_of_the_disk_is_told_where_its_space_is_known(
+    settings: Settings, emptied_database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample(emptied_database_url, 10, 0)
+    assert "name it with --free" in told(settings, capsys)
+    assert "more than a hundred years" in told(settings, capsys, "--free", "9999999GiB")
+    assert f"last until {datetime.now(UTC).date()}" in told(settings, capsys, "--free", "0")
+    content = json.loads(told(settings, capsys, "--json", "--free", "1MiB"))
+    assert content["free_bytes"] == 1 << 20
+    assert content["bytes_a_day"] > 0
+    assert datetime.fromisoformat(content["lasts_until"]).date() > datetime.now(UTC).date() - timedelta(days=1)
+
+
+def test_a_size_that_is_none_is_a_wrong_question(settings: Settings) -> None:
+    with pytest.raises((StartFailed, BaseExceptionGroup)) as refused:
+        run(main._parser().parse_args(["storage", "--free", "much"]), settings)
+    error = sole(refused.value) if isinstance(refused.value, BaseExceptionGroup) else refused.value
+    assert isinstance(error, StartFailed)
+    assert error.status == USAGE
+    assert "200GiB" in str(error)
