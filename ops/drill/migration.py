@@ -160,7 +160,7 @@ def fill_sign_ins(url: str, count: int, change_every: int, people: Sequence[Pers
     """Returns the size of the table. The indexes are built afterwards, and no trigger counts the rows."""
     with psycopg.connect(url, autocommit=True) as connection:
         indexes = connection.execute(
-            "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index"
+            "select indexrelid::regclass::text, replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ') from pg_index"
             " where indrelid = 'login_events'::regclass and not indisprimary"
         ).fetchall()
         for name, _ in indexes:
@@ -183,7 +183,8 @@ def fill_sign_ins(url: str, count: int, change_every: int, people: Sequence[Pers
             connection.execute(definition.encode())
         connection.execute("vacuum analyze login_events")
         row = connection.execute(
-            "select pg_size_pretty(pg_table_size('login_events')) || ', indexes ' || pg_size_pretty(pg_indexes_size('login_events'))"
+            "select pg_size_pretty(sum(pg_table_size(relid))) || ', indexes ' || pg_size_pretty(sum(pg_indexes_size(relid)))"
+            "  from (select relid from pg_partition_tree('login_events') union select 'login_events'::regclass) as parts"
         ).fetchone()
     return str(row[0]) if row is not None else ""
 
@@ -247,7 +248,7 @@ async def _upgrade(crowd: People, url: str, migrations: Sequence[Migration], len
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(trio.to_thread.run_sync, _report, url, lengths.report))
         for count, name in ((len(migrations) - 1, "columns, one transaction"), (len(migrations), "batches and an index")):
-            await crowd.during(name, partial(migrate, url, _say, migrations[:count], progress))
+            await crowd.during(name, partial(migrate, url, say, migrations[:count], progress))
     await crowd.during("afterwards", partial(trio.sleep, lengths.quiet))
 
 
@@ -258,7 +259,7 @@ def _report(url: str, seconds: float) -> None:
         connection.execute("select pg_sleep(%s)", [seconds])
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     print(f"  {line}", flush=True)
 
 

@@ -129,7 +129,7 @@ _UUIDV7: Final = """
 _TABLES: Final = ("users", "devices", "sessions", "refresh_tokens", "login_events")
 
 _INDEXES: Final = """
-    select relation.relname, index.relname, pg_get_indexdef(index.oid)
+    select relation.relname, index.relname, replace(pg_get_indexdef(index.oid), ' ON ONLY ', ' ON ')
       from pg_index
       join pg_class as index on index.oid = pg_index.indexrelid
       join pg_class as relation on relation.oid = pg_index.indrelid

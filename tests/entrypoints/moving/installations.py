@@ -106,9 +106,8 @@ class MovingPlace(Frozen):
 
     def everything(self) -> Mapping[str, list[str]]:
         """Every row of the database, but for what a command leaves of itself."""
-        tables = [
-            row["name"] for row in self.rows("select relname as name from pg_class where relkind = 'r' and relnamespace = %s", _PUBLIC)
-        ]
+        statement = "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = %s"
+        tables = [row["name"] for row in self.rows(statement, _PUBLIC)]
         return {
             table: sorted(str(row["row"]) for row in self.rows(f"select t::text as row from {table} as t"))
             for table in tables

@@ -1053,7 +1053,9 @@ def dump(people: People, database_url: str) -> str:
         made = subprocess.run(command, capture_output=True, check=False, text=True)
         if made.returncode == 0:
             return made.stdout.lower()
-    tables = people.rows("select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace order by relname")
+    tables = people.rows(
+        "select relname from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by relname"
+    )
     names = [row["relname"] for row in tables if row["relname"] != "rate_limit_buckets"]
     lines: list[str] = []
     for name in names:

@@ -96,6 +96,7 @@ NOBODYS: Final = frozenset(
         *("users", "devices", "former_addresses", "privacy_requests", "mfa_secrets", "backup_codes", "passkeys", "mfa_events"),
         *("pictures", "used_usernames", "imported_people"),
         *("mailed_tokens", "impersonations", "passkey_challenges", "platform_login_counts", "tiers", "jobs", "rate_limit_buckets"),
+        "storage_samples",
         *("schema_migrations", "server_secrets", "all_signing_keys", "provider_outages", "billing_events", "billing_sweeps"),
         "logout_expiry",
     )
@@ -166,7 +167,7 @@ class World:
             """
             select relname, attname, typname
               from pg_attribute
-              join pg_class on pg_class.oid = attrelid and relkind = 'r' and relnamespace = 'public'::regnamespace
+              join pg_class on pg_class.oid = attrelid and relkind in ('r', 'p') and relnamespace = 'public'::regnamespace
               join pg_type on pg_type.oid = atttypid
              where attnum > 0 and not attisdropped and attnotnull and not atthasdef
             """
