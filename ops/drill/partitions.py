@@ -56,11 +56,7 @@ async def drill(sign_ins: int, quiet: float) -> bool:
             print(f"{sign_ins} sign-ins, events and deliveries each; sign-ins: {size}", flush=True)
             crowd = People(server, people)
             async with trio.open_nursery() as nursery:
-                for _ in range(3):
-                    nursery.start_soon(crowd.sign_in, 0.1)
-                for _ in range(3):
-                    nursery.start_soon(crowd.look, 0.02)
-                nursery.start_soon(crowd.commit, url)
+                crowd.begin(nursery, url)
                 await crowd.during("without a migration", partial(trio.sleep, quiet))
                 await crowd.during("killed in the middle", partial(_killed, url))
                 await crowd.during("to its end", partial(migrate, url, say, migrations))
