@@ -1,7 +1,6 @@
 """`postern doctor`: checks the installation for a person on call, in one line per check."""
 
 import argparse
-import json
 from typing import Final
 
 import psycopg
@@ -10,6 +9,7 @@ import trio
 from entrypoints import checks
 from entrypoints.bootstrap import open_postern
 from entrypoints.checks import Finding, Report, Verdict
+from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import reachable_database, require_answer, require_installation
 from entrypoints.settings import Settings
@@ -38,7 +38,7 @@ async def _examine(settings: Settings, processes: int | None, as_json: bool) -> 
 
     await _report_all(settings, processes, report)
     if as_json:
-        print(json.dumps(findings, ensure_ascii=False, indent=2))
+        print_json(findings)
     return worst
 
 

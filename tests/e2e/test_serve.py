@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 import psycopg
 import pytest
@@ -230,15 +231,22 @@ def test_a_service_manager_is_kept_informed(e2e_directory: Path, serve: Serve) -
     path = e2e_directory / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(path))
-        listening.settimeout(10)
+        heard: list[str] = []
+
+        def listen() -> None:
+            while "STOPPING=1" not in (said := listening.recv(4096).decode()):
+                heard.append(said)
+            heard.append(said)
+
+        # The socket holds a dozen messages. Of a slow start, with nobody who reads, READY would find no room.
+        reader = Thread(target=listen, daemon=True)
+        reader.start()
         server = serve(NOTIFY_SOCKET=str(path), WATCHDOG_USEC="200000")
-        heard = ""
-        while "WATCHDOG=1" not in heard.partition("READY=1")[2]:
-            heard += listening.recv(4096).decode() + "\n"
+        until(lambda: "WATCHDOG=1" in "\n".join(heard).partition("READY=1")[2])
         assert f"READY=1\nSTATUS=Serving http://127.0.0.1:{server.port}" in heard
         server.process.send_signal(signal.SIGTERM)
-        while "STOPPING=1" not in heard:
-            heard += listening.recv(4096).decode() + "\n"
+        reader.join(PATIENCE)
+        assert "STOPPING=1" in heard[-1]
         assert server.ended() == 0
 
 
