@@ -21,7 +21,7 @@ PACKAGE: Final = "core"
 _NO_CODE: Final = ["if TYPE_CHECKING:", r"\.\.\.$", r"class .*\(Protocol\):", "assert_never"]
 # What came with connections, set-up links, documents and moves still owes tests of its rarest ends. The number only falls, and the list
 # goes with it (docs/decisions/0066-coverage-by-marks.md).
-_MOST_OWED: Final = 200
+_MOST_OWED: Final = 140
 _OWED: Final = (
     "core/domain/identity/foreign_hashes/",
     "core/domain/identity/upstream/",

@@ -2,15 +2,19 @@
 
 import argparse
 from collections import Counter
+from datetime import datetime
 from typing import Final
 
 import trio
 
-from core.domain.record.audit_chains import ChainFinding, ChainHead
+from core.domain.identifiers import OrganizationId
+from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead
+from core.domain.record.audit_progress import Reached
 from core.usecases.record.audit import CheckedChain
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress, say
+from entrypoints.cli.record.resuming import ResumeFile
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from ports.encryption import CannotOpen
@@ -24,25 +28,45 @@ class _Unusable(StartFailed):
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    return trio.run(_verify, settings, arguments.organization, arguments.head, arguments.workers, arguments.json)
+    return trio.run(_verify, settings, arguments)
 
 
-async def _verify(settings: Settings, organization: str | None, noted: ChainHead | None, workers: int, as_json: bool) -> int:  # noqa: FBT001 - by position
+async def _verify(settings: Settings, arguments: argparse.Namespace) -> int:
+    organization: str | None = arguments.organization
+    noted: ChainHead | None = arguments.head
     if noted is not None and organization is None:
         raise _Unusable("--head is about one chain: name the chain with --organization")
-    report = _JsonReport() if as_json else _Report()
+    report = _JsonReport() if arguments.json else _Report()
     async with opened_postern(settings) as postern:
-        only = None if organization is None else await postern.record.audit.chain_of(organization, noted)
+        audit, clock = postern.record.audit, postern.foundation.clock
+        only = None if organization is None else await audit.chain_of(organization, noted)
+        file = None if arguments.resume is None else ResumeFile(audit, arguments.resume)
         try:
-            await postern.record.audit.verify(
-                report.found, report.checked, only=only, noted=noted, name=organization, readers=workers, progress=progress
-            )
-        except CannotOpen:
+            begin = None if file is None else await file.begin(only, clock)
+            report.begin(begin, only, clock.now())
+            async with trio.open_nursery() as nursery:
+                if file is not None:
+                    nursery.start_soon(file.keep, report.place)
+                await audit.verify(
+                    report.found,
+                    report.checked,
+                    only=only,
+                    noted=noted,
+                    name=organization,
+                    readers=arguments.workers,
+                    begin=begin,
+                    reached=report.reached,
+                    progress=progress,
+                )
+                nursery.cancel_scope.cancel()
+        except* CannotOpen:
             raise StartFailed(
                 f"The encryption keys ({', '.join(postern.foundation.keyring.key_ids())}) do not belong to this database: they do not open "
                 "the secret of its audit chains. Verify with the keys that it was used with"
             ) from None
-        backlog = await postern.record.audit.backlog()
+        backlog = await audit.backlog()
+    if file is not None:
+        file.remove()
     report.end(backlog.pending)
     return FAILURE if report.faults else OK
 
@@ -52,6 +76,33 @@ class _Report:
         self.faults: Counter[str] = Counter()
         self._chains = 0
         self._links = 0
+        self._begun: Reached | None = None
+        self._place: Reached | None = None
+
+    def begin(self, begun: Reached | None, only: OrganizationId | None, now: datetime) -> None:
+        """Goes on with what a run before has counted."""
+        if begun is not None:
+            self.faults.update(begun.faults)
+            self._chains, self._links = begun.chains, begun.links_before
+            say(f"Going on at link {begun.head.sequence + 1} of {begun.chain}, after {_entries(begun.links_before + begun.links)}")
+        self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0)
+
+    def reached(self, check: ChainCheck) -> None:
+        assert self._begun is not None  # noqa: S101 - for the type checker
+        self._place = Reached(
+            began=self._begun.began,
+            only=self._begun.only,
+            chain=check.chain,
+            head=check.head,
+            links=check.links,
+            forgotten=check.forgotten,
+            chains=self._chains,
+            links_before=self._links,
+            faults=dict(self.faults),
+        )
+
+    def place(self) -> Reached | None:
+        return self._place
 
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
@@ -89,6 +140,8 @@ class _JsonReport(_Report):
             self._findings.append({"chain": name, "fault": told_of(finding)})
 
     def checked(self, chain: CheckedChain) -> None:
+        self._chains += 1
+        self._links += chain.links
         self._checked.append({"chain": chain.name, "links": chain.links, "forgotten": chain.forgotten, "head": str(chain.head)})
 
     def end(self, pending: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from typing import Final
 
 import structlog
@@ -52,20 +53,22 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _alone(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
+    began = trio.current_time()
     async with _attended() as (stopping, manager), running_database(settings):
         await bring_up_to_date(settings)
         async with open_postern(settings) as postern:
             owner = await first_start.complete(postern, settings)
-            on_ready = partial(_ready, settings, owner, stopping, manager)
+            on_ready = partial(_ready, settings, owner, stopping, manager, began=began)
             await daemon.run(postern, settings, sockets, stopping, on_ready, metrics_sockets=metrics_sockets)
 
 
 async def _parent(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
+    began = trio.current_time()
     async with _attended() as (stopping, manager), running_database(settings, processes=len(sockets)):
         await bring_up_to_date(settings)
         async with open_postern(settings) as postern:
             owner = await first_start.complete(postern, settings)
-        on_ready = partial(_ready, settings, owner, stopping, manager)
+        on_ready = partial(_ready, settings, owner, stopping, manager, began=began, count=len(sockets))
         await processes.Processes(settings, sockets, stopping, metrics_sockets=metrics_sockets).run(on_ready)
 
 
@@ -92,10 +95,20 @@ async def _child(settings: Settings, listening: int, channel: int, number: int, 
         nursery.cancel_scope.cancel()
 
 
-def _ready(settings: Settings, owner: FirstOwner | None, stopping: Stopping, manager: ServiceManager) -> None:
+def _ready(
+    settings: Settings, owner: FirstOwner | None, stopping: Stopping, manager: ServiceManager, *, began: float, count: int = 1
+) -> None:
     stopping.start_is_over()
     manager.ready(f"Serving {settings.public_url}")
-    log.info("ready", url=settings.public_url)
+    log.info(
+        "ready",
+        url=settings.public_url,
+        listens=str(settings.bind),
+        metrics=None if settings.metrics_bind is None else str(settings.metrics_bind),
+        processes=count,
+        version=version("postern"),
+        milliseconds=round((trio.current_time() - began) * 1000),
+    )
     first_start.announce(settings, owner, shows_mail=mail_pages_directory(settings) is not None)
 
 

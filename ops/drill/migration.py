@@ -89,6 +89,13 @@ class People:
         self._people = itertools.cycle(random.sample(people, len(people)))
         self.phases = [Phase("before")]
 
+    def begin(self, nursery: trio.Nursery, url: str) -> None:
+        for _ in range(3):
+            nursery.start_soon(self.sign_in, 0.1)
+        for _ in range(3):
+            nursery.start_soon(self.look, 0.02)
+        nursery.start_soon(self.commit, url)
+
     async def during(self, name: str, work: Callable[[], Awaitable[object]]) -> Phase:
         phase = Phase(name)
         self.phases.append(phase)
@@ -233,11 +240,7 @@ async def drill(sign_ins: int, change_every: int, lengths: Lengths) -> bool:
             print(f"{sign_ins} sign-ins: {size}", flush=True)
             crowd = People(server, people)
             async with trio.open_nursery() as nursery:
-                for _ in range(3):
-                    nursery.start_soon(crowd.sign_in, 0.1)
-                for _ in range(3):
-                    nursery.start_soon(crowd.look, 0.02)
-                nursery.start_soon(crowd.commit, url)
+                crowd.begin(nursery, url)
                 await _upgrade(crowd, url, shipped(folder), lengths)
                 nursery.cancel_scope.cancel()
             return all(phase.holds() for phase in crowd.phases)

@@ -302,5 +302,8 @@ def test_a_server_whose_log_is_json_says_nothing_else(serve: Serve) -> None:
     until(lambda: '"event":"ready"' in server.err.read_text())
     server.stop()
     assert not server.out.read_text()
-    events = [json.loads(line)["event"] for line in server.err.read_text().splitlines()]
-    assert events.count("ready") == 1
+    lines = [json.loads(line) for line in server.err.read_text().splitlines()]
+    (ready,) = [line for line in lines if line["event"] == "ready"]
+    assert (ready["processes"], ready["listens"], ready["metrics"]) == (1, ready["url"].removeprefix("http://"), None)
+    assert ready["milliseconds"] > 0
+    assert ready["version"]

@@ -132,6 +132,10 @@ class ChainCheck:
         self.links = 0
         self.forgotten = 0
 
+    def go_on_after(self, head: ChainHead, links: int, forgotten: int) -> None:
+        """So many links, up to this one, were checked by a run before."""
+        self.head, self.links, self.forgotten = head, links, forgotten
+
     def take(self, link: StoredLink) -> Sequence[ChainFinding]:
         findings = []
         self.links += 1

@@ -10,6 +10,7 @@ from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainCheck, ChainFinding, ChainHead, StoredLink
+from core.domain.record.audit_progress import Reached, opened, sealed
 from core.domain.record.event_types import AUDIT_ACTIONS, EventType
 from core.frozen import Frozen
 from ports.progress import ProgressDisplay, unseen
@@ -109,12 +110,14 @@ class Audit(Frozen):
         noted: ChainHead | None = None,
         heads: Mapping[OrganizationId, ChainHead] | None = None,
         readers: int = 1,
+        begin: Reached | None = None,
+        reached: Callable[[ChainCheck], None] = lambda _check: None,
         progress: ProgressDisplay = unseen,
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
         chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. As many
-        parts of a chain as there are `readers` are read at once, and checked in their order. Raises `CannotOpen` when the key ring does not
-        open the secret of the chains.
+        parts of a chain as there are `readers` are read at once, and checked in their order. `begin` is where a run before came to, and
+        `reached` hears of each part that was checked. Raises `CannotOpen` when the key ring does not open the secret of the chains.
         """
         about = await self.chains.about(only) or None
         names = await self._names() if only is None else {only: name or str(only)}
@@ -126,16 +129,23 @@ class Audit(Frozen):
 
         ends = dict(heads or {})
         with progress("Verifying the chains", about, "entries") as advance:
-            chain = await self.chains.next_chain(None) if only is None else only
+            if begin is not None:
+                chain: OrganizationId | None = begin.chain
+            else:
+                chain = await self.chains.next_chain(None) if only is None else only
             while chain is not None:
                 check = ChainCheck(key, chain, ends.pop(chain, noted))
                 since, ahead = 0, 1
+                if begin is not None:
+                    check.go_on_after(begin.head, begin.links, begin.forgotten)
+                    since, begin = begin.head.sequence + 1, None
                 while (parts := await self._parts(chain, since, ahead))[0]:
                     for links in _adjoining(parts):
                         for link in links:
                             told(check.take(link))
                         since = links[-1].sequence + 1
                         advance(len(links))
+                        reached(check)
                     # Most chains are short. Only a chain that fills a part is read ahead.
                     ahead = readers if len(parts[0]) >= READ_AT_ONCE else 1
                 told(check.end())
@@ -145,6 +155,14 @@ class Audit(Frozen):
                 told(ChainCheck(key, gone, end).end())
         with progress("Looking for entries outside the chains", about, "entries") as advance:
             told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
+
+    async def progress_of(self, reached: Reached) -> str:
+        """What another run needs to go on there."""
+        return sealed(await self.server_secrets.get(CHAIN_KEY), reached)
+
+    async def progress_in(self, text: str, only: OrganizationId | None, now: datetime) -> Reached:
+        """Raises `BadRequest`, and `CannotOpen`."""
+        return opened(await self.server_secrets.get(CHAIN_KEY), text, only, now)
 
     async def _parts(self, chain: OrganizationId, since: int, count: int) -> Sequence[Sequence[StoredLink]]:
         return await self.chains.parts(chain, [since + READ_AT_ONCE * number for number in range(count)], READ_AT_ONCE)

@@ -176,14 +176,14 @@ def _alter(settings: Settings, statement: str) -> None:
 
 def test_an_organization_that_nobody_knows_is_said_to_be_so(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
-        run(argparse.Namespace(organization="nowhere", head=None, workers=1, json=False), settings)
+        run(argparse.Namespace(organization="nowhere", head=None, workers=1, resume=None, json=False), settings)
     assert "nowhere" in repr(failed.value)
     assert capsys.readouterr().out == ""
 
 
 def test_an_id_that_was_never_one_is_no_untouched_chain(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
-        run(argparse.Namespace(organization=str(UUID(int=7)), head=None, workers=1, json=False), settings)
+        run(argparse.Namespace(organization=str(UUID(int=7)), head=None, workers=1, resume=None, json=False), settings)
     assert isinstance(sole(failed.value), NotFound)
     assert capsys.readouterr().out == ""
 

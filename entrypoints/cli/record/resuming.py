@@ -1,0 +1,65 @@
+"""The file by which a stopped `postern audit verify` goes on."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.record.audit_progress import Reached
+from core.usecases.record.audit import Audit
+from entrypoints.cli.output.printing import printable
+from entrypoints.failures import USAGE, StartFailed
+from ports.clock import Clock
+
+# In seconds. After a kill, at most this much work is done again.
+_EVERY: Final = 5.0
+
+
+class NotResumed(StartFailed):
+    status = USAGE
+
+
+class ResumeFile:
+    """`path` need not be there yet. Nobody but the operator may read it, and nobody without the keys can make one that counts."""
+
+    def __init__(self, audit: Audit, path: Path) -> None:
+        self._audit = audit
+        self._path = path
+
+    async def begin(self, only: OrganizationId | None, clock: Clock) -> Reached | None:
+        """Where the run before came to. None without a file. Raises `NotResumed`."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotResumed(f"{printable(str(self._path))} cannot be read: {type(error).__name__}") from None
+        try:
+            return await self._audit.progress_in(text, only, clock.now())
+        except BadRequest as refusal:
+            raise NotResumed(f"{printable(str(self._path))}: {refusal.message}. Take it away to begin anew") from None
+
+    async def keep(self, place: Callable[[], Reached | None]) -> None:
+        """Writes the place every few seconds, until it is cancelled."""
+        while True:
+            await trio.sleep(_EVERY)
+            if (reached := place()) is not None:
+                await self.write(reached)
+
+    async def write(self, reached: Reached) -> None:
+        text = await self._audit.progress_of(reached)
+        beside = self._path.with_name(f"{self._path.name}.new")
+        try:
+            beside.touch(mode=0o600)
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(self._path)
+        except OSError as error:
+            raise NotResumed(f"{printable(str(self._path))} cannot be written: {error.strerror}") from None
+
+    def remove(self) -> None:
+        with suppress(OSError):
+            self._path.unlink()

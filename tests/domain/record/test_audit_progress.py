@@ -1,0 +1,57 @@
+"""How far a verification came: nobody without the key can say so, and nothing counts for ever."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.record.audit_chains import ChainHead
+from core.domain.record.audit_progress import COUNTS_FOR, Reached, opened, sealed
+
+KEY = b"k" * 32
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+ACME = OrganizationId(UUID(int=7))
+
+
+def reached(only: OrganizationId | None = None) -> Reached:
+    return Reached(NOW, only, ACME, ChainHead(5, b"d" * 32), 5, 1, 3, 40, {"acme": 2})
+
+
+@pytest.mark.parametrize("only", [None, ACME])
+def test_a_run_goes_on_where_one_before_stopped(only: OrganizationId | None) -> None:
+    assert opened(KEY, sealed(KEY, reached(only)), only, NOW + COUNTS_FOR) == reached(only)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('"links": 5', '"links": 6'),
+        lambda text: text.replace("5:64", "6:64"),
+        lambda text: text[:-10],
+        lambda _text: "",
+        lambda _text: "é\né",
+        lambda text: text.partition("\n")[0],
+    ],
+)
+def test_a_text_that_was_touched_counts_for_nothing(change: object) -> None:
+    text = change(sealed(KEY, reached()))  # type: ignore[operator]
+    with pytest.raises(BadRequest):
+        opened(KEY, text, None, NOW)
+
+
+def test_another_installations_progress_counts_for_nothing() -> None:
+    with pytest.raises(BadRequest, match="with these keys"):
+        opened(b"x" * 32, sealed(KEY, reached()), None, NOW)
+
+
+def test_the_progress_of_other_chains_is_refused() -> None:
+    with pytest.raises(BadRequest, match="other chains"):
+        opened(KEY, sealed(KEY, reached(ACME)), None, NOW)
+
+
+@pytest.mark.parametrize("later", [COUNTS_FOR + timedelta(seconds=1), timedelta(seconds=-1)])
+def test_a_run_that_began_long_ago_is_begun_anew(later: timedelta) -> None:
+    with pytest.raises(BadRequest, match="a week ago"):
+        opened(KEY, sealed(KEY, reached()), None, NOW + later)

@@ -1,0 +1,152 @@
+"""`postern audit verify --resume`: a run that was stopped goes on, and says in the end what one run would say."""
+
+import argparse
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+import trio
+
+from core.domain.record.audit_chains import ChainCheck, ChainHead
+from core.domain.record.audit_progress import Reached
+from core.usecases.record import audit
+from entrypoints.bootstrap import open_postern
+from entrypoints.cli import main
+from entrypoints.cli.audit import _Report, run
+from entrypoints.cli.record.resuming import NotResumed, ResumeFile
+from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
+from entrypoints.settings import Settings
+from tests.entrypoints.commands.test_audit_command import ACME
+from tests.entrypoints.commands.test_audit_command import settings as settings  # noqa: PLC0414 - a fixture
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "READ_AT_ONCE", 1)
+
+
+def asked(*words: str) -> argparse.Namespace:
+    return main._parser().parse_args(["audit", "verify", *words])
+
+
+class _Stopped(Exception):
+    pass
+
+
+def stopped_after(settings: Settings, file: Path, parts: int) -> None:
+    """A run that wrote its place after so many parts, and was killed then."""
+
+    async def verify() -> None:
+        async with open_postern(settings) as postern:
+            report, seen = _Report(), 0
+            report.begin(None, None, postern.foundation.clock.now())
+
+            def reached(check: ChainCheck) -> None:
+                nonlocal seen
+                report.reached(check)
+                seen += 1
+                if seen == parts:
+                    raise _Stopped
+
+            with pytest.raises(_Stopped):
+                await postern.record.audit.verify(report.found, report.checked, reached=reached)
+            place = report.place()
+            assert place is not None
+            file.write_text(await postern.record.audit.progress_of(place))
+
+    trio.run(verify)
+
+
+def alter(settings: Settings, entry: int) -> None:
+    """Of acme's log, in its order."""
+    assert settings.database_url is not None
+    with psycopg.connect(settings.database_url.reveal(), autocommit=True) as connection:
+        connection.execute(
+            "update audit_entries set action = 'role.deleted' where id ="
+            " (select entry_id from audit_links where chain_id = %s order by sequence limit 1 offset %s)",
+            [ACME, entry],
+        )
+
+
+Lines = Callable[[], list[str]]
+
+
+@pytest.fixture
+def lines(capsys: pytest.CaptureFixture[str]) -> Lines:
+    def read() -> list[str]:
+        return capsys.readouterr().out.splitlines()
+
+    return read
+
+
+@pytest.mark.parametrize("parts", range(1, 7))
+def test_a_run_that_was_stopped_anywhere_ends_as_one_run(settings: Settings, tmp_path: Path, lines: Lines, parts: int) -> None:
+    file = tmp_path / "place"
+    assert run(asked(), settings) == OK
+    whole = lines()
+    stopped_after(settings, file, parts)
+    lines()
+    assert run(asked("--resume", str(file)), settings) == OK
+    resumed = lines()
+    assert resumed[0].startswith("Going on at link")
+    assert resumed[-1] == whole[-1]
+    assert [line for line in resumed[1:-1] if line not in whole] == []
+    assert not file.exists()
+
+
+def test_what_is_altered_after_the_place_is_found_and_faults_of_before_count(settings: Settings, tmp_path: Path, lines: Lines) -> None:
+    file = tmp_path / "place"
+    alter(settings, 2)
+    assert run(asked(), settings) == FAILURE
+    whole = lines()
+    for parts in range(1, 7):
+        stopped_after(settings, file, parts)
+        lines()
+        assert run(asked("--resume", str(file)), settings) == FAILURE
+        assert lines()[-1] == whole[-1]
+
+
+def test_without_a_file_it_begins_anew_and_leaves_none(settings: Settings, tmp_path: Path, lines: Lines) -> None:
+    assert run(asked("--resume", str(tmp_path / "none")), settings) == OK
+    assert list(tmp_path.glob("none*")) == []
+    assert not lines()[0].startswith("Going on")
+
+
+@pytest.mark.parametrize("text", ["", "{}\nabc\n", '{"chain": 1}'])
+def test_a_file_that_nobody_with_the_keys_wrote_is_refused(settings: Settings, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "place"
+    file.write_text(text)
+    with pytest.raises((StartFailed, BaseExceptionGroup)) as refused:
+        run(asked("--resume", str(file)), settings)
+    error = sole(refused.value) if isinstance(refused.value, BaseExceptionGroup) else refused.value
+    assert isinstance(error, StartFailed)
+    assert error.status == USAGE
+    assert file.exists()
+
+
+def test_a_place_of_one_chain_is_none_of_all(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "place"
+    stopped_after(settings, file, 1)
+    with pytest.raises((StartFailed, BaseExceptionGroup)):
+        run(asked("--resume", str(file), "--organization", "acme"), settings)
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(settings: Settings, tmp_path: Path) -> None:
+    place = Reached(datetime.now(UTC), None, ACME, ChainHead(1, b"d" * 32), 1, 0)
+    async with open_postern(settings) as postern:
+        file = ResumeFile(postern.record.audit, tmp_path / "place")
+        with trio.move_on_after(6):
+            await file.keep(lambda: place)
+        assert await file.begin(None, postern.foundation.clock) == place
+        assert (tmp_path / "place").stat().st_mode & 0o777 == 0o600
+        assert [one.name for one in tmp_path.glob("place*")] == ["place"]
+        with trio.move_on_after(6):
+            await ResumeFile(postern.record.audit, tmp_path / "nothing").keep(lambda: None)
+        assert not (tmp_path / "nothing").exists()
+        with pytest.raises(NotResumed):
+            await ResumeFile(postern.record.audit, tmp_path / "no" / "place").write(place)
+        with pytest.raises(NotResumed):
+            await ResumeFile(postern.record.audit, tmp_path).begin(None, postern.foundation.clock)
