@@ -100,5 +100,7 @@ def _is_whole(answer: bytes) -> bool:
     head, end, body = answer.partition(b"\r\n\r\n")
     if not end:
         return False
+    if b"transfer-encoding: chunked" in head.lower():
+        return body.endswith(b"0\r\n\r\n")
     _, _, rest = head.lower().partition(b"\r\ncontent-length:")
     return len(body) >= int(rest.partition(b"\r\n")[0] or 0)

@@ -21,7 +21,7 @@ class SharedPostgres:
 
     def __init__(self, server: EmbeddedPostgres, port: int) -> None:
         self._server = server
-        self._port = port
+        self.port = port
 
     def create(self, name: str) -> str:
         """Makes an empty database. Returns the URL for its owner."""
@@ -29,7 +29,7 @@ class SharedPostgres:
         with self._connected() as connection:
             connection.execute(sql.SQL("create role {} login password {}").format(sql.Identifier(name), sql.Literal(password)))
             connection.execute(sql.SQL("create database {} owner {}").format(sql.Identifier(name), sql.Identifier(name)))
-        return f"postgresql://{name}:{password}@127.0.0.1:{self._port}/{name}"
+        return f"postgresql://{name}:{password}@127.0.0.1:{self.port}/{name}"
 
     def settle(self) -> None:
         """Writes the rows to disk now, so that PostgreSQL does not write them during a measurement."""
@@ -46,18 +46,18 @@ class SharedPostgres:
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[tuple[int]]]:
-        url = self._server.url("postgres").replace("port=5432", f"port={self._port}")
+        url = self._server.url("postgres").replace("port=5432", f"port={self.port}")
         with psycopg.connect(url, autocommit=True) as connection:
             yield connection
 
 
 @contextmanager
-def shared_postgres(data_dir: Path) -> Iterator[SharedPostgres]:
+def shared_postgres(data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[SharedPostgres]:
     """The data are in that directory. The caller removes it."""
     place = data_dir / "server"
     with EmbeddedPostgres(place) as closed:
         access = closed.cluster / "data" / "pg_hba.conf"
         access.write_text(_ACCESS)
     port = free_port()
-    with EmbeddedPostgres(place, {"listen_addresses": "127.0.0.1", "port": str(port)}) as server:
+    with EmbeddedPostgres(place, {"listen_addresses": "127.0.0.1", "port": str(port), **(settings or {})}) as server:
         yield SharedPostgres(server, port)

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
+import psycopg
 from psycopg import sql
 
+from adapters.postgres.record.audit import PERSONAL_DIGEST
+from ops.bench.filling.chains import link_all
 from ops.bench.filling.fill import Person, growing, without_indexes
+from ops.bench.filling.months import cut_past_months
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,13 @@ class Size:
     """How many entries all organizations have together, in even shares."""
     invitations: int = 10
     """How many invitations each organization has. They are pending, and not due."""
+    sign_ins: int = 0
+    """How many sign-ins to its own service all people have together, in even shares, over half a year."""
 
 
-def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequence[Tenant]:
+def grow_tenancy(database_url: str, size: Size, name: str = "tenant", chains_key: bytes | None = None) -> Sequence[Tenant]:
     """Adds these numbers of rows. Slugs and addresses begin with the name. Returns up to five hundred of the organizations, from the whole
-    range.
+    range. With the key of the chains, somebody may verify the audit log; otherwise the digests are made up, in a fraction of the time.
     """
     parameters = {
         "name": name,
@@ -42,14 +48,27 @@ def grow_tenancy(database_url: str, size: Size, name: str = "tenant") -> Sequenc
         "people": size.organizations * size.members,
         "invitations": size.organizations * size.invitations,
         "entries": size.audit_entries,
+        "sign_ins": size.sign_ins,
     }
     with growing(database_url) as connection:
+        if size.sign_ins:
+            cut_past_months(connection, "login_events", months=7)
         with without_indexes(connection, _TABLES):
             for statement in _GROW:
                 connection.execute(statement, parameters)
+            if chains_key is None:
+                connection.execute(_MAKE_LINKS_UP)
+            else:
+                link_all(database_url, chains_key)
         connection.execute(sql.SQL("vacuum analyze {}").format(sql.SQL(", ").join(map(sql.Identifier, _TABLES))))
-        rows = connection.execute(_SOME, parameters).fetchall()
         connection.execute("drop table grown_tenants, grown_members, grown_entries")
+    return tenants_of(database_url, size, name)
+
+
+def tenants_of(database_url: str, size: Size, name: str = "tenant") -> Sequence[Tenant]:
+    """Up to five hundred of the organizations, from the whole range."""
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute(_SOME, {"organizations": size.organizations, "name": name}).fetchall()
     return [Tenant(tenant, slug, Person(user, session, email), end_user) for tenant, slug, user, session, email, end_user in rows]
 
 
@@ -73,7 +92,15 @@ _TABLES: Final = (
     "audit_entries",
     "audit_personal",
     "audit_links",
+    "login_events",
+    "login_counts",
 )
+
+# The part of an entry that identifies a person, beside the entry's id.
+_PERSONAL: Final = """
+    '192.0.2.1'::inet as address, 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' as user_agent,
+    '{}'::jsonb as details, uuid_send(grown_entries.id) as salt
+"""
 
 # Member m of organization n is person n * members + m: the first owns it, the second administers it, every tenth has the organization's own
 # role. Ids follow the time, as the product's do.
@@ -161,25 +188,54 @@ _GROW: Final[Sequence[LiteralString]] = (
     insert into audit_entries (id, organization_id, actor_id, action, target_type, target_id, success, details, personal_digest, created_at)
     select id, tenant, actor,
            (array['user.invited', 'user.joined', 'user.role_updated', 'user.removed', 'invitation.accepted'])[number %% 5 + 1], 'user',
-           actor::text, true, '{"role": "member"}', sha256(uuid_send(id)), now() - age
-      from grown_entries
-    """,
+           actor::text, true, '{"role": "member"}', {digest}, now() - age
+      from grown_entries,
+   lateral (select {personal}) as personal
+    """.replace("{digest}", PERSONAL_DIGEST.format(details="details")).replace("{personal}", _PERSONAL),
     """
     insert into audit_personal (entry_id, actor_id, address, user_agent, details, salt)
-    select id, actor, '192.0.2.1', 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', '{}', uuid_send(id)
-      from grown_entries
+    select id, actor, personal.* from grown_entries, lateral (select {personal}) as personal
+    """.replace("{personal}", _PERSONAL),
+    # The counts follow from the rows, as the product's own counting would have it. The trigger would queue each row for it.
+    "alter table login_events disable trigger logins_added",
+    """
+    insert into login_events (id, user_id, organization_id, service_id, provider, success, reason, address, user_agent, created_at)
+    select uuidv7(-ages.age), grown_members.id, grown_members.tenant, grown_members.service, 'password', series.number %% 5 > 0,
+           case when series.number %% 5 = 0 then 'wrong_password' end, '192.0.2.1',
+           'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', now() - ages.age
+      from generate_series(0, %(sign_ins)s - 1) as series (number)
+      join grown_members on grown_members.number = series.number::bigint * 7919 %% %(people)s,
+   lateral (select interval '180 days' * (1 - series.number::double precision / %(sign_ins)s) as age) as ages (age)
     """,
-    # The rows follow the order of the entries. Nobody verifies these chains: their digests are made up.
-    "insert into audit_links (chain_id, sequence, entry_id, digest) select tenant, sequence, id, sha256(uuid_send(id)) from grown_entries",
+    "alter table login_events enable trigger logins_added",
+    """
+    insert into login_counts (org_id, hour, service_id, provider, logins)
+    select organization_id, date_trunc('hour', created_at, 'UTC'), service_id, provider, count(*)
+      from login_events
+     where success and organization_id is not null
+     group by 1, 2, 3, 4
+    """,
+    """
+    insert into platform_login_counts (hour, provider, logins)
+    select hour, provider, sum(logins) from login_counts group by 1, 2
+        on conflict (hour, provider) do update set logins = excluded.logins
+    """,
 )
 
+# The rows follow the order of the entries.
+_MAKE_LINKS_UP: Final = """
+    insert into audit_links (chain_id, sequence, entry_id, digest) select tenant, sequence, id, sha256(uuid_send(id)) from grown_entries
+"""
+
+# Of each organization the oldest live session of its owner, and the youngest user of its service.
 _SOME: Final = """
-    select grown_tenants.id, grown_tenants.slug, owners.id, owners.session, owners.email, users.id
-      from grown_tenants
-      join grown_members as owners on owners.number = grown_tenants.number * %(members)s
-      join grown_members as users on users.number = grown_tenants.number * %(members)s + %(members)s - 1
-     where grown_tenants.number %% greatest(1, %(organizations)s / 500) = 0
-     order by grown_tenants.number
+    select organizations.id, organizations.slug, owners.id, sessions.id, owners.email, youngest.user_id
+      from generate_series(0, %(organizations)s - 1, greatest(1, %(organizations)s / 500)) as series (number)
+      join organizations on organizations.slug = %(name)s || '-' || series.number
+      join users as owners on owners.id = organizations.owner_user_id
+     cross join lateral (select id from sessions where user_id = owners.id and expires_at > now() order by created_at limit 1) as sessions
+     cross join lateral (select user_id from service_users where org_id = organizations.id order by user_id desc limit 1) as youngest
+     order by series.number
      limit 500
 """
 
