@@ -47,15 +47,15 @@ class AuditChains(Protocol):
 
     async def backlog(self) -> Backlog: ...
 
-    async def next_chain(self, after: OrganizationId | None) -> OrganizationId | None:
-        """In a stable order. The first call passes None; None follows the last."""
+    async def next_chains(self, after: OrganizationId | None, most: int) -> Sequence[OrganizationId]:
+        """In a stable order. The first call passes None; none follow the last."""
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
         """The links of a chain in their order, from this number on. Each comes with every entry that stands in its place. Empty at the end
         of the chain.
         """
 
-    async def parts(self, chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+    async def parts(self, places: Sequence[tuple[OrganizationId, int]], most: int) -> Sequence[Sequence[StoredLink]]:
         """What `links` returns for each of the places. Reads them at once, each at a moment of its own."""
 
     async def about(self, chain: OrganizationId | None) -> int:

@@ -130,21 +130,21 @@ class PostgresAuditChains:
         (row,) = await ask(self._pool, _Backlog, _BACKLOG, {"most": MOST_PENDING_COUNTED})
         return Backlog(row.pending, row.oldest)
 
-    async def next_chain(self, after: OrganizationId | None) -> OrganizationId | None:
-        rows = await ask(self._pool, _Chain, _FIRST if after is None else _NEXT, {"after": after})
-        return OrganizationId(rows[0].chain_id) if rows else None
+    async def next_chains(self, after: OrganizationId | None, most: int) -> Sequence[OrganizationId]:
+        rows = await ask(self._pool, _Chain, _FIRST if after is None else _NEXT, {"after": after, "most": most})
+        return [OrganizationId(row.chain_id) for row in rows]
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
         rows = await ask(self._pool, StoredLinkRow, LINKS, {"chain": chain, "sequence": since, "most": most})
         return [stored_link(chain, row) for row in rows]
 
-    async def parts(self, chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+    async def parts(self, places: Sequence[tuple[OrganizationId, int]], most: int) -> Sequence[Sequence[StoredLink]]:
         parts: list[Sequence[StoredLink]] = [()] * len(places)
         failed: list[Unavailable] = []
 
         async def read(number: int) -> None:
             try:
-                parts[number] = await self.links(chain, places[number], most)
+                parts[number] = await self.links(*places[number], most)
             except Unavailable as error:
                 failed.append(error)
 
@@ -313,9 +313,23 @@ LINKS: Final[LiteralString] = f"""
      order by links.sequence, links.entry_id
 """
 
-_NEXT: Final = "select chain_id from audit_links where chain_id > %(after)s order by chain_id limit 1"
 
-_FIRST: Final = "select chain_id from audit_links order by chain_id limit 1"
+# Each step is one look into the index, however long the chains are.
+def _next(which: LiteralString) -> LiteralString:
+    return f"""
+    with recursive chains as (
+            (select 1 as place, chain_id from audit_links {which} order by chain_id limit 1)
+             union all
+            select place + 1, (select chain_id from audit_links where chain_id > chains.chain_id order by chain_id limit 1)
+              from chains
+             where place < %(most)s and chain_id is not null
+         )
+    select chain_id from chains where chain_id is not null order by place
+"""
+
+
+_FIRST: Final = _next("")
+_NEXT: Final = _next("where chain_id > %(after)s")
 
 
 def _unchained(which: LiteralString, *, last: LiteralString) -> LiteralString:

@@ -1,7 +1,9 @@
 """The audit log: read by people with permission, linked into chains in the background, verified by the operator."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -24,6 +26,7 @@ MOST_UNCHAINED: Final = 1000
 # The number of entries in one transaction of the linker, and in one part of the verification.
 LINKED_AT_ONCE: Final = 1000
 READ_AT_ONCE: Final = 4000
+CHAINS_AT_ONCE: Final = 100
 
 
 class CheckedChain(Frozen):
@@ -116,8 +119,9 @@ class Audit(Frozen):
     ) -> None:
         """Walks along all chains, or `only` the chain with this name. Reports every fault with the name of its chain, and the end of each
         chain. `noted` is the end of that one chain at an earlier time; `heads` are the ends of all chains at an earlier time. As many
-        parts of a chain as there are `readers` are read at once, and checked in their order. `begin` is where a run before came to, and
-        `reached` hears of each part that was checked. Raises `CannotOpen` when the key ring does not open the secret of the chains.
+        parts as there are `readers` are read at once, of one chain or of two, and checked in their order. `begin` is where a run before
+        came to, and `reached` hears of each part that was checked. Raises `CannotOpen` when the key ring does not open the secret of the
+        chains.
         """
         about = await self.chains.about(only) or None
         names = await self._names() if only is None else {only: name or str(only)}
@@ -129,32 +133,39 @@ class Audit(Frozen):
 
         ends = dict(heads or {})
         with progress("Verifying the chains", about, "entries") as advance:
-            if begin is not None:
-                chain: OrganizationId | None = begin.chain
-            else:
-                chain = await self.chains.next_chain(None) if only is None else only
-            while chain is not None:
-                check = ChainCheck(key, chain, ends.pop(chain, noted))
-                since, ahead = 0, 1
-                if begin is not None:
-                    check.go_on_after(begin.head, begin.links, begin.forgotten)
-                    since, begin = begin.head.sequence + 1, None
-                while (parts := await self._parts(chain, since, ahead))[0]:
-                    for links in _adjoining(parts):
-                        for link in links:
-                            told(check.take(link))
-                        since = links[-1].sequence + 1
-                        advance(len(links))
-                        reached(check)
-                    # Most chains are short. Only a chain that fills a part is read ahead.
-                    ahead = readers if len(parts[0]) >= READ_AT_ONCE else 1
-                told(check.end())
-                checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
-                chain = await self.chains.next_chain(chain) if only is None else None
+
+            def take(check: ChainCheck, links: Sequence[StoredLink]) -> None:
+                for link in links:
+                    told(check.take(link))
+                advance(len(links))
+                reached(check)
+
+            async with aclosing(self._begun(only, begin, readers)) as chains:
+                async for chain, parts in chains:
+                    check = ChainCheck(key, chain, ends.pop(chain, noted))
+                    if begin is not None:
+                        check.go_on_after(begin.head, begin.links, begin.forgotten)
+                        begin = None
+                    await self._walk(chain, parts, readers, partial(take, check))
+                    told(check.end())
+                    checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
             for gone, end in ends.items():
                 told(ChainCheck(key, gone, end).end())
         with progress("Looking for entries outside the chains", about, "entries") as advance:
             told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
+
+    async def _walk(
+        self, chain: OrganizationId, parts: Sequence[Sequence[StoredLink]], readers: int, take: Callable[[Sequence[StoredLink]], None]
+    ) -> None:
+        """From these parts on to the end of the chain."""
+        while parts[0]:
+            adjoining = _adjoining(parts)
+            for links in adjoining:
+                take(links)
+            left = parts[len(adjoining) :]
+            if left and not any(left):
+                break
+            parts = await self.chains.parts(_places(chain, adjoining[-1][-1].sequence + 1, readers), READ_AT_ONCE)
 
     async def progress_of(self, reached: Reached) -> str:
         """What another run needs to go on there."""
@@ -164,8 +175,25 @@ class Audit(Frozen):
         """Raises `BadRequest`, and `CannotOpen`."""
         return opened(await self.server_secrets.get(CHAIN_KEY), text, only, now)
 
-    async def _parts(self, chain: OrganizationId, since: int, count: int) -> Sequence[Sequence[StoredLink]]:
-        return await self.chains.parts(chain, [since + READ_AT_ONCE * number for number in range(count)], READ_AT_ONCE)
+    async def _begun(
+        self, only: OrganizationId | None, begin: Reached | None, readers: int
+    ) -> AsyncGenerator[tuple[OrganizationId, Sequence[Sequence[StoredLink]]]]:
+        """The chains in their order, each with its first parts. Most chains are short, so the second part of two says that there are no
+        further links.
+        """
+        each = min(readers, 2)
+        if begin is not None:
+            yield begin.chain, await self.chains.parts(_places(begin.chain, begin.head.sequence + 1, each), READ_AT_ONCE)
+        elif only is not None:
+            yield only, await self.chains.parts(_places(only, 0, each), READ_AT_ONCE)
+        last = None if begin is None else begin.chain
+        while only is None and (chains := await self.chains.next_chains(last, CHAINS_AT_ONCE)):
+            for start in range(0, len(chains), at_once := max(1, readers // 2)):
+                some = chains[start : start + at_once]
+                parts = await self.chains.parts([place for chain in some for place in _places(chain, 0, each)], READ_AT_ONCE)
+                for number, chain in enumerate(some):
+                    yield chain, parts[number * each : (number + 1) * each]
+            last = chains[-1]
 
     async def verify_own(self, organization: OrganizationId, most: int) -> OwnCheck | None:
         """Walks along the chain of one organization within a request. None when the log has more entries than `most`: `verify` has the
@@ -181,16 +209,21 @@ class Audit(Frozen):
         return {**(await self.chains.slugs()), PLATFORM_CHAIN: PLATFORM}
 
 
-def _adjoining(parts: Sequence[Sequence[StoredLink]]) -> Iterator[Sequence[StoredLink]]:
+def _places(chain: OrganizationId, since: int, count: int) -> Sequence[tuple[OrganizationId, int]]:
+    """Of so many parts. The first link of a chain has the number 1; a link with a smaller one is a fault, and in the first part."""
+    return [(chain, since), *((chain, max(since, 1) + READ_AT_ONCE * number) for number in range(1, count))]
+
+
+def _adjoining(parts: Sequence[Sequence[StoredLink]]) -> Sequence[Sequence[StoredLink]]:
     """The first part, and those after it as long as each begins where the one before ended. Parts are read at different moments, and a
     part begins at the first link that is there. So what looks like a gap between two parts is read again.
     """
-    since = None
-    for part in parts:
-        if since is not None and not (part and part[0].sequence == since):
-            return
-        yield part
-        since = part[-1].sequence + 1
+    adjoining = [parts[0]]
+    for part in parts[1:]:
+        if not part or part[0].sequence != adjoining[-1][-1].sequence + 1:
+            break
+        adjoining.append(part)
+    return adjoining
 
 
 def _id(name: str) -> OrganizationId | None:

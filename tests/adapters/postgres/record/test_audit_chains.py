@@ -704,26 +704,44 @@ async def test_a_chain_that_grows_between_two_parts_has_no_gap(linked: ChainScen
     parts = linked.chains.parts
     asked = []
 
-    async def late(chain: OrganizationId, places: Sequence[int], most: int) -> Sequence[Sequence[StoredLink]]:
+    async def late(places: Sequence[tuple[OrganizationId, int]], most: int) -> Sequence[Sequence[StoredLink]]:
         asked.append(len(places))
         if len(asked) == 2:
-            early = await parts(chain, places[:2], most)
+            early = await parts(places[:2], most)
             await linked.record(linked.acme, 4)
             await linked.link_all()
-            return [*early, *await parts(chain, places[2:], most)]
-        return await parts(chain, places, most)
+            return [*early, *await parts(places[2:], most)]
+        return await parts(places, most)
 
     monkeypatch.setattr(linked.chains, "parts", late)
     findings: list[ChainFinding] = []
     checked: list[CheckedChain] = []
     await linked.audit.verify(lambda _name, finding: findings.append(finding), checked.append, only=linked.acme, readers=4)
-    assert (findings, checked[0].links, asked[:2]) == ([], 9, [1, 4])
+    assert (findings, checked[0].links, asked[:2]) == ([], 9, [2, 4])
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3, 4])
+async def test_all_chains_have_their_turn_however_many_are_asked_for_at_once(
+    linked: ChainScene, monkeypatch: pytest.MonkeyPatch, readers: int
+) -> None:
+    monkeypatch.setattr(audit_usecase, "CHAINS_AT_ONCE", 2)
+    for number in range(4):
+        await linked.record(OrganizationId(UUID(int=number + 1)))
+    await linked.link_all()
+    checked: list[CheckedChain] = []
+    await linked.audit.verify(_nothing_is_found, checked.append, readers=readers)
+    assert len({one.chain for one in checked}) == len(checked) == 7
+    assert [one.chain for one in checked] == sorted(one.chain for one in checked)
+
+
+def _nothing_is_found(_name: str, finding: ChainFinding) -> None:
+    raise AssertionError(finding)
 
 
 async def test_a_database_that_fails_several_readers_is_one_failure(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_chains, "LINKS", "select pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(Unavailable):
-        await linked.chains.parts(linked.acme, [0, 2, 4], 2)
+        await linked.chains.parts([(linked.acme, 0), (linked.acme, 2), (linked.acme, 4)], 2)
 
 
 async def test_of_loose_entries_not_all_are_told(linked: ChainScene, monkeypatch: pytest.MonkeyPatch) -> None:
