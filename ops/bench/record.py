@@ -23,11 +23,16 @@ SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "A database that moves": ("failover",),
     "Half an hour of faults": ("endurance",),
     "Many rows": ("users", "tenants", "audit", "exported", "services", "organizations", "console", "deletion", "sweeper"),
+    "A hundred thousand organizations": ("filling", "routes", "starting", "verifying", "housekeeping"),
     "Races": ("redeem", "seat", "place"),
     "What time tells": ("timing",),
 }
 # By the subject: its command, if that is not `ops.bench` with the names of the cases.
-COMMANDS: Final[Mapping[str, str]] = {"A database that moves": "ops.drill failover", "Half an hour of faults": "ops.drill endurance"}
+COMMANDS: Final[Mapping[str, str]] = {
+    "A database that moves": "ops.drill failover",
+    "Half an hour of faults": "ops.drill endurance",
+    "A hundred thousand organizations": "ops.bench.large",
+}
 # The table for cases that no subject names.
 OTHERS: Final = "Everything else"
 

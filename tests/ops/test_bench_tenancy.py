@@ -1,16 +1,21 @@
 """The rows that the benchmark writes for tenants fit together as the product's own rows do."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.facts import PostgresFacts
+from adapters.postgres.record.audit import PostgresAuditLog
+from adapters.postgres.record.audit_chains import PostgresAuditChains
 from core.domain.identifiers import ServiceId, UserId
+from core.domain.record.audit_chains import ChainFinding
+from core.usecases.record.audit import Audit, CheckedChain
 from ops.bench.filling.fill_furnished import FULL, SMALL, furnish
 from ops.bench.filling.fill_tenancy import Size, grow_tenancy, invite_past
+from ports.server_secrets import ServerSecrets
 
 _STRUCTURE = "select indexdef from pg_indexes where schemaname = 'public' union select pg_get_constraintdef(oid) from pg_constraint"
 
@@ -59,6 +64,38 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
     await pool.open()
     yield pool
     await pool.aclose()
+
+
+class _Key:
+    async def get(self, _name: str) -> bytes:
+        return b"k" * 32
+
+
+async def test_a_filled_log_can_be_verified_and_sign_ins_stand_in_their_months(database_url: str, pool: Pool) -> None:
+    grow_tenancy(database_url, Size(3, 4, 30, sign_ins=600), chains_key=b"k" * 32)
+    checked: list[CheckedChain] = []
+    audit = Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), cast(ServerSecrets, _Key()))
+    await audit.verify(_nothing_is_found, checked.append)
+    assert [one.links for one in checked] == [10, 10, 10]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        months: dict[str, int] = dict(
+            connection.execute("select tableoid::regclass::text, count(*) from login_events group by 1").fetchall()
+        )
+        assert sum(months.values()) == 600
+        assert len(months) in {6, 7}
+        assert not [name for name in months if "past" in name or "rest" in name]
+        connection.execute("insert into login_events (id, provider, success, created_at) values (uuidv7(), 'password', true, now())")
+        assert connection.execute(_COUNTED).fetchone() == (480, 480, 1)
+
+
+def _nothing_is_found(_name: str, finding: ChainFinding) -> None:
+    raise AssertionError(finding)
+
+
+_COUNTED = """
+    select (select sum(logins)::int from login_counts), (select sum(logins)::int from platform_login_counts),
+           (select count(*) from uncounted_logins)
+"""
 
 
 async def test_everybody_of_a_furnished_tenant_has_as_much_as_the_comparison_says(database_url: str, pool: Pool) -> None:

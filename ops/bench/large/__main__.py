@@ -19,9 +19,7 @@ from ops.bench.harness import directory
 from ops.bench.large.parts import PARTS
 from ops.bench.large.twins import fill_both, open_both
 from ops.bench.record import record
-from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
-
-CASE = "large"
+from ops.bench.report import Outcome, busyness, complain, machine, table
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,22 +41,22 @@ def main(arguments: Sequence[str]) -> int:
     ]
     with ExitStack() as stack:
         place = chosen.place or stack.enter_context(directory())
-        outcome = Outcome(CASE, trio.run(_measured, place, sizes, chosen.parts or list(PARTS)))
-    print(table([outcome]))
+        outcomes = trio.run(_measured, place, sizes, chosen.parts or list(PARTS))
+    print(table(outcomes))
     if not chosen.no_record:
-        record([outcome])
-    return 0 if outcome.held else 1
+        record(outcomes)
+    return 0 if all(outcome.held for outcome in outcomes) else 1
 
 
-async def _measured(place: Path, sizes: Sequence[Size], parts: Sequence[str]) -> Sequence[Figure]:
-    figures = list(await fill_both(place, sizes))
+async def _measured(place: Path, sizes: Sequence[Size], parts: Sequence[str]) -> Sequence[Outcome]:
+    filled = await fill_both(place, sizes)
+    outcomes = [Outcome("filling", filled)] if filled else []
     for name in parts:
         complain(f"{name} …")
         async with open_both(place, sizes) as (small, large):
-            found = await PARTS[name](small, large)
-        complain(table([Outcome(CASE, found)]))
-        figures += found
-    return figures
+            outcomes.append(Outcome(name, await PARTS[name](small, large)))
+        complain(table(outcomes[-1:]))
+    return outcomes
 
 
 if __name__ == "__main__":

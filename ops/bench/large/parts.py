@@ -5,11 +5,11 @@ from typing import Final
 
 from ops.bench.large.housekeeping import housekeeping
 from ops.bench.large.routes import routes
-from ops.bench.large.starting import start
+from ops.bench.large.starting import starting
 from ops.bench.large.twins import Twin
-from ops.bench.large.verifying import verify
+from ops.bench.large.verifying import verifying
 from ops.bench.report import Figure
 
 Part = Callable[[Twin, Twin], Awaitable[Sequence[Figure]]]
 
-PARTS: Final[Mapping[str, Part]] = {"routes": routes, "start": start, "verify": verify, "housekeeping": housekeeping}
+PARTS: Final[Mapping[str, Part]] = {"routes": routes, "starting": starting, "verifying": verifying, "housekeeping": housekeeping}

@@ -10,7 +10,7 @@ from ops.bench.report import Figure, at_most
 _TURNS: Final = 5
 
 
-async def start(small: Twin, large: Twin) -> Sequence[Figure]:
+async def starting(small: Twin, large: Twin) -> Sequence[Figure]:
     taken: dict[Twin, list[float]] = {small: [], large: []}
     for _ in range(_TURNS):
         for twin, found in taken.items():

@@ -13,7 +13,7 @@ from ops.bench.large.twins import Twin
 from ops.bench.report import Figure, at_most
 
 
-async def verify(small: Twin, large: Twin) -> Sequence[Figure]:
+async def verifying(small: Twin, large: Twin) -> Sequence[Figure]:
     """Needs no server. The log of the small one shows what the command costs by itself."""
     figures = []
     for twin, workers in ((small, 1), (large, 1), (large, 2)):
