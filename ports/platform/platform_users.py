@@ -13,8 +13,8 @@ class UserDirectory(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
-        """Accounts whose normalized address contains this text, by address. With `user`, at most that account. With neither text nor user,
-        the newest accounts.
+        """Accounts whose normalized address contains this text, by address; only the one whose address it is, if there is one. With `user`,
+        at most that account. With neither text nor user, the newest accounts.
         """
 
     async def owners(self, limit: int) -> Sequence[FoundUser]:

@@ -59,7 +59,8 @@ class PostgresUserDirectory:
         self._pool = pool
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
-        parameters = {"pattern": containing(storable_text(part)), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
+        text = storable_text(part)
+        parameters = {"part": text, "pattern": containing(text), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
         statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
         return [row.user() for row in await ask(self._pool, _Found, statement, parameters)]
 
@@ -99,7 +100,7 @@ def containing(part: str) -> str:
 
 # The search reads an index of addresses. For a text that many addresses contain, PostgreSQL finds enough of them near the start of the
 # index. For a rare text, PostgreSQL reads the index to its end, but the index holds only addresses. An index of substrings would need an
-# extension that not every PostgreSQL has.
+# extension that not every PostgreSQL has. A whole address is what is asked for most, so it is looked up.
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
@@ -124,10 +125,12 @@ _OF_USER: Final[LiteralString] = _search("select id from users where id = %(user
 _OF_PART: Final[LiteralString] = (
     _search(
         """
-             select email_key
+             select email_key from users where email_key = %(part)s
+              union all
+            (select email_key
                from (select email_key from users order by email_key offset 0) as addresses    -- PostgreSQL reads the index in order
-              where email_key like %(pattern)s
-              limit %(limit)s
+              where email_key like %(pattern)s and not exists (select from users where email_key = %(part)s)
+              limit %(limit)s)
          """,
         "users.email_key = sought.email_key",
     )

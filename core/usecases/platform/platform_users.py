@@ -24,7 +24,9 @@ class PlatformUsers(Frozen):
     clock: Clock
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
-        """Returns accounts whose address contains this text, ignoring case. With `user`, at most this account."""
+        """Returns accounts whose address contains this text, ignoring case; only the one whose address it is, if there is one. With `user`,
+        at most this account.
+        """
         # The text is normalized as addresses are for comparison, so that a displayed address finds its account.
         return await self.directory.search(Email(part.strip()).key, user, limit)
 

@@ -34,8 +34,9 @@ _QUESTIONS: Final = (
     "/api/platform/organizations?search=tenant-7&limit=1",
     "/api/platform/users/search?email=tenant-person-7@scale.test&limit=1",
 )
-# These make a file, read what only the process knows, or fill a page in one installation and not in the other.
-_LEFT_OUT: Final = ("/metrics", "/api/privacy/export/{user_id}", "/api/platform/organizations")
+# These make a file, read what only the process knows, fill a page in one installation and not in the other, or have a line for each
+# organization.
+_LEFT_OUT: Final = ("/metrics", "/api/privacy/export/{user_id}", "/api/platform/organizations", "/api/platform/configuration")
 
 
 async def routes(small: Twin, large: Twin) -> Sequence[Figure]:

@@ -84,6 +84,14 @@ async def test_a_user_is_found_with_their_organizations_and_whether_they_have_a_
     assert (grace["is_platform_owner"], grace["organizations"]) == (True, [])
 
 
+async def test_a_whole_address_finds_its_account_alone(house: PlatformUserScene) -> None:
+    for email in ("ada@one.example", "xada@one.example", "ada@one.example.org"):
+        house.people.add(email)
+    assert await house.emails("email=ADA@one.example") == ["ada@one.example"]
+    assert await house.emails("email=ada@one.exampl") == ["ada@one.example", "ada@one.example.org", "xada@one.example"]
+    assert await house.emails("email=nobody@one.example") == []
+
+
 async def test_any_part_of_an_address_finds_it_in_any_case(house: PlatformUserScene) -> None:
     for email in ("ada@one.example", "ADA.b@two.example", "bob@one.example", "Zoë@drei.example"):
         person = house.people.add(email)

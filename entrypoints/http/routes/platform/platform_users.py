@@ -154,7 +154,10 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> FoundUsers:
-    """Find users by id or by a part of their e-mail address"""
+    """Find users by id or by a part of their e-mail address
+
+    A whole address finds only the account that has it.
+    """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
     return FoundUsers([_found(one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
