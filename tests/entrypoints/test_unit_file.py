@@ -16,6 +16,8 @@ def test_it_waits_for_our_word_and_does_not_repeat_what_cannot_help() -> None:
     assert "Type=notify" in lines
     assert f"RestartPreventExitStatus={USAGE} {ALREADY_SERVED}" in lines
     assert any(line.startswith("WatchdogSec=") for line in lines)
+    # The journal takes standard output, too.
+    assert "Environment=POSTERN_LOG_FORMAT=json" in lines
     assert "ExecStart=/opt/postern/.venv/bin/postern serve" in lines
 
 
