@@ -112,14 +112,17 @@ async def test_the_questions_about_users(grown: Store, monkeypatch: pytest.Monke
 
     common = {"user": None, "limit": 20, "most": 100}
     for statement, sought in ((_OF_PART, "1999@"), (_OF_PART, "example"), (_OF_PART, "nobody"), (_NEWEST, "")):
-        seen = await _plan(grown, statement, **{**common, "pattern": containing(sought)})
+        seen = await _plan(grown, statement, **{**common, "part": sought, "pattern": containing(sought)})
         assert _read_as_a_whole(seen) == set(), sought
         assert _rows_of(seen, "users") <= 20, sought
         assert not any(node["Node Type"] == "Sort" and node["Actual Rows"] > 100 for node in seen)
         assert _read_as_a_whole(await generic_plan(grown.url, statement)) == set()
+    whole = "u1999@example.org"
+    seen = await _plan(grown, _OF_PART, **{**common, "part": whole, "pattern": containing(whole)})
+    assert sum(node["Actual Rows"] * node["Actual Loops"] for node in seen if node["Node Type"] == "Index Only Scan") <= 3
     someone = found[0].account.id
     for statement in (_OF_USER, _MFA):
-        seen = await _plan(grown, statement, **{**common, "user": someone, "pattern": "%", "attempt": "mfa_verify_attempt"})
+        seen = await _plan(grown, statement, **{**common, "user": someone, "part": "", "pattern": "%", "attempt": "mfa_verify_attempt"})
         assert _read_as_a_whole(seen) == set()
     assert await directory.mfa(found[0].account.id) is not None
 
