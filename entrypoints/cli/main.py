@@ -326,7 +326,7 @@ def _add_audit_commands(audit: "Commands[argparse.ArgumentParser]", commands: "C
         "--head", type=_head, metavar="N:DIGEST", help="where the log ended at an earlier time: finds out whether it was cut off since"
     )
     verify.add_argument("--resume", type=Path, metavar="FILE", help="keep in this file how far it came, and go on there after a stop")
-    verify.add_argument("--workers", type=int, choices=range(1, 5), default=1, help="how many parts of a long chain to read at once")
+    verify.add_argument("--workers", type=int, choices=range(1, 5), default=1, help="how many parts of chains to read at once")
 
 
 def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]") -> None:
