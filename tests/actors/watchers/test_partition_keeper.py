@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.partition_keeper import PartitionKeeper
 from core.domain.errors import Unavailable
@@ -47,8 +47,7 @@ async def kept(months: Months, metrics: RememberedMetrics, rounds: float = 1) ->
             await nursery.start(keeper.run)
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: CapturedLog) -> None:
+async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
     metrics = RememberedMetrics()
     await kept(Months(), metrics, rounds=3)
     told = [(line["event"], line["table"], line["partitions"]) for line in log.entries if line["event"].startswith("partitions_")]
@@ -56,8 +55,7 @@ async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: Captur
     assert metrics.ahead == {"events": timedelta(days=100)}
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_it_waits_out_an_outage() -> None:
+async def test_it_waits_out_an_outage(autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
     months, metrics = Months(away=3), RememberedMetrics()
     await kept(months, metrics)
     assert months.to_make == []

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import date
 
-import pytest
 import trio
+from trio.testing import MockClock
 
 from actors.sweepers.storage_watcher import StorageWatcher
 from core.domain.errors import Unavailable
@@ -33,8 +33,7 @@ class Samples:
         return Storage(date(2026, 11, 23), None, 100, [StoredTable("events", 1, 70, 0.0, None)])
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_it_keeps_one_sample_and_tells_the_sizes(log: CapturedLog) -> None:
+async def test_it_keeps_one_sample_and_tells_the_sizes(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
     samples, metrics = Samples(), RememberedMetrics()
     with trio.move_on_after(25):
         async with trio.open_nursery() as nursery:

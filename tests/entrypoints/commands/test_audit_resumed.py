@@ -15,11 +15,13 @@ from core.usecases.record import audit
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
 from entrypoints.cli.audit import _Report, run
+from entrypoints.cli.record import resuming
 from entrypoints.cli.record.resuming import NotResumed, ResumeFile
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings
 from tests.entrypoints.commands.test_audit_command import ACME
 from tests.entrypoints.commands.test_audit_command import settings as settings  # noqa: PLC0414 - a fixture
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -133,18 +135,34 @@ def test_a_place_of_one_chain_is_none_of_all(settings: Settings, tmp_path: Path)
         run(asked("--resume", str(file), "--organization", "acme"), settings)
 
 
-@pytest.mark.usefixtures("autojump_clock")
-async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(settings: Settings, tmp_path: Path) -> None:
+async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resuming, "_EVERY", 0.01)
     place = Reached(datetime.now(UTC), None, ACME, ChainHead(1, b"d" * 32), 1, 0)
+
+    async def kept(file: ResumeFile, told: Reached | None) -> None:
+        """Until it has asked twice: then it has written what it heard first."""
+        asked = 0
+
+        def reached() -> Reached | None:
+            nonlocal asked
+            asked += 1
+            if asked == 2:
+                nursery.cancel_scope.cancel()
+            return told
+
+        with trio.fail_after(PATIENCE):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(file.keep, reached)
+
     async with open_postern(settings) as postern:
         file = ResumeFile(postern.record.audit, tmp_path / "place")
-        with trio.move_on_after(6):
-            await file.keep(lambda: place)
+        await kept(file, place)
         assert await file.begin(None, postern.foundation.clock) == place
         assert (tmp_path / "place").stat().st_mode & 0o777 == 0o600
         assert [one.name for one in tmp_path.glob("place*")] == ["place"]
-        with trio.move_on_after(6):
-            await ResumeFile(postern.record.audit, tmp_path / "nothing").keep(lambda: None)
+        await kept(ResumeFile(postern.record.audit, tmp_path / "nothing"), None)
         assert not (tmp_path / "nothing").exists()
         with pytest.raises(NotResumed):
             await ResumeFile(postern.record.audit, tmp_path / "no" / "place").write(place)
