@@ -138,7 +138,7 @@ class Audit(Frozen):
                 since, ahead = 0, 1
                 if begin is not None:
                     check.go_on_after(begin.head, begin.links, begin.forgotten)
-                    since, begin = begin.head.sequence + 1, None
+                    since, begin = begin.head.sequence, None
                 while (parts := await self._parts(chain, since, ahead))[0]:
                     for links in _adjoining(parts):
                         for link in links:
@@ -160,9 +160,9 @@ class Audit(Frozen):
         """What another run needs to go on there."""
         return sealed(await self.server_secrets.get(CHAIN_KEY), reached)
 
-    async def progress_in(self, text: str, only: OrganizationId | None, now: datetime) -> Reached:
+    async def progress_in(self, text: str, only: OrganizationId | None, noted: ChainHead | None, now: datetime) -> Reached:
         """Raises `BadRequest`, and `CannotOpen`."""
-        return opened(await self.server_secrets.get(CHAIN_KEY), text, only, now)
+        return opened(await self.server_secrets.get(CHAIN_KEY), text, only, noted, now)
 
     async def _parts(self, chain: OrganizationId, since: int, count: int) -> Sequence[Sequence[StoredLink]]:
         return await self.chains.parts(chain, [since + READ_AT_ONCE * number for number in range(count)], READ_AT_ONCE)
