@@ -2251,7 +2251,6 @@ declare
     lower uuid;
     upper uuid;
     made  text;
-    late  boolean;
 begin
     perform require_partitioned(parent);
     if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
@@ -2267,14 +2266,8 @@ begin
         );
         made := parent || to_char(month, '"_"YYYY"_"MM');
         begin
-            execute format(
-                'select exists (select from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L)',
-                parent || '_rest', partition_key(parent), lower, upper
-            ) into late;
-            if late then
-                -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
-                execute format('lock table only public.%I in share row exclusive mode', parent);
-            end if;
+            -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
+            execute format('lock table only public.%I in share row exclusive mode', parent);
             execute format('create table partitions.%I (like public.%I including defaults)', made, parent);
             if parent = 'webhook_deliveries' then
                 execute format(
@@ -2358,21 +2351,26 @@ declare
 begin
     perform require_partitioned(parent);
     for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
-        execute format(
-            'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
-            part.name,
-            case when parent = 'events'
-                then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
-                else format('created_at < now() - %L::interval', kept)
-            end,
-            need,
-            case when parent = 'events' then 'id' else 'created_at' end,
-            most - swept
-        ) into past;
-        -- Asked again: this statement sees what a replay has committed before the rows were locked.
-        execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
-        get diagnostics one = row_count;
-        swept := swept + one;
+        begin
+            execute format(
+                'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
+                part.name,
+                case when parent = 'events'
+                    then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
+                    else format('created_at < now() - %L::interval', kept)
+                end,
+                need,
+                case when parent = 'events' then 'id' else 'created_at' end,
+                most - swept
+            ) into past;
+            -- Asked again: this statement sees what a replay has committed before the rows were locked.
+            execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
+            get diagnostics one = row_count;
+            swept := swept + one;
+        exception when undefined_table then
+            -- Somebody has just dropped it.
+            null;
+        end;
         exit when swept >= most;
     end loop;
     return swept;

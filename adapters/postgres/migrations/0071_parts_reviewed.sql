@@ -1,7 +1,7 @@
 -- additive
 -- What a first review of the parts found.
 
--- Writers wait while a late month is made. Before, a row that came in between forbade the month, or was refused.
+-- Writers wait while a month is made. Before, a row that came in between forbade the month, or was refused.
 create or replace function make_partitions(parent text, months integer) returns setof text
     language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
@@ -9,7 +9,6 @@ declare
     lower uuid;
     upper uuid;
     made  text;
-    late  boolean;
 begin
     perform require_partitioned(parent);
     if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
@@ -25,14 +24,8 @@ begin
         );
         made := parent || to_char(month, '"_"YYYY"_"MM');
         begin
-            execute format(
-                'select exists (select from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L)',
-                parent || '_rest', partition_key(parent), lower, upper
-            ) into late;
-            if late then
-                -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
-                execute format('lock table only public.%I in share row exclusive mode', parent);
-            end if;
+            -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
+            execute format('lock table only public.%I in share row exclusive mode', parent);
             execute format('create table partitions.%I (like public.%I including defaults)', made, parent);
             if parent = 'webhook_deliveries' then
                 execute format(
@@ -97,7 +90,8 @@ end $$;
 
 drop function partition_is_needed(text, uuid, uuid);
 
--- Deliveries that somebody has queued again stay until they are done, as they do in the parts of months.
+-- Deliveries that somebody has queued again stay until they are done, as they do in the parts of months. A part that another process drops
+-- meanwhile ends no call.
 create or replace function sweep_partitions(parent text, kept interval, most integer) returns bigint
     language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -116,21 +110,26 @@ declare
 begin
     perform require_partitioned(parent);
     for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
-        execute format(
-            'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
-            part.name,
-            case when parent = 'events'
-                then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
-                else format('created_at < now() - %L::interval', kept)
-            end,
-            need,
-            case when parent = 'events' then 'id' else 'created_at' end,
-            most - swept
-        ) into past;
-        -- Asked again: this statement sees what a replay has committed before the rows were locked.
-        execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
-        get diagnostics one = row_count;
-        swept := swept + one;
+        begin
+            execute format(
+                'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
+                part.name,
+                case when parent = 'events'
+                    then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
+                    else format('created_at < now() - %L::interval', kept)
+                end,
+                need,
+                case when parent = 'events' then 'id' else 'created_at' end,
+                most - swept
+            ) into past;
+            -- Asked again: this statement sees what a replay has committed before the rows were locked.
+            execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
+            get diagnostics one = row_count;
+            swept := swept + one;
+        exception when undefined_table then
+            -- Somebody has just dropped it.
+            null;
+        end;
         exit when swept >= most;
     end loop;
     return swept;

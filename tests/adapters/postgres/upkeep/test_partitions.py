@@ -215,6 +215,24 @@ async def test_rows_that_no_month_bounds_are_swept(fresh_store: Store) -> None:
     assert [await store.count(table) for table in TABLES] == [1, 1, 1]
 
 
+async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: Store) -> None:
+    store = fresh_store
+    # It belongs to no month, and it is old.
+    await store.query(SIGN_IN, {"id": UUID(int=(1 << 128) - 1), "at": datetime.now(UTC) - 40 * DAY})
+    swept: list[int] = []
+
+    async def sweep() -> None:
+        swept.append(await PastLoginEvents(store.pool, timedelta(days=30)).delete_expired(10))
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            with psycopg.connect(store.url) as other:
+                assert other.execute("select drop_partitions('login_events', '-63 days')").fetchall() == [("login_events_past",)]
+                nursery.start_soon(sweep)
+                await store.somebody_waits()
+    assert swept == [1]
+
+
 async def test_a_delivery_that_waits_again_is_not_swept(fresh_store: Store) -> None:
     store = fresh_store
     old = datetime.now(UTC) - 40 * DAY
