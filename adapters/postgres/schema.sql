@@ -2266,6 +2266,8 @@ begin
         );
         made := parent || to_char(month, '"_"YYYY"_"MM');
         begin
+            -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
+            execute format('lock table only public.%I in share row exclusive mode', parent);
             execute format('create table partitions.%I (like public.%I including defaults)', made, parent);
             if parent = 'webhook_deliveries' then
                 execute format(
@@ -2287,11 +2289,13 @@ begin
     end loop;
 end $$;
 
--- Drops the parts whose last row is older than this, but for those that are needed. Returns the names.
+-- Drops the parts whose last row is older than this, but for those that are needed: a delivery in it waits, or a delivery tells an event in
+-- it. Returns the names.
 create function drop_partitions(parent text, kept interval) returns setof text
     language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
     part   record;
+    need   text;
     needed boolean;
 begin
     perform require_partitioned(parent);
@@ -2301,15 +2305,20 @@ begin
     for part in
         select * from partitions_of(parent) as one where not one.is_rest and one.last <= first_id_of(now() - kept) order by one.last
     loop
-        continue when partition_is_needed(parent, part.first, part.last);
+        need := case parent
+            when 'webhook_deliveries' then format('select exists (select from partitions.%I where next_at is not null)', part.name)
+            when 'events' then format(
+                'select exists (select from public.webhook_deliveries where event_id >= %L and event_id < %L)',
+                coalesce(part.first, '00000000-0000-0000-0000-000000000000'), part.last
+            )
+            else 'select false'
+        end;
         begin
+            execute need into needed;
+            continue when needed;
             execute format('alter table public.%I detach partition partitions.%I', parent, part.name);
             -- Asked again: nobody else can write to it now.
-            if parent = 'webhook_deliveries' then
-                execute format('select exists (select from partitions.%I where next_at is not null)', part.name) into needed;
-            else
-                needed := partition_is_needed(parent, part.first, part.last);
-            end if;
+            execute need into needed;
             if needed then
                 raise lock_not_available;
             end if;
@@ -2322,17 +2331,8 @@ begin
     end loop;
 end $$;
 
--- Whether a part with these ids is needed: a delivery in it waits, or a delivery tells an event in it.
-create function partition_is_needed(parent text, lower uuid, upper uuid) returns boolean language sql stable as $$
-    select parent <> 'login_events' and exists (
-               select from webhook_deliveries
-                where (next_at is not null or parent = 'events')
-                  and event_id < upper and event_id >= coalesce(lower, '00000000-0000-0000-0000-000000000000')
-           )
-$$;
-
 -- Deletes a batch of rows that are older than this from the parts that no month bounds: what was there before, and the rest. An event stays
--- while a delivery tells it.
+-- while a delivery tells it, and a delivery while it waits.
 create function sweep_partitions(parent text, kept interval, most integer) returns bigint
     language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -2340,29 +2340,37 @@ declare
     past  uuid[];
     swept bigint := 0;
     one   bigint;
-    told  text := case when parent = 'events' then
-        'exists (select from webhooks'
-        ' join webhook_deliveries on webhook_deliveries.webhook_id = webhooks.id and webhook_deliveries.event_id = part.id'
-        ' where webhooks.org_id = part.organization_id offset 0)'
-        else 'false' end;
+    need  text := case parent
+        when 'events' then
+            'exists (select from webhooks'
+            ' join webhook_deliveries on webhook_deliveries.webhook_id = webhooks.id and webhook_deliveries.event_id = part.id'
+            ' where webhooks.org_id = part.organization_id offset 0)'
+        when 'webhook_deliveries' then '(next_at is not null)'
+        else 'false'
+    end;
 begin
     perform require_partitioned(parent);
     for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
-        execute format(
-            'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
-            part.name,
-            case when parent = 'events'
-                then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
-                else format('created_at < now() - %L::interval', kept)
-            end,
-            told,
-            case when parent = 'events' then 'id' else 'created_at' end,
-            most - swept
-        ) into past;
-        -- Asked again: this statement sees what a replay has committed before the rows were locked.
-        execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, told) using past;
-        get diagnostics one = row_count;
-        swept := swept + one;
+        begin
+            execute format(
+                'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
+                part.name,
+                case when parent = 'events'
+                    then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
+                    else format('created_at < now() - %L::interval', kept)
+                end,
+                need,
+                case when parent = 'events' then 'id' else 'created_at' end,
+                most - swept
+            ) into past;
+            -- Asked again: this statement sees what a replay has committed before the rows were locked.
+            execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
+            get diagnostics one = row_count;
+            swept := swept + one;
+        exception when undefined_table then
+            -- Somebody has just dropped it.
+            null;
+        end;
         exit when swept >= most;
     end loop;
     return swept;

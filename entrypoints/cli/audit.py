@@ -42,8 +42,8 @@ async def _verify(settings: Settings, arguments: argparse.Namespace) -> int:
         only = None if organization is None else await audit.chain_of(organization, noted)
         file = None if arguments.resume is None else ResumeFile(audit, arguments.resume)
         try:
-            begin = None if file is None else await file.begin(only, clock)
-            report.begin(begin, only, clock.now())
+            begin = None if file is None else await file.begin(only, noted, clock)
+            report.begin(begin, only, noted, clock.now())
             async with trio.open_nursery() as nursery:
                 if file is not None:
                     nursery.start_soon(file.keep, report.place)
@@ -79,13 +79,13 @@ class _Report:
         self._begun: Reached | None = None
         self._place: Reached | None = None
 
-    def begin(self, begun: Reached | None, only: OrganizationId | None, now: datetime) -> None:
+    def begin(self, begun: Reached | None, only: OrganizationId | None, noted: ChainHead | None, now: datetime) -> None:
         """Goes on with what a run before has counted."""
         if begun is not None:
             self.faults.update(begun.faults)
             self._chains, self._links = begun.chains, begun.links_before
             say(f"Going on at link {begun.head.sequence + 1} of {begun.chain}, after {_entries(begun.links_before + begun.links)}")
-        self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0)
+        self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0, noted=noted)
 
     def reached(self, check: ChainCheck) -> None:
         assert self._begun is not None  # noqa: S101 - for the type checker
@@ -99,6 +99,7 @@ class _Report:
             chains=self._chains,
             links_before=self._links,
             faults=dict(self.faults),
+            noted=self._begun.noted,
         )
 
     def place(self) -> Reached | None:

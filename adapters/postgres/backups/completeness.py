@@ -16,6 +16,7 @@ _MADE: Final = re.compile(
     r"^create (?:unlogged )?(?:unique )?(?P<kind>table|view|index|function|trigger) (?P<name>\w+)(?P<rest>[^;]*)", re.MULTILINE
 )
 _KEYED: Final = re.compile(r"\bprimary key\b")
+_PARTED: Final = re.compile(r"^create table (?P<name>\w+) \((?:\n .*)*\n\) partition by", re.MULTILINE)
 
 
 class _Needed(Frozen):
@@ -61,6 +62,9 @@ def _parts(schema: str) -> Iterator[str]:
         yield f"{made['kind']} {made['name']}"
         if made["kind"] == "table" and _KEYED.search(made["rest"]):
             yield f"index {made['name']}_pkey"
+    for parted in _PARTED.finditer(schema):
+        # The parts stand in a schema of their own, which a dump of `public` alone leaves out. Without parts, the table takes no row.
+        yield f"table {parted['name']}_rest"
 
 
 # An index that is not valid does nothing.
@@ -68,7 +72,8 @@ _THERE: Final = """
     select case when relkind in ('r', 'p') then 'table ' when relkind = 'v' then 'view ' else 'index ' end || relname
       from pg_class
       left join pg_index on indexrelid = pg_class.oid
-     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'i', 'I') and coalesce(indisvalid, true)
+     where (relnamespace = 'public'::regnamespace or relispartition and relkind = 'r') and relkind in ('r', 'p', 'v', 'i', 'I')
+       and coalesce(indisvalid, true)
      union all
     select 'function ' || proname from pg_proc where pronamespace = 'public'::regnamespace
      union all

@@ -125,16 +125,18 @@ async def rows_of(connection: Connection, tables: Sequence[str]) -> Mapping[str,
 
 
 # The planner's estimate, scaled by how far the table has grown since. Of a table that was never analyzed, the server may know by its own
-# counting; else a row is taken for 200 bytes.
+# counting; else a row is taken for 200 bytes. A table in parts has the rows of its parts.
 _SIZES: Final = """
-    select pg_class.relname::text as table,
-           (case
-                when reltuples >= 0 and relpages > 0 then reltuples / relpages * pages
-                when n_live_tup > 0 then n_live_tup
-                else pages * 40
-            end)::bigint as rows
-      from pg_class
-      join pg_stat_all_tables on relid = pg_class.oid,
-           lateral (select pg_relation_size(pg_class.oid) / current_setting('block_size')::integer as pages) as size
-     where relnamespace = current_schema()::regnamespace and relkind = 'r' and pg_class.relname = any(%(tables)s)
+    select whole.relname::text as table,
+           sum(case
+                   when part.reltuples >= 0 and part.relpages > 0 then part.reltuples / part.relpages * pages
+                   when n_live_tup > 0 then n_live_tup
+                   else pages * 40
+               end)::bigint as rows
+      from pg_class as whole
+      join pg_class as part on coalesce(pg_partition_root(part.oid), part.oid) = whole.oid
+      join pg_stat_all_tables on relid = part.oid,
+           lateral (select pg_relation_size(part.oid) / current_setting('block_size')::integer as pages) as size
+     where whole.relnamespace = current_schema()::regnamespace and part.relkind = 'r' and whole.relname = any(%(tables)s)
+     group by whole.relname
 """

@@ -380,10 +380,10 @@ class PastNotices(_Retained):
 def sweeps(
     pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta, event_retention: timedelta
 ) -> tuple[Housekeeping, ...]:
-    """All sweeps."""
+    """All sweeps. Events are kept as long as deliveries: else each sweep would pass over all those that a delivery still tells."""
     return (
         *(sweep(pool) for sweep in _Sweep.__subclasses__() if not issubclass(sweep, _Retained)),
         *(sweep(pool, login_event_retention) for sweep in (PastLoginEvents, PastMfaEvents)),
         *(sweep(pool, delivery_retention) for sweep in (PastDeliveries, PastNotices)),
-        PastEvents(pool, event_retention),
+        PastEvents(pool, max(event_retention, delivery_retention)),
     )

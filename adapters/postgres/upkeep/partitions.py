@@ -45,11 +45,11 @@ class PostgresPartitions:
 def partitions(
     pool: Pool, *, login_event_retention: timedelta, delivery_retention: timedelta, event_retention: timedelta
 ) -> tuple[Partitions, ...]:
-    """Deliveries come before events: a month of events stays until none of its deliveries waits."""
+    """Deliveries come before events: a month of events stays while a delivery tells one of them. So they are kept as long as deliveries."""
     return (
         PostgresPartitions(pool, "login_events", login_event_retention),
         PostgresPartitions(pool, "webhook_deliveries", delivery_retention),
-        PostgresPartitions(pool, "events", event_retention),
+        PostgresPartitions(pool, "events", max(event_retention, delivery_retention)),
     )
 
 

@@ -127,17 +127,26 @@ class ChainCheck:
     def __init__(self, key: bytes, chain: OrganizationId, noted: ChainHead | None = None) -> None:
         self._key = key
         self._noted = noted
+        self._place: ChainHead | None = None
         self.chain = chain
         self.head = ChainHead()
         self.links = 0
         self.forgotten = 0
 
     def go_on_after(self, head: ChainHead, links: int, forgotten: int) -> None:
-        """So many links, up to this one, were checked by a run before."""
+        """So many links, up to this one, were checked by a run before. This one has to come once more: whoever has cut the chain off since
+        would otherwise stay unseen.
+        """
         self.head, self.links, self.forgotten = head, links, forgotten
+        self._place = head
 
     def take(self, link: StoredLink) -> Sequence[ChainFinding]:
         findings = []
+        if self._place is not None:
+            place, self._place = self._place, None
+            if link.sequence == place.sequence:
+                return [] if link.digest == place.digest else [ChainFinding(self.chain, Fault.REPLACED, link.sequence, link.entry)]
+            findings.append(ChainFinding(self.chain, Fault.GAP, place.sequence))
         self.links += 1
         if link.sequence <= self.head.sequence:
             return [ChainFinding(self.chain, Fault.SURPLUS, link.sequence, link.entry)]
@@ -169,6 +178,8 @@ class ChainCheck:
 
     def end(self) -> Sequence[ChainFinding]:
         """Called after the last link."""
+        if self._place is not None:
+            return [ChainFinding(self.chain, Fault.CUT_OFF, self._place.sequence)]
         if self._noted is not None and self._noted.sequence > self.head.sequence:
             return [ChainFinding(self.chain, Fault.CUT_OFF, self.head.sequence, last=self._noted.sequence)]
         return []

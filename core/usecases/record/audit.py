@@ -171,9 +171,9 @@ class Audit(Frozen):
         """What another run needs to go on there."""
         return sealed(await self.server_secrets.get(CHAIN_KEY), reached)
 
-    async def progress_in(self, text: str, only: OrganizationId | None, now: datetime) -> Reached:
+    async def progress_in(self, text: str, only: OrganizationId | None, noted: ChainHead | None, now: datetime) -> Reached:
         """Raises `BadRequest`, and `CannotOpen`."""
-        return opened(await self.server_secrets.get(CHAIN_KEY), text, only, now)
+        return opened(await self.server_secrets.get(CHAIN_KEY), text, only, noted, now)
 
     async def _begun(
         self, only: OrganizationId | None, begin: Reached | None, readers: int
@@ -183,7 +183,7 @@ class Audit(Frozen):
         """
         each = min(readers, 2)
         if begin is not None:
-            yield begin.chain, await self.chains.parts(_places(begin.chain, begin.head.sequence + 1, each), READ_AT_ONCE)
+            yield begin.chain, await self.chains.parts(_places(begin.chain, begin.head.sequence, each), READ_AT_ONCE)
         elif only is not None:
             yield only, await self.chains.parts(_places(only, 0, each), READ_AT_ONCE)
         last = None if begin is None else begin.chain

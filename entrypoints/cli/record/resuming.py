@@ -9,6 +9,7 @@ import trio
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
+from core.domain.record.audit_chains import ChainHead
 from core.domain.record.audit_progress import Reached
 from core.usecases.record.audit import Audit
 from entrypoints.cli.output.printing import printable
@@ -30,7 +31,7 @@ class ResumeFile:
         self._audit = audit
         self._path = path
 
-    async def begin(self, only: OrganizationId | None, clock: Clock) -> Reached | None:
+    async def begin(self, only: OrganizationId | None, noted: ChainHead | None, clock: Clock) -> Reached | None:
         """Where the run before came to. None without a file. Raises `NotResumed`."""
         try:
             text = self._path.read_text(encoding="utf-8")
@@ -39,7 +40,7 @@ class ResumeFile:
         except (OSError, UnicodeDecodeError) as error:
             raise NotResumed(f"{printable(str(self._path))} cannot be read: {type(error).__name__}") from None
         try:
-            return await self._audit.progress_in(text, only, clock.now())
+            return await self._audit.progress_in(text, only, noted, clock.now())
         except BadRequest as refusal:
             raise NotResumed(f"{printable(str(self._path))}: {refusal.message}. Take it away to begin anew") from None
 

@@ -1,6 +1,8 @@
 """How far a verification came: nobody without the key can say so, and nothing counts for ever."""
 
+import hmac
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from uuid import UUID
 
 import pytest
@@ -15,13 +17,29 @@ NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 ACME = OrganizationId(UUID(int=7))
 
 
-def reached(only: OrganizationId | None = None) -> Reached:
-    return Reached(NOW, only, ACME, ChainHead(5, b"d" * 32), 5, 1, 3, 40, {"acme": 2})
+NOTED = ChainHead(3, b"n" * 32)
+
+
+def reached(only: OrganizationId | None = None, noted: ChainHead | None = None) -> Reached:
+    return Reached(NOW, only, ACME, ChainHead(5, b"d" * 32), 5, 1, 3, 40, {"acme": 2}, noted)
 
 
 @pytest.mark.parametrize("only", [None, ACME])
 def test_a_run_goes_on_where_one_before_stopped(only: OrganizationId | None) -> None:
-    assert opened(KEY, sealed(KEY, reached(only)), only, NOW + COUNTS_FOR) == reached(only)
+    for noted in (None, NOTED):
+        assert opened(KEY, sealed(KEY, reached(only, noted)), only, noted, NOW + COUNTS_FOR) == reached(only, noted)
+
+
+@pytest.mark.parametrize(("before", "now"), [(None, NOTED), (NOTED, None), (NOTED, ChainHead(3, b"m" * 32))])
+def test_progress_that_compared_another_head_is_refused(before: ChainHead | None, now: ChainHead | None) -> None:
+    with pytest.raises(BadRequest, match="another head"):
+        opened(KEY, sealed(KEY, reached(ACME, before)), ACME, now, NOW)
+
+
+def test_a_link_of_a_chain_is_no_code() -> None:
+    text, _, code = sealed(KEY, reached()).partition("\n")
+    assert hmac.digest(KEY, b"progress of a verification" + text.encode(), sha256).hex() != code.strip()
+    assert hmac.digest(KEY, text.encode(), sha256).hex() != code.strip()
 
 
 @pytest.mark.parametrize(
@@ -38,20 +56,20 @@ def test_a_run_goes_on_where_one_before_stopped(only: OrganizationId | None) -> 
 def test_a_text_that_was_touched_counts_for_nothing(change: object) -> None:
     text = change(sealed(KEY, reached()))  # type: ignore[operator]
     with pytest.raises(BadRequest):
-        opened(KEY, text, None, NOW)
+        opened(KEY, text, None, None, NOW)
 
 
 def test_another_installations_progress_counts_for_nothing() -> None:
     with pytest.raises(BadRequest, match="with these keys"):
-        opened(b"x" * 32, sealed(KEY, reached()), None, NOW)
+        opened(b"x" * 32, sealed(KEY, reached()), None, None, NOW)
 
 
 def test_the_progress_of_other_chains_is_refused() -> None:
     with pytest.raises(BadRequest, match="other chains"):
-        opened(KEY, sealed(KEY, reached(ACME)), None, NOW)
+        opened(KEY, sealed(KEY, reached(ACME)), None, None, NOW)
 
 
 @pytest.mark.parametrize("later", [COUNTS_FOR + timedelta(seconds=1), timedelta(seconds=-1)])
 def test_a_run_that_began_long_ago_is_begun_anew(later: timedelta) -> None:
     with pytest.raises(BadRequest, match="a week ago"):
-        opened(KEY, sealed(KEY, reached()), None, NOW + later)
+        opened(KEY, sealed(KEY, reached()), None, None, NOW + later)

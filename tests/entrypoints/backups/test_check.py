@@ -382,6 +382,8 @@ async def test_the_doctor_names_missing_tables_held_work_and_the_last_proof(dama
                     (age,),
                 )
             assert (await checks.backups(postern)).verdict is verdict
+    damaged("alter table events detach partition partitions.events_rest; drop table partitions.login_events_rest")
+    assert await missing_parts(url) == ["table login_events_rest", "table events_rest"]
     damaged("drop table team_members; drop index sessions_of_user; drop function count_members cascade")
     found = checks.tables(await missing_parts(url))
     assert found.verdict is Verdict.FAIL

@@ -78,6 +78,14 @@ async def ask_for_mail(settings: Settings) -> None:
         await uow.commit()
 
 
+def test_a_schema_of_the_parts_that_the_operator_has_made_is_used(backup: BackedUp, empty: str, tmp_path: Path) -> None:
+    """The role that restores may not be allowed to make one."""
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute("create schema partitions")
+    assert restored(backup, empty, tmp_path) == OK
+    assert rows(empty, "select count(*) from events") == rows(backup.restored, "select count(*) from events")
+
+
 def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     backup: BackedUp, empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

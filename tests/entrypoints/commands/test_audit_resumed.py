@@ -43,7 +43,7 @@ def stopped_after(settings: Settings, file: Path, parts: int) -> None:
     async def verify() -> None:
         async with open_postern(settings) as postern:
             report, seen = _Report(), 0
-            report.begin(None, None, postern.foundation.clock.now())
+            report.begin(None, None, None, postern.foundation.clock.now())
 
             def reached(check: ChainCheck) -> None:
                 nonlocal seen
@@ -110,6 +110,27 @@ def test_what_is_altered_after_the_place_is_found_and_faults_of_before_count(set
         assert lines()[-1] == whole[-1]
 
 
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("delete from audit_links where chain_id = %s and sequence >= %s", "before the noted head"),
+        ("delete from audit_links where chain_id = %s and sequence = %s", "links are missing"),
+        ("update audit_links set digest = sha256('x') where chain_id = %s and sequence = %s", "whose head was noted"),
+    ],
+)
+def test_the_place_itself_has_to_be_there_still(settings: Settings, tmp_path: Path, lines: Lines, statement: str, fault: str) -> None:
+    file = tmp_path / "place"
+    # The platform's two links come first, so this is acme's second.
+    stopped_after(settings, file, 4)
+    assert f'"{ACME}", "head": "2:' in file.read_text()
+    assert settings.database_url is not None
+    with psycopg.connect(settings.database_url.reveal(), autocommit=True) as connection:
+        connection.execute(statement.encode(), [ACME, 2])
+    lines()
+    assert run(asked("--resume", str(file)), settings) == FAILURE
+    assert any(fault in line for line in lines())
+
+
 def test_without_a_file_it_begins_anew_and_leaves_none(settings: Settings, tmp_path: Path, lines: Lines) -> None:
     assert run(asked("--resume", str(tmp_path / "none")), settings) == OK
     assert list(tmp_path.glob("none*")) == []
@@ -159,7 +180,7 @@ async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
     async with open_postern(settings) as postern:
         file = ResumeFile(postern.record.audit, tmp_path / "place")
         await kept(file, place)
-        assert await file.begin(None, postern.foundation.clock) == place
+        assert await file.begin(None, None, postern.foundation.clock) == place
         assert (tmp_path / "place").stat().st_mode & 0o777 == 0o600
         assert [one.name for one in tmp_path.glob("place*")] == ["place"]
         await kept(ResumeFile(postern.record.audit, tmp_path / "nothing"), None)
@@ -167,4 +188,4 @@ async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
         with pytest.raises(NotResumed):
             await ResumeFile(postern.record.audit, tmp_path / "no" / "place").write(place)
         with pytest.raises(NotResumed):
-            await ResumeFile(postern.record.audit, tmp_path).begin(None, postern.foundation.clock)
+            await ResumeFile(postern.record.audit, tmp_path).begin(None, None, postern.foundation.clock)

@@ -71,6 +71,18 @@ async def test_a_plan_tells_locks_work_and_time_from_the_rows_of_this_database(
     assert found.obstacles == []
 
 
+async def test_a_table_in_parts_has_the_rows_of_its_parts(empty_schema_url: str) -> None:
+    async with await Connection.connect(empty_schema_url) as connection:
+        await connection.execute("create table comets (id int primary key) partition by range (id)")
+        await connection.execute("create schema parts")
+        await connection.execute("create table parts.comets_first partition of comets for values from (minvalue) to (1000)")
+        await connection.execute("create table parts.comets_rest partition of comets default")
+        await connection.execute("insert into comets select generate_series(1, 3000)")
+        await connection.execute("analyze comets")
+        assert await forecast.rows_of(connection, ["comets", "planets"]) == {"comets": 3000}
+        await connection.execute("drop schema parts cascade")
+
+
 async def test_a_plan_names_the_transactions_that_are_in_the_way_and_not_what_they_do(empty_schema_url: str) -> None:
     await prepared(empty_schema_url)
     async with (

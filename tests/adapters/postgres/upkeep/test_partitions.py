@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres.upkeep.housekeeping import PastDeliveries, PastEvents, PastLoginEvents
+from adapters.postgres.upkeep.housekeeping import PastDeliveries, PastEvents, PastLoginEvents, sweeps
 from adapters.postgres.upkeep.partitions import MONTHS_AHEAD, PostgresPartitions, partitions
 from ports.database import Partitions
 from tests.adapters.postgres.conftest import Store
@@ -106,6 +106,33 @@ async def test_a_month_that_is_made_late_takes_its_rows_out_of_the_rest(fresh_st
     assert await store.count("events") == 2
 
 
+async def test_rows_that_come_while_a_late_month_is_made_go_along(fresh_store: Store) -> None:
+    store = fresh_store
+    many = """
+        insert into events (id, name, target_type, target_id, details, occurred_at)
+        select (left(%(id)s::uuid::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, 'user.created', 'user', 'u', '{}', now()
+          from generate_series(1, 5000)
+    """
+    await store.query(many, {"id": id_of(month_after(4))})
+    made: list[dict[str, Any]] = []
+    written = 5000
+
+    async def write() -> None:
+        nonlocal written
+        while not made:
+            await event(store, month_after(4))
+            written += 1
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            nursery.start_soon(write)
+            while not made:
+                made = await store.query("select make_partitions('events', 4) as name")
+    assert await store.count("events") == written
+    assert await store.count(f"partitions.events_{month_after(4):%Y_%m}") == written
+
+
 async def test_a_retention_drops_whole_months_and_nothing_younger(fresh_store: Store) -> None:
     store = fresh_store
     for table in TABLES:
@@ -137,6 +164,14 @@ async def test_months_stay_while_a_delivery_waits(fresh_store: Store) -> None:
     assert await of(store, "events", LONG_AGO).drop() == []
     assert await of(store, "webhook_deliveries", LONG_AGO).drop() == ["webhook_deliveries_past"]
     assert await of(store, "events", LONG_AGO).drop() == ["events_past"]
+
+
+async def test_a_drop_that_cannot_look_at_the_deliveries_leaves_it_for_the_next_time(fresh_store: Store) -> None:
+    store = fresh_store
+    with psycopg.connect(store.url) as other:
+        other.execute("lock table webhook_deliveries in access exclusive mode")
+        assert [row["name"] for row in await store.query("select drop_partitions('events', '-4000 days') as name")] == []
+    assert "events_past" in await of(store, "events", LONG_AGO).drop()
 
 
 async def test_a_reader_holds_a_drop_up_and_the_next_one_succeeds(fresh_store: Store) -> None:
@@ -180,6 +215,34 @@ async def test_rows_that_no_month_bounds_are_swept(fresh_store: Store) -> None:
     assert [await store.count(table) for table in TABLES] == [1, 1, 1]
 
 
+async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: Store) -> None:
+    store = fresh_store
+    # It belongs to no month, and it is old.
+    await store.query(SIGN_IN, {"id": UUID(int=(1 << 128) - 1), "at": datetime.now(UTC) - 40 * DAY})
+    swept: list[int] = []
+
+    async def sweep() -> None:
+        swept.append(await PastLoginEvents(store.pool, timedelta(days=30)).delete_expired(10))
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            with psycopg.connect(store.url) as other:
+                assert other.execute("select drop_partitions('login_events', '-63 days')").fetchall() == [("login_events_past",)]
+                nursery.start_soon(sweep)
+                await store.somebody_waits()
+    assert swept == [1]
+
+
+async def test_a_delivery_that_waits_again_is_not_swept(fresh_store: Store) -> None:
+    store = fresh_store
+    old = datetime.now(UTC) - 40 * DAY
+    again = await delivery(store, await event(store, old), at=old, waits=True)
+    sweep = PastDeliveries(store.pool, timedelta(days=30))
+    assert await sweep.delete_expired(10) == 0
+    await store.query("update webhook_deliveries set next_at = null where id = %(id)s", {"id": again})
+    assert await sweep.delete_expired(10) == 1
+
+
 @pytest.mark.parametrize("call", ["make_partitions({}, 3)", "drop_partitions({}, '1 day')", "sweep_partitions({}, '1 day', 10)"])
 async def test_only_these_tables_have_parts_and_only_for_those_who_may_delete(fresh_store: Store, call: str) -> None:
     with psycopg.connect(fresh_store.url, autocommit=True) as connection:
@@ -214,6 +277,19 @@ async def test_a_role_that_only_serves_keeps_the_parts(fresh_store: Store) -> No
 async def test_every_table_keeps_what_its_setting_says(store: Store) -> None:
     kept: tuple[Partitions, ...] = partitions(store.pool, login_event_retention=DAY, delivery_retention=2 * DAY, event_retention=3 * DAY)
     assert [one.table for one in kept] == list(TABLES)
+
+
+async def test_events_stay_as_long_as_deliveries(fresh_store: Store) -> None:
+    store = fresh_store
+    await event(store, datetime.now(UTC) - 5 * DAY)
+    settings = {"login_event_retention": DAY, "event_retention": DAY}
+    for days, left in ((9, 1), (4, 0)):
+        for sweep in sweeps(store.pool, delivery_retention=days * DAY, **settings):
+            if isinstance(sweep, PastEvents):
+                await sweep.delete_expired(10)
+        assert await store.count("events") == left
+    kept = partitions(store.pool, delivery_retention=-LONG_AGO, **settings)
+    assert [await one.drop() for one in kept if one.table == "events"] == [[]]
 
 
 @pytest.mark.parametrize(
