@@ -119,6 +119,8 @@ class SpanRecorder:
         attempts = 0
         while True:
             attempts += 1
+            # While the collector is away, more spans wait all the time, and this loop and the one around it go on.
+            turned(pause=_LONGEST_REST.total_seconds())
             try:
                 await self._try(batch)
             except NotCollected as error:

@@ -344,14 +344,15 @@ class ClientConnection(TCPServer):
         data, is_new = b"", True
         while True:
             if data:
-                # No longer idle, so a server that stops now lets this request through.
-                self._phase = Phase.BEGINNING
+                self._let_through()
                 await trio.lowlevel.checkpoint()
             else:
                 self._allow(keep_alive)
                 data = await self._read(_HEAD_READ)
                 stands_in_line = worker.rounds.is_full() if is_new or not data else worker.rounds.is_crowded()
                 if stands_in_line and not data.startswith(worker.probing):
+                    if data:
+                        self._let_through()
                     await worker.rounds.next_one()
                 if not data:
                     return
@@ -378,6 +379,11 @@ class ClientConnection(TCPServer):
         if length is not None and length <= len(received):
             return WholeBody(received[:length], received[length:])
         return Body(length, received, most_trailers=settings.most_header_lines, most_trailer_bytes=settings.most_head_bytes)
+
+    def _let_through(self) -> None:
+        """A request has arrived and now waits for us, however long that takes. So a server that stops, too, lets it through."""
+        self._phase = Phase.REQUEST
+        self.scope.deadline = inf
 
     def _allow(self, seconds: float) -> None:
         """Let the next wait on the client take this long."""

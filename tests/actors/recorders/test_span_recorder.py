@@ -10,6 +10,7 @@ from trio.testing import MockClock
 from actors.heartbeats import Heartbeat, heartbeat
 from actors.recorders import span_recorder
 from actors.recorders.span_recorder import BATCH, SpanRecorder
+from actors.supervisor import Supervisor
 from core.domain.jobs import Retry
 from ports.record.span_collectors import Collected, NotCollected
 from tests.actors.observed import RememberedMetrics, no_spread
@@ -216,3 +217,29 @@ async def test_the_end_waits_only_so_long_for_a_collector_that_hangs(
     assert trio.current_time() - began == span_recorder._LAST_WORDS
     assert scene.metrics.spans_by_outcome == {"dropped": 5}
     assert len(log.events("spans_dropped_at_the_end")) == 1
+
+
+async def test_a_collector_that_is_away_for_long_makes_nobody_take_the_recorder_for_stalled(
+    autojump_clock: MockClock,  # noqa: ARG001 - waits in no time
+    log: CapturedLog,  # noqa: ARG001 - warnings
+) -> None:
+    collector = AnsweringCollector()
+    recorder = SpanRecorder(collector, RememberedMetrics(), SetClock(datetime(2026, 1, 1, tzinfo=UTC)), spread=no_spread)
+    turns = Turns()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(Supervisor([recorder], turns, spread=no_spread).run)
+        for second in range(1200):
+            # Each request leaves spans, so there are always some that wait.
+            collector.answers = [away("50")] * 9
+            recorder.take(*part(1, second))
+            await trio.sleep(1)
+            assert turns.due > trio.current_time()
+        nursery.cancel_scope.cancel()
+
+
+class Turns(RememberedMetrics):
+    due = 0.0
+
+    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
+        super().actor_turned(actor, since=since, within=within)
+        self.due = trio.current_time() + within

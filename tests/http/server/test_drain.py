@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 from hypercorn.config import Config
 
+from entrypoints.http.server import connection as connections
 from entrypoints.http.server.connection import ClientConnection, Worker
 from entrypoints.http.server.protocol import Application
 from entrypoints.http.server.settings import ServerSettings
@@ -92,6 +94,21 @@ async def test_a_request_that_has_arrived_on_an_idle_connection_is_served() -> N
         client.send(GET)
         connection.worker.draining = True
         connection.wind_up()
+        assert b"connection: close" in await received(client)
+
+
+async def test_a_request_that_stands_in_line_at_the_end_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a busy machine the line may take longer than the last call, which is for clients that have not asked.
+    monkeypatch.setattr(connections, "_LAST_CALL", 0.0)
+    async with one_connection(application(greet)) as (connection, client):
+        rounds = connection.worker.rounds
+        monkeypatch.setattr(rounds, "is_full", lambda: True)
+        client.send(GET)
+        await until(lambda: bool(rounds._line))
+        connection.worker.draining = True
+        connection.wind_up()
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        rounds._line.unpark()
         assert b"connection: close" in await received(client)
 
 

@@ -1,5 +1,6 @@
 """nginx and HAProxy start from the recipe's own files, before members of which one takes requests and dies."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -8,7 +9,7 @@ import pytest
 import trio
 
 from ops.bench.load import Answer, fetch
-from ops.drill.proxies import UNKNOWN, WAYS, Proxy, running
+from ops.drill.proxies import FOLDER, UNKNOWN, WAYS, Proxy, running
 from tests.ops.machines.members import Member
 from tests.patience import PATIENCE
 from tests.places import open_directory
@@ -86,6 +87,16 @@ async def test_metrics_stay_inside_and_plain_http_is_led_to_https(kind: str) -> 
         assert plain is not None
         assert (plain.status, plain.headers["location"].split(":")[0]) == (308, "https")
     assert not one.took + two.took
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_keepalived_asks_is_answered_by_the_proxy_alone(kind: str) -> None:
+    """While a daemon starts, it lets requests wait, and each proxy leads half of them to it: the address would leave both machines."""
+    (path,) = re.findall(r"https://127\.0\.0\.1(/\S+) --header", (FOLDER / "keepalived.conf").read_text())
+    gone, other = Member("one", gone=True), Member("two", gone=True)
+    async with before(kind, gone, other) as proxy:
+        assert (await ask(proxy)).status >= 500
+        assert [(await ask(proxy, path=path)).status // 100 for _ in range(3)] == [2, 2, 2]
 
 
 async def test_haproxy_leads_past_a_member_that_is_not_ready_and_to_all_when_nobody_is() -> None:
