@@ -90,7 +90,6 @@ class SpanRecorder:
                 await self._mailbox.wait(self._interval)
                 while self._waiting:
                     await self._with_batch(self._send)
-                    turned(pause=self._interval)
         finally:
             with trio.move_on_after(_LAST_WORDS, shield=True):
                 while self._waiting:
@@ -128,17 +127,11 @@ class SpanRecorder:
                     self._lose(batch, error)
                     return
                 self._begin_to_fail(error)
-                rest = self._rest(attempts, error).total_seconds()
-                # A collector that is away for hours does not make this actor a stalled one.
-                turned(pause=rest)
-                await trio.sleep(rest)
+                pause = self._pauses.pause(attempts, self._spread())
+                asked = rest_asked(error.retry_after, self._clock.now())
+                await trio.sleep((pause if asked is None else max(pause, min(asked, _LONGEST_REST))).total_seconds())
             else:
                 return
-
-    def _rest(self, attempts: int, error: NotCollected) -> timedelta:
-        pause = self._pauses.pause(attempts, self._spread())
-        asked = rest_asked(error.retry_after, self._clock.now())
-        return pause if asked is None else max(pause, min(asked, _LONGEST_REST))
 
     async def _send_once(self, batch: _Batch) -> None:
         try:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import trio
 from trio.testing import MockClock
 
-from actors.heartbeats import Heartbeat, heartbeat
 from actors.recorders import span_recorder
 from actors.recorders.span_recorder import BATCH, SpanRecorder
 from actors.supervisor import Supervisor
@@ -71,28 +70,6 @@ class Scene:
 
 def away(retry_after: str | None = None) -> NotCollected:
     return NotCollected("status 503", passes=True, retry_after=retry_after)
-
-
-class DueMetrics(RememberedMetrics):
-    """Remembers when the next turn is due."""
-
-    due = 0.0
-
-    def actor_turned(self, actor: str, *, since: float, within: float) -> None:
-        super().actor_turned(actor, since=since, within=within)
-        self.due = trio.current_time() + within
-
-
-async def test_a_collector_that_is_away_for_an_hour_stalls_nobody(autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
-    scene = Scene(AnsweringCollector(*[away("60") for _ in range(1000)]))
-    metrics = DueMetrics()
-    heartbeat.set(Heartbeat(scene.recorder.name, metrics))
-    async with scene.running():
-        for _ in range(60):
-            scene.recorder.take(*part(BATCH))
-            await trio.sleep(60)
-            assert trio.current_time() < metrics.due
-    assert len(scene.collector.times) > 50
 
 
 async def test_spans_are_sent_once_a_second_and_together(autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
