@@ -2331,8 +2331,9 @@ begin
     end loop;
 end $$;
 
--- Deletes a batch of rows that are older than this from the parts that no month bounds: what was there before, and the rest. An event stays
--- while a delivery tells it, and a delivery while it waits.
+-- Deletes a batch of rows that are older than this from the parts that no month bounds: what was there before, and the rest. So it does from
+-- a month that is over for a week and that one organization still needs: that must not keep the rows of all others. An event stays while a
+-- delivery tells it, and a delivery while it waits.
 create function sweep_partitions(parent text, kept interval, most integer) returns bigint
     language plpgsql security definer set search_path = public, pg_temp as $$
 declare
@@ -2350,7 +2351,10 @@ declare
     end;
 begin
     perform require_partitioned(parent);
-    for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
+    for part in
+        select * from partitions_of(parent) as one
+         where one.is_rest or one.first is null or one.last <= first_id_of(now() - kept - interval '7 days')
+    loop
         begin
             execute format(
                 'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',

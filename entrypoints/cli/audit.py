@@ -84,8 +84,11 @@ class _Report:
         if begun is not None:
             self.faults.update(begun.faults)
             self._chains, self._links = begun.chains, begun.links_before
-            say(f"Going on at link {begun.head.sequence + 1} of {begun.chain}, after {_entries(begun.links_before + begun.links)}")
+            self.goes_on(begun)
         self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0, noted=noted)
+
+    def goes_on(self, begun: Reached) -> None:
+        say(f"Going on at link {begun.head.sequence + 1} of {begun.chain}, after {_entries(begun.links_before + begun.links)}")
 
     def reached(self, check: ChainCheck) -> None:
         assert self._begun is not None  # noqa: S101 - for the type checker
@@ -134,6 +137,9 @@ class _JsonReport(_Report):
         super().__init__()
         self._findings: list[dict[str, object]] = []
         self._checked: list[dict[str, object]] = []
+
+    def goes_on(self, begun: Reached) -> None:
+        """Nothing but the object is printed."""
 
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1

@@ -90,7 +90,8 @@ end $$;
 
 drop function partition_is_needed(text, uuid, uuid);
 
--- Deliveries that somebody has queued again stay until they are done, as they do in the parts of months. A part that another process drops
+-- From a month that is over for a week and that one organization still needs, the rows of all others go. Deliveries that somebody has
+-- queued again stay until they are done, as they do in the parts of months. A part that another process drops
 -- meanwhile ends no call.
 create or replace function sweep_partitions(parent text, kept interval, most integer) returns bigint
     language plpgsql security definer set search_path = public, pg_temp as $$
@@ -109,7 +110,10 @@ declare
     end;
 begin
     perform require_partitioned(parent);
-    for part in select * from partitions_of(parent) as one where one.is_rest or one.first is null loop
+    for part in
+        select * from partitions_of(parent) as one
+         where one.is_rest or one.first is null or one.last <= first_id_of(now() - kept - interval '7 days')
+    loop
         begin
             execute format(
                 'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',

@@ -1,6 +1,7 @@
 """`postern audit verify --resume`: a run that was stopped goes on, and says in the end what one run would say."""
 
 import argparse
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,6 +130,14 @@ def test_the_place_itself_has_to_be_there_still(settings: Settings, tmp_path: Pa
     lines()
     assert run(asked("--resume", str(file)), settings) == FAILURE
     assert any(fault in line for line in lines())
+
+
+def test_for_programs_nothing_but_the_object_is_printed(settings: Settings, tmp_path: Path, lines: Lines) -> None:
+    file = tmp_path / "place"
+    stopped_after(settings, file, 2)
+    lines()
+    assert run(asked("--json", "--resume", str(file)), settings) == OK
+    assert json.loads("\n".join(lines()))["fault_count"] == 0
 
 
 def test_without_a_file_it_begins_anew_and_leaves_none(settings: Settings, tmp_path: Path, lines: Lines) -> None:

@@ -215,6 +215,20 @@ async def test_rows_that_no_month_bounds_are_swept(fresh_store: Store) -> None:
     assert [await store.count(table) for table in TABLES] == [1, 1, 1]
 
 
+async def test_one_that_keeps_a_month_does_not_keep_the_rows_of_others(fresh_store: Store) -> None:
+    store = fresh_store
+    at = month_after(2)
+    kept = await delivery(store, id_of(at), at=at, waits=True)
+    await delivery(store, id_of(at), at=at, waits=False)
+    end = month_after(3) - datetime.now(UTC)
+    for since_end, left in ((timedelta(days=6), 2), (timedelta(days=8), 1)):
+        retention = -end - since_end
+        assert await PastDeliveries(store.pool, retention).delete_expired(10) == 2 - left
+        assert f"webhook_deliveries_{at:%Y_%m}" not in await of(store, "webhook_deliveries", retention).drop()
+        assert await store.count("webhook_deliveries") == left
+    assert [row["id"] for row in await store.query("select id from webhook_deliveries")] == [kept]
+
+
 async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: Store) -> None:
     store = fresh_store
     # It belongs to no month, and it is old.
