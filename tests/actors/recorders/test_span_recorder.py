@@ -202,7 +202,7 @@ async def test_a_collector_that_is_away_for_long_makes_nobody_take_the_recorder_
 ) -> None:
     collector = AnsweringCollector()
     recorder = SpanRecorder(collector, RememberedMetrics(), SetClock(datetime(2026, 1, 1, tzinfo=UTC)), spread=no_spread)
-    turns = Turns()
+    turns = DueTurns()
     async with trio.open_nursery() as nursery:
         await nursery.start(Supervisor([recorder], turns, spread=no_spread).run)
         for second in range(1200):
@@ -214,7 +214,7 @@ async def test_a_collector_that_is_away_for_long_makes_nobody_take_the_recorder_
         nursery.cancel_scope.cancel()
 
 
-class Turns(RememberedMetrics):
+class DueTurns(RememberedMetrics):
     due = 0.0
 
     def actor_turned(self, actor: str, *, since: float, within: float) -> None:
