@@ -9,6 +9,7 @@ declare
     lower uuid;
     upper uuid;
     made  text;
+    late  boolean;
 begin
     perform require_partitioned(parent);
     if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
@@ -23,6 +24,12 @@ begin
              where not part.is_rest and part.last > lower and (part.first is null or part.first < upper)
         );
         made := parent || to_char(month, '"_"YYYY"_"MM');
+        -- Writers would wait too long for so many rows to move, so they stay where they are, until they are swept.
+        execute format(
+            'select exists (select from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L offset 50000)',
+            parent || '_rest', partition_key(parent), lower, upper
+        ) into late;
+        continue when late;
         begin
             -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
             execute format('lock table only public.%I in share row exclusive mode', parent);
@@ -82,8 +89,8 @@ begin
             execute format('drop table partitions.%I', part.name);
             return next part.name;
         exception when lock_not_available then
-            -- Somebody reads it, or has begun to wait for it. The next call tries again.
-            null;
+            -- Somebody reads it, or has begun to wait for it. The next call tries again: each try lets all others wait for a moment.
+            exit;
         end;
     end loop;
 end $$;

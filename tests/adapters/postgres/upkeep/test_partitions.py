@@ -133,6 +133,20 @@ async def test_rows_that_come_while_a_late_month_is_made_go_along(fresh_store: S
     assert await store.count(f"partitions.events_{month_after(4):%Y_%m}") == written
 
 
+async def test_a_month_that_holds_too_much_stays_in_the_rest_and_the_next_is_made(fresh_store: Store) -> None:
+    store = fresh_store
+    many = """
+        insert into events (id, name, target_type, target_id, details, occurred_at)
+        select (left(%(id)s::uuid::text, 15) || substr(gen_random_uuid()::text, 16))::uuid, 'user.created', 'user', 'u', '{}', now()
+          from generate_series(1, %(count)s)
+    """
+    await store.query(many, {"id": id_of(month_after(4)), "count": 50_001})
+    await event(store, month_after(5))
+    made = await store.query("select make_partitions('events', 5) as name")
+    assert [row["name"] for row in made] == [f"events_{month_after(5):%Y_%m}"]
+    assert await store.count("partitions.events_rest") == 50_001
+
+
 async def test_a_retention_drops_whole_months_and_nothing_younger(fresh_store: Store) -> None:
     store = fresh_store
     for table in TABLES:
