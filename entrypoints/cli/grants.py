@@ -20,16 +20,24 @@ async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT
     if settings.embedded:
         raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: there is nothing to grant")
     async with reachable_database(settings):
+        if apply:
+            await grant(settings, role)
+            return
         try:
-            if not apply:
-                for statement in await grants.script(conninfo(settings), role):
-                    print(f"{statement};")
-                return
-            fault = (await grants.apply(conninfo(settings), role)).fault
+            for statement in await grants.script(conninfo(settings), role):
+                print(f"{statement};")
         except GrantsImpossible as error:
             raise StartFailed(str(error)) from error
-        if fault is not None:
-            # Before PostgreSQL 15, the owner of the database does not own the schema. PostgreSQL then reports a missing grant as a warning,
-            # not as an error.
-            raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
-        print(f"{role} may now do what serving needs, and nothing else.")
+
+
+async def grant(settings: Settings, role: str) -> None:
+    """Gives the role what serving needs. Raises `StartFailed`."""
+    try:
+        fault = (await grants.apply(conninfo(settings), role)).fault
+    except GrantsImpossible as error:
+        raise StartFailed(str(error)) from error
+    if fault is not None:
+        # Before PostgreSQL 15, the owner of the database does not own the schema. PostgreSQL then reports a missing grant as a warning,
+        # not as an error.
+        raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
+    print(f"{role} may now do what serving needs, and nothing else.")

@@ -170,15 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--processes", type=_count, default=1, metavar="N", help="how many processes share the address (default: 1)")
     serve.add_argument("--as-child", type=_numbers, default=None, help=argparse.SUPPRESS)
 
-    migrate = _command(commands, "migrate", "migrate", "bring the database to the schema that this version needs")
-    migrate.add_argument("--plan", action="store_true", help="only show what would be done")
-    _add_json(migrate, "with --plan: print JSON, for programs")
-
-    grants = _command(
-        commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included"
-    )
-    grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
-    grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
+    _add_schema_commands(commands)
 
     _add_owner_commands(_group(commands, "owner", "manage platform owners"))
 
@@ -265,6 +257,20 @@ def _add_access_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     access.add_argument("--service", default=None, help="the slug of a service: show what it would learn of the person, and why")
     _add_json(access)
     access.add_argument("--can", dest="capability", default=None, help=_CAN)
+
+
+def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    migrate = _command(commands, "migrate", "migrate", "bring the database to the schema that this version needs")
+    either = migrate.add_mutually_exclusive_group()
+    either.add_argument("--plan", action="store_true", help="only show what would be done")
+    either.add_argument("--grant", metavar="ROLE", help="afterwards give this role what serving needs, and nothing else (postern grants)")
+    _add_json(migrate, "with --plan: print JSON, for programs")
+
+    grants = _command(
+        commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included"
+    )
+    grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
+    grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
 
 
 def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:

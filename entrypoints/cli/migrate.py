@@ -6,6 +6,7 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import told
+from entrypoints.cli.grants import grant
 from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress, say
 from entrypoints.failures import OK, StartFailed
@@ -14,11 +15,11 @@ from entrypoints.settings import Settings
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_run, settings, arguments.plan, arguments.json)
+    trio.run(_run, settings, arguments.plan, arguments.json, arguments.grant)
     return OK
 
 
-async def _run(settings: Settings, only_plan: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | None) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings, may_be_new=True):
         try:
             plan = await migrate.plan(conninfo(settings))
@@ -38,6 +39,8 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool) -> None:  # n
             print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
         elif not plan.pending:
             print("The database is current.")
+        if role is not None:
+            await grant(settings, role)
 
 
 async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:

@@ -98,6 +98,18 @@ def test_grants_are_printed_and_applied_and_then_suffice(house: UngrantedDatabas
     assert house.doctor()[1]["grants"][0] == "ok"
 
 
+def test_a_migration_grants_too_if_it_is_asked_to(house: UngrantedDatabase) -> None:
+    """As the recipes have it: the default privileges let the serving role rewrite the audit log."""
+    house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
+    both = house.command("migrate", "--plan", "--grant", house.app, role=house.owner)
+    assert (both.returncode, "--grant" in both.stderr) == (2, True)
+    assert house.doctor()[1]["grants"][0] == "FAIL"
+    done = house.command("migrate", "--grant", house.app, role=house.owner)
+    granted = f"The database is current.\n{house.app} may now do what serving needs, and nothing else.\n"
+    assert (done.returncode, done.stdout) == (0, granted), done.stderr
+    assert house.doctor()[1]["grants"][0] == "ok"
+
+
 def test_who_may_rewrite_the_audit_log_is_told(house: UngrantedDatabase) -> None:
     house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
     status, found = house.doctor()

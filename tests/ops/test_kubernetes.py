@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict
 
 from entrypoints.http.routes import ROUTES
 from entrypoints.settings import DECLARATIONS, read
@@ -79,7 +80,8 @@ def test_pods_never_migrate_by_themselves() -> None:
     assert manifest("configmap.yaml")["data"]["POSTERN_MIGRATE"] == "off"
     assert "initContainers" not in pod()["spec"]
     (container,) = migration()["spec"]["containers"]
-    assert container["args"] == ["migrate"]
+    serving = conninfo_to_dict(manifest("secret.example.yaml")["stringData"]["database-url"])["user"]
+    assert container["args"] == ["migrate", "--grant", serving]
 
 
 @pytest.mark.parametrize("container", containers(), ids=lambda container: container["name"])
