@@ -204,7 +204,7 @@ def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_t
 _CHILD = """
 import sys
 import time
-from adapters.metrics.prometheus import PrometheusMetrics, _Processes
+from adapters.metrics.prometheus import PrometheusMetrics
 from ports.metrics import PoolState, Population
 metrics = PrometheusMetrics()
 metrics.request_started()
