@@ -527,10 +527,15 @@ class _Shared(Collector):
 
 
 class _Processes(Collector):
-    """Processor time, memory and descriptors of the serving processes, read from /proc at each scrape and summed."""
+    """Processor time, memory and descriptors of the serving processes, read from /proc at each scrape. Time and memory are summed."""
 
-    # The limit of descriptors applies to each process, so the smallest counts. The latest start time counts, because it shows a restart.
-    _COMBINED: ClassVar[dict[str, Callable[[Iterable[float]], float]]] = {"process_max_fds": min, "process_start_time_seconds": max}
+    # The limit of descriptors applies to each process, so the smallest limit counts, and the process with the most. The latest start time
+    # counts, because it shows a restart.
+    _COMBINED: ClassVar[dict[str, Callable[[Iterable[float]], float]]] = {
+        "process_open_fds": max,
+        "process_max_fds": min,
+        "process_start_time_seconds": max,
+    }
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids

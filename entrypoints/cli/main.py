@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE, StartFailed, sole
 from entrypoints.numbers import is_number
@@ -156,8 +156,17 @@ def _say(sentence: str, status: int, *, as_json: bool) -> int:
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells programs what is wrong with their words in the form in which they read everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        if "--json" in sys.argv:
+            sys.exit(_say(f"{message} ({self.prog} --help)", USAGE, as_json=True))
+        super().error(message)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="postern",
         description="Self-hosted, multi-tenant single sign-on and identity platform.",
         epilog=_EPILOG,

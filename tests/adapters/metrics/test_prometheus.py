@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from adapters.metrics.prometheus import PrometheusMetrics
+from adapters.metrics.prometheus import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
 from ports.metrics import PoolState, Population
 from tests.places import ROOT
@@ -293,3 +293,15 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
     finally:
         for child in children:
             child.end()
+
+
+def test_the_open_files_are_those_of_the_process_that_has_the_most() -> None:
+    """The limit is each process's own: a sum would exceed it, and page, long before any process does."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as another:
+        alone, both = (
+            {sample.name: sample.value for family in _Processes(lambda pids=pids: pids).collect() for sample in family.samples}  # type: ignore[misc]
+            for pids in ([os.getpid()], [os.getpid(), another.pid])
+        )
+        another.kill()
+    assert both["process_open_fds"] == alone["process_open_fds"]
+    assert both["process_resident_memory_bytes"] > alone["process_resident_memory_bytes"]

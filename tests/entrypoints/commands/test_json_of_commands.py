@@ -84,6 +84,14 @@ def test_with_json_an_error_is_json_too(tmp_path: Path) -> None:
     assert "POSTERN_LOG_LEVEL" in told["message"]
 
 
+@pytest.mark.parametrize(("words", "says"), [(("user", "show", "--json"), "--email"), (("doctor", "--json", "--of"), "--of")])
+def test_with_json_wrong_words_are_told_in_json_too(words: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    failed = command(tmp_path, *words)
+    told = json.loads(failed.stderr)
+    assert (failed.returncode, failed.stdout, told["event"], told["exit_status"]) == (2, "", "failed", 2)
+    assert says in told["message"]
+
+
 @pytest.mark.parametrize(
     ("settings", "status"),
     [({"POSTERN_LOG_LEVEL": "loud"}, 2), ({"POSTERN_TLS_CERTIFICATE": "/none", "POSTERN_TLS_KEY": "/none"}, 2)],
