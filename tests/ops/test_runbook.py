@@ -147,7 +147,7 @@ def test_the_role_that_serves_reads_and_writes_rows_and_changes_no_table(install
 def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[str, str], worker_id: str, tmp_path: Path) -> None:
     """With the rights that the runbook leaves this role, the application can do all its work with the log, and nothing more."""
     trio.run(migrate, installation["postern_owner"], lambda _line: None)
-    assert "postern_owner:…@db/postern postern grants --apply\n" in RUNBOOK
+    assert "postern_owner:…@db/postern postern migrate --grant postern_app\n" in RUNBOOK
     assert trio.run(grants.apply, installation["postern_owner"], f"postern_app_{worker_id}").fault is None
     settings = read(
         {

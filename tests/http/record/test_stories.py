@@ -31,6 +31,7 @@ from tests.receiver import Receiver, answering, receiving
 
 SECRET = "a long and quiet afternoon"
 AT_ONCE = JobPace(poll=timedelta(milliseconds=200))
+_DELAYED = "select 1 as one from jobs where state = 'waiting' and last_error is not null"
 TABLES = ("audit_entries", "events", "webhook_deliveries", "login_events", "jobs")
 
 
@@ -122,7 +123,7 @@ async def test_a_sign_up_is_told_from_the_request_to_the_mail(house: Incident, l
     assert [(row.recipient, row.state) for row in told.rows if row.noun == "mail"] == [("***@example.org", "waiting")]
     assert {row.request for row in told.rows} == {UUID(request)}
     async with house.working():
-        await house.until(lambda: bool(log.events("job_failed")))
+        await house.until(lambda: bool(log.events("job_failed") and house.people.rows(_DELAYED)))
         assert house.caused("jobs") == [UUID(request)], "the mail's own job, queued by the job that the request queued"
         house.hurry()
         await house.until(lambda: bool(log.events("mail_sent")))
@@ -149,13 +150,14 @@ async def test_a_delivery_and_its_further_attempts_are_told(house: Incident) -> 
         assert house.lines("webhook_attempted") == [str(request)] * 2
         assert str(request) not in repr(receiver.calls), "the receiver does not learn the id"
     told = await house.story(request)
-    assert [(row.noun, row.what.partition(" ")[0], row.organization) for row in told.rows] == [
+    rows = [row for row in told.rows if row.noun != "mail"]
+    assert [(row.noun, row.what.partition(" ")[0], row.organization) for row in rows] == [
         ("audit entry", "user.invited", "acme"),
         ("event", "user.invited", "acme"),
         ("delivery", "user.invited", "acme"),
     ]
-    assert told.rows[-1].state == "delivered, answered 200"
-    assert [row.actor for row in told.rows] == [house.owner.user, house.owner.user, None]
+    assert rows[-1].state == "delivered, answered 200"
+    assert [row.actor for row in rows] == [house.owner.user, house.owner.user, None]
     other = await house.invite("another@acme.example")
     assert not {row.id for row in (await house.story(other)).rows} & {row.id for row in told.rows}
 
