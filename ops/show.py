@@ -24,6 +24,7 @@ from typing import Final
 import psycopg
 
 from adapters.postgres.embedded import EmbeddedPostgres
+from ops.free_ports import free_port
 
 POSTERN: Final = (sys.executable, "-m", "entrypoints.cli.main")
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -40,9 +41,7 @@ class Installation:
     def __init__(self, place: Path, *arguments: str, **settings: str) -> None:
         self.place = place
         self._arguments = arguments
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
         self.environment = {
             **inherited,

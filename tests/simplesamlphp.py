@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 import httpx
 
 from adapters.saml import certificates
+from ops.free_ports import free_port
 from tests.http.browsing import PageReader
 from tests.patience import PATIENCE
 from tests.tools import place_of
@@ -126,8 +127,7 @@ def simplesamlphp(directory: Path) -> Iterator[SimpleSamlPhp]:
     php = place_of("php")
     now = int(time.time())
     certificate, key = certificates._made("directory", 1, now - 3600, now + 10_000_000)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     running = SimpleSamlPhp(f"http://127.0.0.1:{port}/", directory, certificate)
     _configure(running, key.reveal())
     command = [php, "-d", "display_errors=0", "-S", f"127.0.0.1:{port}", "-t", str(pages)]

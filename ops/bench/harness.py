@@ -7,7 +7,6 @@ import resource
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from ops.bench import processes
 from ops.bench.load import Summary, Target, fetch
 from ops.bench.report import ROOT, Figure
+from ops.free_ports import free_port
 
 COMMAND: Final = Path(sys.executable).parent / "postern"
 READY: Final = "/health/ready"
@@ -144,13 +144,6 @@ def _end_postgres(place: Path) -> None:
 
 def embedded_url(data_dir: Path) -> str:
     return EmbeddedPostgres(data_dir.resolve()).application_url
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

@@ -11,8 +11,9 @@ from typing import Final
 
 import trio
 
-from ops.bench.harness import DidNotStart, Skipped, free_port
+from ops.bench.harness import DidNotStart, Skipped
 from ops.bench.report import ROOT, complain
+from ops.free_ports import free_port
 
 SOURCES: Final = Path(__file__).with_name("peers")
 INSTALLED: Final = ROOT / ".postern" / "bench-peers"

@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from ops.bench.harness import free_port
+from ops.free_ports import free_port
 
 _OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _FAULT = b"HTTP/1.1 500 X\r\ncontent-length: 0\r\n\r\n"

@@ -10,7 +10,7 @@ from psycopg import sql
 
 from adapters.postgres.embedded import EmbeddedPostgres
 from ops.bench import processes
-from ops.bench.harness import free_port
+from ops.free_ports import free_port
 
 # The roles have passwords, because any user of the machine can reach the port. A password costs time once a connection.
 _ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"

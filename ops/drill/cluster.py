@@ -21,8 +21,8 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.embedded import APPLICATION, BINARIES, PORT, EmbeddedPostgres
 from ops.bench import processes
-from ops.bench.harness import free_port
 from ops.drill.cables import Cable
+from ops.free_ports import free_port
 
 NAMES: Final = ("north", "east", "south")
 REPLICATOR: Final = "replicator"

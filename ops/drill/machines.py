@@ -27,7 +27,7 @@ import yaml
 
 from adapters.postgres.migrate import migrate
 from ops.bench import processes
-from ops.bench.harness import COMMAND, READY, Server, directory, environment_of, free_port, ring
+from ops.bench.harness import COMMAND, READY, Server, directory, environment_of, ring
 from ops.bench.receivers import receivers
 from ops.bench.report import ROOT, Figure, Outcome, at_most, busyness, complain, machine, table
 from ops.drill.alarms import INTERVAL, Alarms
@@ -35,6 +35,7 @@ from ops.drill.clients import SETTINGS, prepared
 from ops.drill.cluster import Cluster, Node, running
 from ops.drill.proxies import FOLDER, WAYS, Proxy
 from ops.drill.visitors import Visit, Visitors
+from ops.free_ports import free_port
 
 # Patroni notices within this time that the primary is gone.
 DETECTION: Final = float(yaml.safe_load((ROOT / "ops" / "patroni" / "patroni.yaml").read_text())["bootstrap"]["dcs"]["ttl"])

@@ -11,9 +11,10 @@ from typing import Final
 
 import trio
 
-from ops.bench.harness import DidNotStart, free_port
+from ops.bench.harness import DidNotStart
 from ops.bench.load import Target, fetch
 from ops.bench.report import ROOT
+from ops.free_ports import free_port
 
 FOLDER: Final = ROOT / "ops" / "machines"
 # The machines that serve; the third one only votes and keeps a copy of the database.

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Final
 
 import httpx
 
+from ops.free_ports import free_port
 from ops.guides.pages import Page
 from ops.guides.tenants import PASSWORD, Person, Tenant
 from tests.e2e.browser import SigningBrowser, browser
@@ -188,10 +188,3 @@ def _answers(address: str) -> bool:
         return httpx.get(address, timeout=10).status_code < 400
     except httpx.HTTPError:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port

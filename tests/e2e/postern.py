@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -201,13 +200,6 @@ def copy(source: Path, target: Path) -> Path:
     """Copies a data directory with its owners and modes, which PostgreSQL checks."""
     subprocess.run(["cp", "--archive", str(source), str(target)], check=True)
     return target
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def remove(directory: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import shipped
 from core.domain.signing_keys import KeyPurpose
+from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, command, free_port, until
+from tests.e2e.postern import Postern, command, until
 
 Serve = Callable[..., Postern]
 PASSWORD = "correct-horse-battery"

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from entrypoints.http.routes import ROUTES
+from ops.free_ports import free_port
 from ops.guides.pages import POSTERN, pages
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, copy, environment, free_port
+from tests.e2e.postern import Postern, copy, environment
 from tests.places import ROOT
 from tests.tools import needs
 

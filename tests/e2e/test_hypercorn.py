@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, alive, copy, free_port, until
+from tests.e2e.postern import Postern, alive, copy, until
 from tests.e2e.test_serve import KEYS
 
 OWNER = "owner@postern.local"

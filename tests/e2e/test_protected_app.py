@@ -9,9 +9,10 @@ from pathlib import Path
 
 import httpx
 
+from ops.free_ports import free_port
 from tests.e2e.browser import browser
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import environment, free_port, until
+from tests.e2e.postern import environment, until
 from tests.e2e.test_guides import GUIDES, blocks, served
 from tests.http.browsing import PageReader
 from tests.tools import needs

@@ -15,7 +15,8 @@ import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.migrate import Migration, shipped
-from tests.e2e.postern import Postern, alive, children, free_port, until
+from ops.free_ports import free_port
+from tests.e2e.postern import Postern, alive, children, until
 from tests.places import MIGRATIONS, ROOT
 
 _PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")

@@ -20,6 +20,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ops.free_ports import free_port
+
 _READY_WITHIN = 30.0
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -99,7 +101,7 @@ def cpu_seconds(pid: int) -> float:
 
 @contextmanager
 def _start(case: Case) -> Iterator[_Running]:
-    port = _free_port()
+    port = free_port()
     command = [part.replace("{port}", str(port)) for part in case.command]
     environment = {name: value.replace("{port}", str(port)) for name, value in case.environment.items()}
     process = subprocess.Popen(command, env=os.environ | environment, cwd=_ROOT, stdout=subprocess.DEVNULL)
@@ -130,11 +132,6 @@ def _await_answer(process: subprocess.Popen[bytes], base: str) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
 
 
 def _load(server: _Running, seconds: float, connections: int) -> int:

@@ -4,8 +4,9 @@ import re
 
 import httpx
 
+from ops.free_ports import free_port
 from ops.guides.products import Product
-from ops.guides.trying import Trial, free_port, require
+from ops.guides.trying import Trial, require
 
 
 def _attempt(trial: Trial) -> None:

@@ -23,6 +23,7 @@ from core.domain.mail import Mail
 from core.domain.outbound.addresses import Address
 from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import MailServer
+from ops.free_ports import free_port
 from ports.mail import MailDelayed, MailRefused
 from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES
@@ -167,9 +168,7 @@ async def test_an_answer_that_does_not_end_is_not_read_to_its_end() -> None:
 
 
 async def test_a_port_where_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    assert "cannot be reached" in await Posting(port, PUBLIC).failure()
+    assert "cannot be reached" in await Posting(free_port(), PUBLIC).failure()
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)

@@ -15,6 +15,7 @@ from adapters.mail.smtp import Conversation, Security, SmtpServer, SmtpTransport
 from adapters.mail.transports import smtp_server, transport_for
 from core.domain.mail import Mail
 from core.domain.secrets import Secret
+from ops.free_ports import free_port
 from ports.mail import MailDelayed, MailRefused, MailTransport
 from tests.adapters.mail.letters import ID, LINK, SENDER, FixedClock, mail
 from tests.conftest import CapturedLog
@@ -228,7 +229,7 @@ async def test_lines_that_begin_with_a_dot_arrive_whole() -> None:
 
 async def test_a_server_that_is_away_delays_the_mail() -> None:
     with pytest.raises(MailDelayed, match="Connection refused"):
-        await impatient(_free_port()).send(mail(), ID)
+        await impatient(free_port()).send(mail(), ID)
 
 
 async def test_a_name_that_nobody_knows_delays_the_mail() -> None:
@@ -337,7 +338,7 @@ async def test_check_says_where_mail_goes(log: CapturedLog) -> None:
 
 async def test_check_says_what_stands_in_the_way() -> None:
     with pytest.raises(MailDelayed, match="Connection refused"):
-        await impatient(_free_port()).check()
+        await impatient(free_port()).check()
 
 
 async def test_many_mails_at_once_all_arrive() -> None:
@@ -370,9 +371,3 @@ async def _no_thread_left() -> None:
     with trio.fail_after(PATIENCE):
         while any("hold" in thread.name for thread in threading.enumerate()):
             await trio.sleep(0.01)
-
-
-def _free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as reserved:
-        port: int = reserved.getsockname()[1]
-    return port

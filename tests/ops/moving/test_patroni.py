@@ -16,8 +16,9 @@ from psycopg.conninfo import conninfo_to_dict
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import BINARIES
 from adapters.postgres.migrate import MigrationFailed, migrate
-from ops.bench.harness import Server, free_port, serving
+from ops.bench.harness import Server, serving
 from ops.drill.cluster import Cluster, Node, running
+from ops.free_ports import free_port
 from tests.ops import test_container
 from tests.ops.moving import programs
 from tests.patience import PATIENCE

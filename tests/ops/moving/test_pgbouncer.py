@@ -11,7 +11,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from entrypoints.installation import connections_of
 from entrypoints.settings import read
-from ops.bench.harness import free_port, serving
+from ops.bench.harness import serving
+from ops.free_ports import free_port
 from tests.ops.moving import programs
 from tests.places import ROOT, open_directory
 from tests.tools import needs, place_of

@@ -12,11 +12,12 @@ from typing import Final
 import trio
 
 from ops.bench.filling.serving_people import SIGNING_IN, Revised, credentials, serve_people, sign_in_all
-from ops.bench.harness import DidNotStart, Options, directory, free_port, generate
+from ops.bench.harness import DidNotStart, Options, directory, generate
 from ops.bench.load import Target, fetch
 from ops.bench.paired import Contestant, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Figure, at_most
 from ops.bench.shared_postgres import shared_postgres
+from ops.free_ports import free_port
 
 _TURNS: Final = 15
 _SERVER: Final = attrgetter("server")

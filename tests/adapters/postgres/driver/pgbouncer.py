@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final, Self
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ops.free_ports import free_port
 from tests.patience import PATIENCE
 
 PROGRAM: Final = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
@@ -25,8 +25,7 @@ class PgBouncer:
         self._server = conninfo_to_dict(url)
         self._mode = mode
         self._size = size
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port: int = free.getsockname()[1]
+        self._port = free_port()
         self._directory = tempfile.TemporaryDirectory(prefix="postern-pgbouncer-")
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -12,6 +12,7 @@ from adapters.postgres.driver import hosts
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.driver.watch import Watch
+from ops.free_ports import free_port
 from tests.adapters.postgres.questions import one
 from tests.adapters.postgres.wire import Wire
 from tests.patience import PATIENCE
@@ -89,8 +90,7 @@ async def test_of_several_hosts_only_one_that_takes_writes_is_spoken_to(database
 
 async def test_a_checkout_tries_again_while_the_server_is_replaced(database_url: str) -> None:
     async with Wire(database_url) as wire:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         pool = Pool(make_conninfo(wire.url, port=port))
 
         async def come_back() -> None:
