@@ -6,9 +6,11 @@ from typing import Final
 import structlog
 import trio
 
+from actors.failures import Mishaps
 from actors.heartbeats import turned
 from actors.outages import Outage
 from ports.database import Housekeeping
+from ports.metrics import Metrics
 
 log = structlog.get_logger()
 
@@ -25,6 +27,7 @@ class Janitor:
         self,
         sweeps: Sequence[Housekeeping],
         *,
+        metrics: Metrics,
         spread: Callable[[], float],
         interval: float = _INTERVAL,
         batch: int = _BATCH,
@@ -34,6 +37,7 @@ class Janitor:
         self._interval = interval
         self._batch = batch
         self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -42,7 +46,10 @@ class Janitor:
         await trio.sleep(self._interval * self._spread())
         while True:
             for sweep in self._sweeps:
-                await self._sweep(sweep)
+                try:
+                    await self._sweep(sweep)
+                except Exception as error:  # noqa: BLE001 - a mishap of this sweep must not stop the others
+                    self._mishaps.tell(error, sweep=type(sweep).__name__)
             turned(pause=self._interval * 1.2)
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 

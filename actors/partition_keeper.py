@@ -6,6 +6,7 @@ from typing import Final
 import structlog
 import trio
 
+from actors.failures import Mishaps
 from actors.heartbeats import turned
 from actors.outages import Outage
 from ports.database import Partitions
@@ -27,6 +28,7 @@ class PartitionKeeper:
         self._spread = spread
         self._interval = interval
         self._outage = Outage(self.name, spread)
+        self._mishaps = Mishaps(self.name, metrics)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -37,7 +39,19 @@ class PartitionKeeper:
             await trio.sleep(self._interval * (1 + self._spread() / 5))
 
     async def _keep(self, table: Partitions) -> None:
-        for did, work in (("partitions_made", table.make), ("partitions_dropped", table.drop)):
-            if names := await self._outage.wait_out(work):
-                log.info(did, table=table.table, partitions=list(names))
+        for work in (self._make, self._drop, self._tell):
+            try:
+                await work(table)
+            except Exception as error:  # noqa: BLE001 - a mishap of this table must stop neither the others nor the process
+                self._mishaps.tell(error, table=table.table)
+
+    async def _make(self, table: Partitions) -> None:
+        if names := await self._outage.wait_out(table.make):
+            log.info("partitions_made", table=table.table, partitions=list(names))
+
+    async def _drop(self, table: Partitions) -> None:
+        if names := await self._outage.wait_out(table.drop):
+            log.info("partitions_dropped", table=table.table, partitions=list(names))
+
+    async def _tell(self, table: Partitions) -> None:
         self._metrics.partitions_ahead(table.table, await self._outage.wait_out(table.ahead))

@@ -130,7 +130,7 @@ def assemble_actors(
             spread=spread,
         ),
         saml_certificate_watcher(federation.saml, spread=spread),
-        Janitor(housekeeping.sweeps(pool, **retentions), spread=spread),
+        Janitor(housekeeping.sweeps(pool, **retentions), metrics=metrics, spread=spread),
         StorageWatcher(platform.storage, metrics=metrics, spread=spread),
         PartitionKeeper(partitions(pool, **retentions), metrics=metrics, spread=spread),
         MetricsRefresher(

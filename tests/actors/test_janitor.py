@@ -7,6 +7,7 @@ import trio
 
 from actors.janitor import Janitor
 from core.domain.errors import Unavailable
+from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
 
 ON_A_JUMPING_CLOCK = True
@@ -31,9 +32,9 @@ class Dust:
 
 
 @asynccontextmanager
-async def at_work(*dust: Dust, spread: float = 0.0) -> AsyncIterator[None]:
+async def at_work(*dust: Dust, spread: float = 0.0, metrics: RememberedMetrics | None = None) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        await nursery.start(Janitor(dust, spread=lambda: spread, batch=100).run)
+        await nursery.start(Janitor(dust, metrics=metrics or RememberedMetrics(), spread=lambda: spread, batch=100).run)
         yield
         nursery.cancel_scope.cancel()
 
@@ -71,3 +72,21 @@ async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
         await trio.sleep(320)
         assert dust.rows == 0
     assert len(log.events("actor_waits")) == 1
+
+
+class Stuck(Dust):
+    """A sweep that PostgreSQL refuses."""
+
+    async def delete_expired(self, limit: int) -> int:
+        await super().delete_expired(limit)
+        raise ValueError("permission denied")
+
+
+async def test_a_sweep_that_fails_stops_no_other_sweep(log: CapturedLog) -> None:
+    log.allow("work_broken")
+    stuck, dust, metrics = Stuck(0), Dust(50), RememberedMetrics()
+    async with at_work(stuck, dust, metrics=metrics):
+        await trio.sleep(90)
+    assert dust.rows == 0
+    assert (len(stuck.deleted_at), metrics.broken["janitor"]) == (2, 2)
+    assert {line["sweep"] for line in log.events("work_broken")} == {"Stuck"}

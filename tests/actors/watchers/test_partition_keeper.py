@@ -40,8 +40,8 @@ class Months:
         return timedelta(days=100)
 
 
-async def kept(months: Months, metrics: RememberedMetrics, rounds: float = 1) -> None:
-    keeper = PartitionKeeper([months], metrics=metrics, spread=lambda: 0.0, interval=10)
+async def kept(*months: Months, metrics: RememberedMetrics, rounds: float = 1) -> None:
+    keeper = PartitionKeeper(months, metrics=metrics, spread=lambda: 0.0, interval=10)
     with trio.move_on_after(10 * rounds - 1):
         async with trio.open_nursery() as nursery:
             await nursery.start(keeper.run)
@@ -49,7 +49,7 @@ async def kept(months: Months, metrics: RememberedMetrics, rounds: float = 1) ->
 
 async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
     metrics = RememberedMetrics()
-    await kept(Months(), metrics, rounds=3)
+    await kept(Months(), metrics=metrics, rounds=3)
     told = [(line["event"], line["table"], line["partitions"]) for line in log.entries if line["event"].startswith("partitions_")]
     assert told == [("partitions_made", "events", ["events_2027_03"]), ("partitions_dropped", "events", ["events_2026_01"])]
     assert metrics.ahead == {"events": timedelta(days=100)}
@@ -57,6 +57,27 @@ async def test_it_makes_and_drops_and_tells_how_far_the_months_reach(log: Captur
 
 async def test_it_waits_out_an_outage(autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
     months, metrics = Months(away=3), RememberedMetrics()
-    await kept(months, metrics)
+    await kept(months, metrics=metrics)
     assert months.to_make == []
     assert metrics.ahead
+
+
+@dataclass
+class RefusedMonths(Months):
+    """Months that PostgreSQL refuses to make."""
+
+    table: str = "login_events"
+
+    async def make(self) -> Sequence[str]:
+        await super().make()
+        raise ValueError("permission denied for schema partitions")
+
+
+async def test_a_table_that_fails_stops_neither_the_process_nor_other_tables(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
+    log.allow("work_broken")
+    refused, months, metrics = RefusedMonths(), Months(), RememberedMetrics()
+    await kept(refused, months, metrics=metrics, rounds=3)
+    assert (refused.to_drop, months.to_make, months.to_drop) == ([], [], [])
+    assert metrics.ahead.keys() == {"login_events", "events"}
+    assert metrics.broken["partition_keeper"] == 3
+    assert {line["table"] for line in log.events("work_broken")} == {"login_events"}

@@ -41,3 +41,21 @@ async def test_it_keeps_one_sample_and_tells_the_sizes(log: CapturedLog, autojum
     assert samples.kept == 3
     assert len(log.events("storage_sampled")) == 1
     assert metrics.sizes == {"": 100, "events": 70}
+
+
+class RefusedSamples(Samples):
+    """Of a role that may not write samples."""
+
+    async def keep(self) -> bool:
+        await super().keep()
+        raise ValueError("permission denied for table storage_samples")
+
+
+async def test_a_sample_that_is_refused_stops_nothing(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
+    log.allow("work_broken")
+    samples, metrics = RefusedSamples(away=0), RememberedMetrics()
+    with trio.move_on_after(25):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(StorageWatcher(samples, metrics=metrics, spread=lambda: 0.0, interval=10).run)
+    assert (samples.kept, metrics.broken["storage_watcher"]) == (3, 3)
+    assert metrics.sizes == {"": 100, "events": 70}
