@@ -1,7 +1,7 @@
 """The store of accounts."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.domain.email import Email
@@ -74,14 +74,15 @@ class AccountStore(Protocol):
         holds. Called after the account is held to move.
         """
 
-    async def hold_unproved(self, until: datetime, after: datetime | None, limit: int) -> Sequence[Account]:
-        """Holds, to delete them, active accounts that were made before `until` and after `after`, and of which nobody has proved the
-        address. The oldest come first. Leaves out accounts that somebody else holds, and those that a directory or the platform has made.
+    async def hold_unproved(self, now: datetime, retention: timedelta, after: datetime | None, limit: int) -> Sequence[Account]:
+        """Holds, to delete them, active accounts that are older than `retention`, both at `now` and by the database's clock, that were
+        made after `after`, and of which nobody has proved the address. The oldest come first. Leaves out accounts that somebody else holds,
+        and those that a directory or the platform has made.
         """
 
     async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
         """Those among the accounts that are nobody's, as `is_nobodys` says, to which nobody was ever let in, which no import brought, and
-        to which no mailed link leads any more. Called after the accounts are held.
+        to which no mailed link leads any more, neither at `now` nor by the database's clock. Called after the accounts are held.
         """
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:

@@ -1,7 +1,7 @@
 """Accounts in PostgreSQL."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, LiteralString
 from uuid import UUID
 
@@ -154,8 +154,9 @@ class AccountRows:
         rows = await self._transaction.ask(AnswerRow, NOBODYS, {"user": user})
         return bool(rows) and rows[0].yes
 
-    async def hold_unproved(self, until: datetime, after: datetime | None, limit: int) -> Sequence[Account]:
-        rows = await self._transaction.ask(AccountRow, HOLD_UNPROVED, {"until": until, "after": after, "limit": limit})
+    async def hold_unproved(self, now: datetime, retention: timedelta, after: datetime | None, limit: int) -> Sequence[Account]:
+        parameters = {"now": now, "retention": retention, "after": after, "limit": limit}
+        rows = await self._transaction.ask(AccountRow, HOLD_UNPROVED, parameters)
         return sorted((row.account() for row in rows), key=lambda account: (account.created_at, account.id))
 
     async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
@@ -287,12 +288,14 @@ _VERIFY_EMAIL: Final[LiteralString] = f"""
  returning {ACCOUNT}
 """
 
-# Skips accounts that somebody holds: whoever proves an address at this moment holds the account, and has their way.
+# Skips accounts that somebody holds: whoever proves an address at this moment holds the account, and has their way. A clock that is wrong,
+# the process's or the database's, must not end accounts that are young.
 HOLD_UNPROVED: Final[LiteralString] = f"""
     select {ACCOUNT}
       from users
      where users.email_verified_at is null and users.deactivated_at is null and users.origin_org_id is null and not users.is_platform_owner
-       and users.created_at < %(until)s and users.created_at > coalesce(%(after)s::timestamptz, '-infinity')
+       and users.created_at < least(%(now)s, now()) - %(retention)s::interval
+       and users.created_at > coalesce(%(after)s::timestamptz, '-infinity')
      order by users.created_at
      limit %(limit)s
        for update skip locked

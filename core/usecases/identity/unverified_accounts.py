@@ -35,7 +35,7 @@ class UnverifiedAccounts(Frozen):
             return UnverifiedLook(0, 0, after)
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            held = await uow.accounts.hold_unproved(now - self.retention, after, limit)
+            held = await uow.accounts.hold_unproved(now, self.retention, after, limit)
             # A second statement, since the first does not see what others wrote before it got the locks.
             unused = await uow.accounts.never_used([one.id for one in held], now)
             for user in unused:

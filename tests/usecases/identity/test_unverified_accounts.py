@@ -21,6 +21,7 @@ from entrypoints.bootstrap import Postern
 from tests.actors.observed import no_spread
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
+from tests.signing import SettableClock
 from tests.usecases.identity.test_accounts import EMAIL, GOOD, ada, postern, rows, token
 
 __all__ = ["ada", "postern"]
@@ -83,6 +84,23 @@ async def test_a_link_that_works_keeps_its_account_and_an_old_one_does_not(poste
     assert await people(postern) == []
     with pytest.raises(LinkRefused):
         await postern.identity.accounts.prove_address(link, SYSTEM)
+
+
+@pytest.mark.parametrize("days", [800, -800])
+async def test_no_clock_that_is_wrong_ends_an_account(days: int, postern: Postern, ada: UserId) -> None:
+    """The process has one clock, and the database another. An account ends when it is old by both, and its link by both."""
+    clock = SettableClock(postern.foundation.clock.now() + timedelta(days=days))
+    accounts = replace(postern.identity.unverified_accounts, clock=clock)
+    link = "update mailed_tokens set expires_at = now() + interval '{days} days'"
+    for account, lasts, stays in ((29, -900, True), (31, 1, True), (31, -1, days < 0), (900, -900, False)):
+        await token(postern, AccountMail.VERIFICATION, ada)
+        await change(postern, link.format(days=lasts))
+        await age(postern, account)
+        with trio.fail_after(PATIENCE):
+            await registration_sweeper(accounts, spread=no_spread).sweep()
+        assert await is_there(postern, ada) is stays, (account, lasts)
+        if not stays:
+            return
 
 
 @pytest.mark.parametrize(
@@ -154,7 +172,7 @@ async def test_whoever_comes_after_the_sweep_finds_no_account(postern: Postern, 
 
     async with postern.foundation.unit_of_work() as uow:
         now = postern.foundation.clock.now()
-        held = await uow.accounts.hold_unproved(now - accounts.retention, None, 20)
+        held = await uow.accounts.hold_unproved(now, accounts.retention, None, 20)
         assert [one.id for one in held] == [ada]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(prove)
@@ -218,7 +236,12 @@ async def test_the_look_reads_an_index(postern: Postern) -> None:
         "   from generate_series(1, 20000) as n",
     )
     await change(postern, "analyze users")
-    parameters: dict[str, Any] = {"until": postern.foundation.clock.now(), "after": None, "limit": 20}
+    parameters: dict[str, Any] = {
+        "now": postern.foundation.clock.now(),
+        "retention": timedelta(days=30),
+        "after": None,
+        "limit": 20,
+    }
     async with postern.foundation.database._pool.connection() as connection:
         cursor = connection.cursor(row_factory=dict_row)
         await cursor.execute(b"explain (format json) " + HOLD_UNPROVED.encode(), parameters)

@@ -80,7 +80,8 @@ NEVER_USED: Final[LiteralString] = f"""
        and not exists (
                select
                  from mailed_tokens
-                where mailed_tokens.user_id = users.id and mailed_tokens.used_at is null and mailed_tokens.expires_at > %(now)s
+                where mailed_tokens.user_id = users.id and mailed_tokens.used_at is null
+                  and mailed_tokens.expires_at > least(%(now)s, now())
            )
      order by users.id
 """
