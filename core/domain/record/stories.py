@@ -14,7 +14,7 @@ MOST_TOLD: Final = 1_000
 SEARCHED: Final = ("audit entries", "events", "sign-ins", "deliveries", "jobs", "mails")
 
 # The clocks of machines differ a little.
-_BEFORE: Final = timedelta(minutes=5)
+_APART: Final = timedelta(minutes=5)
 _AFTER: Final = timedelta(hours=1)
 # The texts that a request may bring as its id.
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -64,9 +64,9 @@ def sought_story(text: str, since: datetime | None, until: datetime | None, now:
     request = _own_id(text)
     moment = None if request is None else moment_of(request)
     if since is not None:
-        first, last = since, until or now
+        first, last = since, until or now + _APART
     elif moment is not None:
-        first, last = moment - _BEFORE, until or moment + _AFTER
+        first, last = moment - _APART, until or moment + _AFTER
     else:
         raise BadRequest("This id does not tell when the request came: say since when to look (--since), and until when (--until)")
     if first >= last:

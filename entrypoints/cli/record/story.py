@@ -65,11 +65,11 @@ def _object(story: Story) -> dict[str, Any]:
 
 
 def _lines(story: Story) -> list[str]:
-    lines = [_line(row) for row in story.rows]
+    requests = len({row.request for row in story.rows})
+    lines = [_line(row, names_request=requests > 1) for row in story.rows]
     if not story.is_whole:
         lines.append(f"… and more: the first {MOST_TOLD} are shown. Narrow the time with --since and --until.")
     found = "1 row" if len(story.rows) == 1 else f"{len(story.rows)} rows"
-    requests = len({row.request for row in story.rows})
     several = f" of {requests} requests that had the same id" if requests > 1 else ""
     lines += [
         f"{found}{several}, from {timestamp(story.sought.since)} to {timestamp(story.sought.until)}, among {', '.join(SEARCHED)}.",
@@ -78,7 +78,7 @@ def _lines(story: Story) -> list[str]:
     return lines
 
 
-def _line(row: ToldRow) -> str:
+def _line(row: ToldRow, *, names_request: bool) -> str:
     parts = [row.state]
     if row.attempts is not None:
         parts.append("1 attempt" if row.attempts == 1 else f"{row.attempts} attempts")
@@ -90,6 +90,8 @@ def _line(row: ToldRow) -> str:
         parts.append(f"in {row.organization}")
     if row.recipient is not None:
         parts.append(f"to {row.recipient}")
+    if names_request:
+        parts.append(f"of request {row.request}")
     if row.error is not None:
         parts.append(row.error)
     told = mask(None, "", {"what": row.what, "parts": ", ".join(parts)})

@@ -23,7 +23,7 @@ def test_an_id_of_ours_says_where_to_look() -> None:
 def test_a_time_that_is_named_comes_first() -> None:
     assert sought_story(str(OURS), None, MOMENT + 3 * HOUR, NOW).until == MOMENT + 3 * HOUR
     since_then = sought_story(str(OURS), MOMENT, None, NOW)
-    assert (since_then.since, since_then.until) == (MOMENT, NOW)
+    assert (since_then.since, since_then.until) == (MOMENT, NOW + timedelta(minutes=5))
 
 
 @pytest.mark.parametrize("text", ["trace-7", "3f2504e04f8941d39a0c0305e82c3301", "3f2504e0-4f89-41d3-9a0c-0305e82c3301", OURS.hex])
@@ -31,7 +31,7 @@ def test_the_text_of_a_client_needs_a_time(text: str) -> None:
     with pytest.raises(BadRequest, match="--since"):
         sought_story(text, None, None, NOW)
     sought = sought_story(text, NOW - HOUR, None, NOW)
-    assert (sought.tail, sought.since, sought.until) == (given_tail(text), NOW - HOUR, NOW)
+    assert (sought.tail, sought.since, sought.until) == (given_tail(text), NOW - HOUR, NOW + timedelta(minutes=5))
 
 
 @pytest.mark.parametrize("text", ["", "a" * 129, "a b", "a'b", "é", "a\n", "../x/"])

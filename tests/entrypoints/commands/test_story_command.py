@@ -1,6 +1,7 @@
 """`postern story`: its lines and its exit status. tests/http/record/test_stories.py covers what it finds."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,13 +23,16 @@ from entrypoints.cli.record.story import run
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
 
-REQUEST = SystemIds().new()
-GIVEN = UUID(named_by_client(SystemIds().new(), "trace-7"))
 GONE, ADA = OrganizationId(SystemIds().new()), UserId(SystemIds().new())
 
 
 @pytest.fixture
-def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
+def request_id() -> UUID:
+    return SystemIds().new()
+
+
+@pytest.fixture
+def settings(emptied_database_url: str, tmp_path: Path, request_id: UUID) -> Settings:
     settings = read(
         {
             "POSTERN_DATABASE_URL": emptied_database_url,
@@ -36,13 +40,13 @@ def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
         }
     )
-    trio.run(_something_follows, settings)
+    trio.run(_something_follows, settings, request_id)
     return settings
 
 
-async def _something_follows(settings: Settings) -> None:
+async def _something_follows(settings: Settings, request_id: UUID) -> None:
     async with open_postern(settings) as postern:
-        for request in (REQUEST, GIVEN):
+        for request in (request_id, UUID(named_by_client(SystemIds().new(), "trace-7"))):
             with caused_by(request):
                 async with postern.foundation.unit_of_work() as uow:
                     await uow.record(Event("role.created", Actor(ADA, address="192.0.2.7"), Target("role", "1"), GONE))
@@ -65,8 +69,8 @@ def tell(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Tell:
     return told
 
 
-def test_a_story_is_told_line_by_line(tell: Tell) -> None:
-    status, told = tell(str(REQUEST))
+def test_a_story_is_told_line_by_line(tell: Tell, request_id: UUID) -> None:
+    status, told = tell(str(request_id))
     assert status == OK
     first, *others, found, hint = told.splitlines()
     lines = {line.split("  ")[1].strip(): line for line in (first, *others)}
@@ -80,12 +84,12 @@ def test_a_story_is_told_line_by_line(tell: Tell) -> None:
         assert secret not in told
 
 
-def test_programs_get_json(tell: Tell) -> None:
-    status, told = tell(str(REQUEST), "--json")
+def test_programs_get_json(tell: Tell, request_id: UUID) -> None:
+    status, told = tell(str(request_id), "--json")
     assert status == OK
     story: dict[str, Any] = json.loads(told)
     assert (story["is_whole"], len(story["rows"])) == (True, 3)
-    assert {row["request"] for row in story["rows"]} == {str(REQUEST)}
+    assert {row["request"] for row in story["rows"]} == {str(request_id)}
     (mail,) = [row for row in story["rows"] if row["noun"] == "mail"]
     assert (mail["recipient"], mail["error"]) == ("***@example.org", "550 no such\x1b[2J mailbox: <***@example.org>")
     assert "\x1b" not in told
@@ -116,7 +120,7 @@ def test_what_nobody_knows_is_a_failure_that_says_where_it_looked(tell: Tell) ->
         (("trace-7",), "--since"),
         (("trace-7", "--since", "yesterday"), "--since is a time"),
         (("trace-7", "--since", "0001-01-01T00:00+14:00"), "--since is a time"),
-        ((str(REQUEST), "--until", "1999-01-01"), "ends before it begins"),
+        ((str(SystemIds().new()), "--until", "1999-01-01"), "ends before it begins"),
     ],
 )
 def test_a_wrong_question_is_refused(tell: Tell, arguments: tuple[str, ...], reason: str) -> None:
@@ -128,13 +132,13 @@ def test_a_wrong_question_is_refused(tell: Tell, arguments: tuple[str, ...], rea
     assert reason in str(error)
 
 
-def test_a_cut_story_says_so(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_story_says_so(tell: Tell, request_id: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.postgres.record.stories.MOST_TOLD", 2)
-    status, told = tell(str(REQUEST))
+    status, told = tell(str(request_id))
     assert status == OK
     assert "… and more: the first" in told
     assert "2 rows" in told
-    assert json.loads(tell(str(REQUEST), "--json")[1])["is_whole"] is False
+    assert json.loads(tell(str(request_id), "--json")[1])["is_whole"] is False
 
 
 def test_several_requests_under_one_text_are_counted(tell: Tell, settings: Settings) -> None:
@@ -148,3 +152,6 @@ def test_several_requests_under_one_text_are_counted(tell: Tell, settings: Setti
     trio.run(again)
     _, told = tell("trace-7", "--since", (datetime.now(UTC) - timedelta(hours=1)).isoformat())
     assert "5 rows of 2 requests that had the same id, from" in told
+    named = re.findall(r"of request (\S+?)(?:,|$)", told, re.MULTILINE)
+    assert (len(named), len(set(named))) == (5, 2)
+    assert "of request" not in tell(named[-1])[1]
