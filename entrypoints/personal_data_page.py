@@ -42,15 +42,16 @@ its address, and nobody can sign in with the account any more. The erasure reach
 can delete this part; the entry keeps a salted digest. `postern audit verify` counts such entries as forgotten, and the
 chain stays valid.
 
-**Sign-ins and uses of second factors** stay as long as `POSTERN_LOGIN_EVENT_RETENTION` says. Postern derives a person's
-habits from them. So Postern judges a sign-in after a long absence with little history. Devices, and the time of a
-person's first use of a service, have rows of their own and do not depend on this setting.
+**Sign-ins and uses of second factors** stay as long as `POSTERN_LOGIN_EVENT_RETENTION` says, and sign-ins up to a month
+longer, because they go by whole months ([0096](decisions/0096-months.md)). Postern derives a person's habits from them.
+So Postern judges a sign-in after a long absence with little history. Devices, and the time of a person's first use of a
+service, have rows of their own and do not depend on this setting.
 
 **Accounts that nobody verified** end after `POSTERN_UNVERIFIED_ACCOUNT_RETENTION`, if nobody ever used or holds them
 ([0097](decisions/0097-unverified-accounts-end.md)).
 
 **Events** go to webhooks. Postern erases the part of an event about a person after 90 days. The fact that the event
-happened stays, and so does the id of its target.
+happened, and the id of its target, go with the event after `POSTERN_EVENT_RETENTION`.
 
 **A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
 were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.

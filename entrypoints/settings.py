@@ -220,7 +220,8 @@ class Settings:
         "400d",
         _SIGN_IN,
         "How long Postern keeps sign-ins, failed ones too, and uses of second factors, with their addresses and places. Then Postern "
-        "deletes these records. A person's habits, and statistics, reach back no further.",
+        "deletes these records. A person's habits, and statistics, reach back no further. Sign-ins go by whole months, so some stay up "
+        "to a month longer.",
     )
 
     unverified_account_retention: timedelta = _setting(

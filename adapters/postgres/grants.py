@@ -95,6 +95,7 @@ class _Right(Frozen):
 class _Place(Frozen):
     database: str
     owner: str
+    has_parts: bool
 
 
 async def _role(connection: Connection) -> str:
@@ -143,7 +144,8 @@ async def _script(connection: Connection, role: str) -> Sequence[str]:
         "role": sql.Identifier(role),
         "append_only": sql.SQL(", ").join(map(sql.Identifier, APPEND_ONLY)),
     }
-    return sql.SQL(_SCRIPT.strip()).format(**names).as_string(connection).splitlines()
+    script = _SCRIPT + _SCRIPT_FOR_PARTS if place.has_parts else _SCRIPT
+    return sql.SQL(script.strip()).format(**names).as_string(connection).splitlines()
 
 
 # The script first grants the owner's own rights, because the owner may have had them only through `public`, and then revokes the rights of
@@ -160,9 +162,16 @@ alter default privileges for role {owner} in schema public grant select, insert,
 alter default privileges for role {owner} in schema public grant usage on sequences to {role}
 revoke update, delete, truncate on {append_only} from {role}
 """
+# Requests read parts through their tables. A backup dumps each part by itself.
+_SCRIPT_FOR_PARTS: Final = """\
+grant usage on schema partitions to {role}
+grant select on all tables in schema partitions to {role}
+alter default privileges for role {owner} in schema partitions grant select on tables to {role}
+"""
 
 _PLACE: Final = """
-    select current_database()::text as database, pg_get_userbyid(relowner)::text as owner
+    select current_database()::text as database, pg_get_userbyid(relowner)::text as owner,
+           to_regnamespace('partitions') is not null as has_parts
       from pg_class
      where relnamespace = to_regnamespace('public') and relname = 'schema_migrations'
 """

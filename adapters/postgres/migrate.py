@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from psycopg.rows import class_row
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.beside import beside
+from adapters.postgres.migrating.bounds import bound_of
 from adapters.postgres.migrating.effects import Effect, LockMode, read
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
@@ -219,6 +220,11 @@ async def migrate(
         in_use = bool(plan.applied)
         for migration in plan.pending:
             report(f"Applying {migration} …")
+            if in_use and migration.steps and (bound := await bound_of(connection)) is not None:
+                report(
+                    f"Until the migrations are done, the database refuses sign-ins and events from {bound.astimezone(UTC):%Y-%m-%d} on: "
+                    'go on before, or see "To go back" in docs/operations.md'
+                )
             started = trio.current_time()
             with _explained(migration, connection):
                 if migration.steps:
@@ -348,6 +354,11 @@ def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
         raise MigrationFailed(
             f"The database role {connection.info.user} may not migrate ({error.diag.message_primary}): "
             "POSTERN_DATABASE_URL has to name the role that owns the tables"
+        ) from error
+    except errors.CheckViolation as error:
+        raise MigrationFailed(
+            f"Migration {migration} {kept}: rows of {error.diag.table_name} contradict {error.diag.constraint_name}, and "
+            'docs/operations.md says under "Upgrade" what to do with them'
         ) from error
     except psycopg.Error as error:
         reason = error.diag.message_primary or str(error).partition("\n")[0]

@@ -2288,16 +2288,20 @@ begin
                 parent || '_rest', partition_key(parent), lower, upper, made
             );
             execute format('alter table public.%I attach partition partitions.%I for values from (%L) to (%L)', parent, made, lower, upper);
-        exception when lock_not_available then
-            -- A long statement reads the table. The next call tries again.
-            return;
+        exception
+            when lock_not_available then
+                -- A long statement reads the table. The next call tries again.
+                return;
+            when duplicate_table then
+                -- Somebody has put a table in the way. The rows of this month go to the rest.
+                continue;
         end;
         return next made;
     end loop;
 end $$;
 
--- Drops the parts whose last row is older than this, but for those that are needed: a delivery in it waits, or a delivery tells an event in
--- it. Returns the names.
+-- Drops the parts whose last row is older than this, but for those that are needed: a delivery in it waits or is younger than this, or a
+-- delivery tells an event in it. Returns the names.
 create function drop_partitions(parent text, kept interval) returns setof text
     language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
@@ -2313,7 +2317,11 @@ begin
         select * from partitions_of(parent) as one where not one.is_rest and one.last <= first_id_of(now() - kept) order by one.last
     loop
         need := case parent
-            when 'webhook_deliveries' then format('select exists (select from partitions.%I where next_at is not null)', part.name)
+            when 'webhook_deliveries' then format(
+                'select exists (select from partitions.%1$I where next_at is not null)'
+                ' or exists (select from partitions.%1$I where created_at >= %2$L)',
+                part.name, now() - kept
+            )
             when 'events' then format(
                 'select exists (select from public.webhook_deliveries where event_id >= %L and event_id < %L)',
                 coalesce(part.first, '00000000-0000-0000-0000-000000000000'), part.last
@@ -2331,9 +2339,13 @@ begin
             end if;
             execute format('drop table partitions.%I', part.name);
             return next part.name;
-        exception when lock_not_available then
-            -- Somebody reads it, or has begun to wait for it. The next call tries again: each try lets all others wait for a moment.
-            exit;
+        exception
+            when lock_not_available then
+                -- Somebody reads it, or has begun to wait for it. The next call tries again: each try lets all others wait for a moment.
+                exit;
+            when dependent_objects_still_exist then
+                -- Somebody has made a view of it. Its rows are swept.
+                continue;
         end;
     end loop;
 end $$;

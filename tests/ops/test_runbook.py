@@ -25,6 +25,7 @@ from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.main import _parser
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read
+from tests.e2e.postern import command
 from tests.places import ROOT
 
 RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
@@ -165,6 +166,22 @@ def test_the_role_that_serves_can_only_add_to_the_audit_log(installation: dict[s
                     connection.execute(statement.encode())
         # This role deletes personal data when people are forgotten.
         assert connection.execute("delete from audit_personal").rowcount == 3
+
+
+def test_the_role_that_serves_makes_backups(installation: dict[str, str], worker_id: str, tmp_path: Path) -> None:
+    """`postern backup create` connects as this role, unless another is named."""
+    trio.run(migrate, installation["postern_owner"], lambda _line: None)
+    assert trio.run(grants.apply, installation["postern_owner"], f"postern_app_{worker_id}").fault is None
+    with psycopg.connect(installation["postern_owner"], autocommit=True) as connection:
+        made = [name for (name,) in connection.execute("select make_partitions('events', 5)").fetchall()]
+    assert made
+    settings = {
+        "POSTERN_DATABASE_URL": installation["postern_app"],
+        "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
+        "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}",  # a pg_dump as new as the server
+    }
+    done = command(tmp_path, "backup", "create", "--to", str(tmp_path / "backups"), **settings)
+    assert done.returncode == 0, done.stderr
 
 
 async def _use_the_audit_log(settings: Settings) -> None:

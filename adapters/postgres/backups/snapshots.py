@@ -70,7 +70,8 @@ class DatabaseSnapshot:
         )
 
     async def _count(self, table: str) -> int:
-        statement = sql.SQL("select count(*) from only public.{}").format(sql.Identifier(table))
+        # With `only`, a table in parts would have no rows.
+        statement = sql.SQL("select count(*) from public.{}").format(sql.Identifier(table))
         try:
             row = await (await self._connection.execute(statement)).fetchone()
         except psycopg.Error as error:

@@ -35,6 +35,7 @@ class Personal(Frozen):
 
 _WHILE_ACCOUNT: Final = "As long as the account."
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
+_WHOLE_MONTHS: Final = "They go by whole months, so some stay up to a month longer."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
 _UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the job up."
 _WHILE_LOG: Final = "As long as the audit log, which Postern keeps for good. The entry keeps a salted digest."
@@ -49,7 +50,7 @@ def _of_device(what: str) -> Personal:
 
 
 def _of_sign_in(what: str) -> Personal:
-    return Personal(what, "user_id", Eraser.DELETION, _SIGN_INS, "PastLoginEvents")
+    return Personal(what, "user_id", Eraser.DELETION, f"{_SIGN_INS} {_WHOLE_MONTHS}", "PastLoginEvents")
 
 
 def _of_second_factor(what: str) -> Personal:
@@ -245,7 +246,7 @@ PERSONAL: Final[Mapping[str, Personal]] = {
         "The answer of an organization's receiver.",
         None,
         Eraser.JANITOR,
-        "`POSTERN_DELIVERY_RETENTION`, 30 days by default.",
+        f"`POSTERN_DELIVERY_RETENTION`, 30 days by default. {_WHOLE_MONTHS}",
         "PastDeliveries",
     ),
     "audit_personal.address": _of_entry("The address from which a person acted."),

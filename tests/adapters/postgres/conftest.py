@@ -78,8 +78,16 @@ class Store:
             while True:
                 # Without that, a page with a few dead rows stays as it is for ever: their clearing away is put off.
                 await self.query(f"vacuum (analyze, index_cleanup on) {', '.join(tables)}")
+                # A table in parts has no pages of its own.
                 unseen = await self.query(
-                    "select relname from pg_class where oid = any(%(tables)s::regclass[]) and relallvisible < relpages",
+                    """
+                    select relname
+                      from pg_class
+                      join (select one as oid from unnest(%(tables)s::regclass[]) as one
+                            union
+                            select relid from unnest(%(tables)s::regclass[]) as one, pg_partition_tree(one)) as parts using (oid)
+                     where relallvisible < relpages
+                    """,
                     {"tables": list(tables)},
                 )
                 if not unseen:

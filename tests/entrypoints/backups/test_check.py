@@ -152,6 +152,8 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
         DamageKind.ROWS,
         "the table used_usernames has 1 rows, the manifest says 0: 1 too many",
     ),
+    "sign-ins missing": ("delete from login_events", DamageKind.ROWS, "the table login_events has 0 rows, the manifest says"),
+    "a month missing": ("drop table partitions.events_past", DamageKind.ROWS, "the table events has 0 rows, the manifest says"),
     "no relations": ("delete from relations", DamageKind.TIES, "relations: 2 members stand in no relation"),
     "no second factors": ("delete from mfa_secrets", DamageKind.TIES, "mfa_secrets: 1 people have backup codes and no second factor"),
     "no refresh tokens": ("delete from refresh_tokens", DamageKind.TIES, "refresh_tokens: 1 open sessions have neither"),

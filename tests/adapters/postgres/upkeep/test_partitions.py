@@ -180,6 +180,19 @@ async def test_months_stay_while_a_delivery_waits(fresh_store: Store) -> None:
     assert await of(store, "events", LONG_AGO).drop() == ["events_past"]
 
 
+async def test_a_month_stays_while_a_replay_of_its_events_is_young(fresh_store: Store) -> None:
+    """A delivery that somebody has queued late is kept as long as any other."""
+    store = fresh_store
+    end = month_after(3)
+    retention = datetime.now(UTC) - end - timedelta(hours=1)
+    replayed = await delivery(store, id_of(month_after(2)), at=end + timedelta(hours=2), waits=False)
+    part = f"webhook_deliveries_{month_after(2):%Y_%m}"
+    assert part not in await of(store, "webhook_deliveries", retention).drop()
+    assert await PastDeliveries(store.pool, retention - 8 * DAY).delete_expired(10) == 1
+    assert await store.query("select from webhook_deliveries where id = %(id)s", {"id": replayed}) == []
+    assert part in await of(store, "webhook_deliveries", retention).drop()
+
+
 async def test_a_drop_that_cannot_look_at_the_deliveries_leaves_it_for_the_next_time(fresh_store: Store) -> None:
     store = fresh_store
     with psycopg.connect(store.url) as other:
@@ -196,6 +209,24 @@ async def test_a_reader_holds_a_drop_up_and_the_next_one_succeeds(fresh_store: S
         # A month can be made meanwhile: nobody waits for that.
         await event(store, datetime.now(UTC))
     assert (await of(store, "events", LONG_AGO).drop())[0] == "events_past"
+
+
+async def test_a_table_in_the_way_of_a_month_and_a_view_of_another_stop_no_other_month(fresh_store: Store) -> None:
+    """An operator may have put both there."""
+    store = fresh_store
+    await store.query(f"create table partitions.events_{month_after(4):%Y_%m} (mine integer)")
+    made = await store.query("select make_partitions('events', 5) as name")
+    assert [row["name"] for row in made] == [f"events_{month_after(5):%Y_%m}"]
+    assert await part_of(store, "events", await event(store, month_after(4))) == "events_rest"
+    await store.query("create view partitions.mine as select from partitions.events_past")
+    dropped = await of(store, "events", LONG_AGO).drop()
+    assert dropped == [f"events_{month_after(ahead):%Y_%m}" for ahead in (2, 3, 5)]
+    # Its rows go all the same.
+    await event(store, datetime.now(UTC) - 40 * DAY)
+    assert await part_of(store, "events", await event(store, datetime.now(UTC) - 40 * DAY)) == "events_past"
+    assert await PastEvents(store.pool, timedelta(days=30)).delete_expired(10) == 2
+    await store.query("drop view partitions.mine")
+    assert await of(store, "events", LONG_AGO).drop() == ["events_past"]
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -247,6 +278,7 @@ async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: S
     store = fresh_store
     # It belongs to no month, and it is old.
     await store.query(SIGN_IN, {"id": UUID(int=(1 << 128) - 1), "at": datetime.now(UTC) - 40 * DAY})
+    retention = datetime.now(UTC) - month_after(2) - DAY
     swept: list[int] = []
 
     async def sweep() -> None:
@@ -255,7 +287,8 @@ async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: S
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             with psycopg.connect(store.url) as other:
-                assert other.execute("select drop_partitions('login_events', '-63 days')").fetchall() == [("login_events_past",)]
+                dropped = other.execute("select drop_partitions('login_events', %s)", [retention]).fetchall()
+                assert dropped == [("login_events_past",)]
                 nursery.start_soon(sweep)
                 await store.somebody_waits()
     assert swept == [1]
