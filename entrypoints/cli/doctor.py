@@ -12,7 +12,7 @@ from entrypoints.checks import Finding, Report, Verdict
 from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import reachable_database, require_answer, require_installation
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, SettingsError
 
 # In seconds. A healthy database answers in a few hundredths of a second.
 _PATIENCE: Final = 1.0
@@ -73,10 +73,17 @@ async def _of_database(settings: Settings, processes: int | None, report: Report
     try:
         async with reachable_database(settings):
             if await checks.of_database(settings, processes, report):
-                async with open_postern(settings) as postern:
-                    await checks.of_postern(settings, postern, report)
+                await _of_postern(settings, report)
     except (StartFailed, psycopg.Error, BaseExceptionGroup) as error:
         cause = sole(error)
         if not isinstance(cause, (StartFailed, psycopg.Error)):
             raise
         report("database", Finding(Verdict.FAIL, " ".join(str(cause).split())))
+
+
+async def _of_postern(settings: Settings, report: Report) -> None:
+    try:
+        async with open_postern(settings) as postern:
+            await checks.of_postern(settings, postern, report)
+    except (SettingsError, StartFailed) as error:
+        report("start", Finding(Verdict.FAIL, str(error)))

@@ -21,7 +21,7 @@ async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT
         raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: there is nothing to grant")
     async with reachable_database(settings):
         if apply:
-            await grant(settings, role)
+            print(await granted(settings, role))
             return
         try:
             for statement in await grants.script(conninfo(settings), role):
@@ -30,8 +30,8 @@ async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT
             raise StartFailed(str(error)) from error
 
 
-async def grant(settings: Settings, role: str) -> None:
-    """Gives the role what serving needs. Raises `StartFailed`."""
+async def granted(settings: Settings, role: str) -> str:
+    """Gives the role what serving needs, and returns a sentence about it. Raises `StartFailed`."""
     try:
         fault = (await grants.apply(conninfo(settings), role)).fault
     except GrantsImpossible as error:
@@ -40,4 +40,4 @@ async def grant(settings: Settings, role: str) -> None:
         # Before PostgreSQL 15, the owner of the database does not own the schema. PostgreSQL then reports a missing grant as a warning,
         # not as an error.
         raise StartFailed(f"{fault}. The owner may not grant all of it: run this again as a superuser")
-    print(f"{role} may now do what serving needs, and nothing else.")
+    return f"{role} may now do what serving needs, and nothing else."

@@ -1,13 +1,16 @@
 """The `postern` command: its arguments and its exit status. Each command's module is loaded only when that command is called."""
 
 import argparse
+import errno
 import gc
 import io
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +35,10 @@ exit status:
   {USAGE}  the command line or a setting is wrong
   {ALREADY_SERVED}  another Postern process uses the data directory
 """
+
+# Errors of reading and writing an open file carry no name.
+_OF_DISKS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_LONGEST_PATH: Final = 4096
 
 _CAN: Final = f"a capability: the exit status is 0 if they have it, {FAILURE} if not; without this option, 0 if they are let in at all"
 
@@ -77,15 +84,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _bear_any_text(sys.stdout)
     given = _parser().parse_args(arguments)
     try:
-        return _run(given)
+        status = _run(given)
+        _flush()  # here, so that a full disk under our output is told like any other failure
+        return status  # noqa: TRY300 - the flush may fail
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has closed the pipe. Python would raise again when it closes standard output at the exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader of our output has closed the pipe
+        _print_no_more()
         return FAILURE
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the outermost handler of the command
-        return _explain(sole(error), as_json=_answers_in_json(given))
+        status = _explain(sole(error), as_json=_answers_in_json(given))
+        with suppress(OSError):
+            _flush()
+        return status
+
+
+def _flush() -> None:
+    try:
+        print(end="", flush=True)
+    except OSError as error:
+        closed_terminal = error.errno == errno.EIO and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
+        _print_no_more()
+        if not closed_terminal:  # nobody misses what a closed terminal does not show
+            raise
+
+
+def _print_no_more() -> None:
+    """Python would raise again when it closes standard output at the exit, and end with a status of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bear_any_text(out: TextIO) -> None:
@@ -116,34 +142,49 @@ def _run(given: argparse.Namespace) -> int:
 
 def _answers_in_json(given: argparse.Namespace) -> bool:
     """Whether a program reads what this command says: it asked for JSON, or a server's log is to hold nothing but JSON lines."""
-    if given.module != "serve":
-        return bool(getattr(given, "json", False))
+    return _log_is_json() if given.module == "serve" else bool(getattr(given, "json", False))
+
+
+def _log_is_json() -> bool:
     from entrypoints import logs  # noqa: PLC0415 - `postern version` does not need it
 
-    # Refused settings are refused before the log is configured, so the environment alone can say it then.
+    # Words and settings are refused before the log is configured, so the environment alone can say it then.
     return logs.form() == "json" or os.environ.get("POSTERN_LOG_FORMAT") == "json"
 
 
 def _explain(error: BaseException, *, as_json: bool) -> int:
     """Prints a sentence for a foreseen error, and logs a stack trace for any other. Returns the exit status."""
-    from core.domain.errors import Refusal, RetryLater  # noqa: PLC0415 - only when something failed
-    from entrypoints.settings import SettingsError  # noqa: PLC0415
-
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED
-    if isinstance(error, SettingsError):
-        return _say(str(error), USAGE, as_json=as_json)
-    if isinstance(error, StartFailed):
-        return _say(str(error), error.status, as_json=as_json)
-    if isinstance(error, RetryLater) and error.detail is not None:
-        # Callers of the API do not get the detail. The operator at the command line gets the detail, to repair the cause.
-        return _say(f"{error.message}: {error.detail}", FAILURE, as_json=as_json)
-    if isinstance(error, Refusal):
-        return _say(error.message, FAILURE, as_json=as_json)
-    import structlog  # noqa: PLC0415
+    if (foreseen := _foreseen(error)) is not None:
+        return _say(*foreseen, as_json=as_json)
+    import structlog  # noqa: PLC0415 - only when something failed
 
     structlog.get_logger().critical("crashed", error=type(error).__name__, exc_info=error)
     return FAILURE
+
+
+def _foreseen(error: BaseException) -> tuple[str, int] | None:
+    """The sentence, and the exit status."""
+    from core.domain.errors import Refusal, RetryLater  # noqa: PLC0415 - only when something failed
+    from entrypoints.settings import SettingsError  # noqa: PLC0415
+
+    match error:
+        case SettingsError():
+            return str(error), USAGE
+        case StartFailed():
+            return str(error), error.status
+        case RetryLater() if error.detail is not None:
+            # Callers of the API do not get the detail. The operator at the command line gets the detail, to repair the cause.
+            return f"{error.message}: {error.detail}", FAILURE
+        case Refusal():
+            return error.message, FAILURE
+        case OSError() if error.filename is not None or error.errno in _OF_DISKS:
+            from entrypoints.cli.output.printing import printable  # noqa: PLC0415
+
+            file = "" if error.filename is None else f"{printable(str(error.filename), _LONGEST_PATH)}: "
+            return f"{file}{error.strerror}", FAILURE
+    return None
 
 
 def _say(sentence: str, status: int, *, as_json: bool) -> int:
@@ -160,7 +201,7 @@ class _Parser(argparse.ArgumentParser):
     """Tells programs what is wrong with their words in the form in which they read everything else."""
 
     def error(self, message: str) -> NoReturn:
-        if "--json" in sys.argv:
+        if "--json" in sys.argv or (sys.argv[1:2] == ["serve"] and _log_is_json()):
             sys.exit(_say(f"{message} ({self.prog} --help)", USAGE, as_json=True))
         super().error(message)
 
@@ -273,7 +314,7 @@ def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     either = migrate.add_mutually_exclusive_group()
     either.add_argument("--plan", action="store_true", help="only show what would be done")
     either.add_argument("--grant", metavar="ROLE", help="afterwards give this role what serving needs, and nothing else (postern grants)")
-    _add_json(migrate, "with --plan: print JSON, for programs")
+    _add_json(migrate)
 
     grants = _command(
         commands, "grants", "grants", "print the grants that the serving database role needs, those on the audit log included"

@@ -6,9 +6,10 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import told
-from entrypoints.cli.grants import grant
+from core.domain.json import Json, timestamp
+from entrypoints.cli.grants import granted
 from entrypoints.cli.output.printing import print_json
-from entrypoints.cli.output.progress import progress, say
+from entrypoints.cli.output.progress import progress, say, say_beside
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
@@ -23,24 +24,30 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
     async with reachable_database(settings, may_be_new=True):
         try:
             plan = await migrate.plan(conninfo(settings))
-            if only_plan and as_json:
-                applied_at = [{"migration": str(one), "applied_at": one.applied_at} for one in plan.applied]
-                print_json(
-                    {"applied": applied_at, "pending": [str(one) for one in plan.pending], "ahead": [str(one) for one in plan.ahead]}
-                )
-                return
-            if only_plan:
+            if plan.pending and not only_plan:
+                await migrate.migrate(conninfo(settings), say_beside if as_json else say, progress=progress)
+            if as_json:
+                print_json(_as_json(plan if only_plan else await migrate.plan(conninfo(settings))))
+            elif only_plan:
                 await _print(settings, plan)
-            elif plan.pending:
-                await migrate.migrate(conninfo(settings), say, progress=progress)
         except migrate.SchemaMismatch as error:
             raise StartFailed(str(error)) from error
-        if plan.ahead:
+        if not as_json and plan.ahead:
             print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
-        elif not plan.pending:
+        elif not as_json and not plan.pending:
             print("The database is current.")
         if role is not None:
-            await grant(settings, role)
+            done = await granted(settings, role)
+            if not as_json:
+                print(done)
+
+
+def _as_json(plan: migrate.MigrationPlan) -> Json:
+    return {
+        "applied": [{"migration": str(one), "applied_at": timestamp(one.applied_at)} for one in plan.applied],
+        "pending": [str(one) for one in plan.pending],
+        "ahead": [str(one) for one in plan.ahead],
+    }
 
 
 async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:

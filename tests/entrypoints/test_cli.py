@@ -1,6 +1,9 @@
 """The command line's own decisions. tests/e2e/test_commands.py covers the commands end to end."""
 
+import errno
 import io
+import os
+import subprocess
 import sys
 from argparse import Namespace
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ from entrypoints.cli import main, owner
 from entrypoints.failures import OK, DataDirectoryInUse, StartFailed, sole
 from entrypoints.settings import SettingsError
 from tests.conftest import CapturedLog
+from tests.places import ROOT
 
 
 class _Terminal:
@@ -42,6 +46,9 @@ def test_a_password_is_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         (Conflict("Taken", detail="private"), 1, "postern: Taken\n"),
         (Unavailable(retry_after=1, detail="disk full"), 1, "postern: The service is temporarily unavailable: disk full\n"),
         (ExceptionGroup("", [ExceptionGroup("", [StartFailed("Wrapped")])]), 1, "postern: Wrapped\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/backups"), 1, "postern: /backups: Permission denied\n"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "/a\x1b[2J"), 1, "postern: /a?[2J: Not a directory\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "postern: No space left on device\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -54,6 +61,21 @@ def test_what_was_foreseen_is_one_sentence(
     monkeypatch.setattr(main, "_run", fail)
     assert main.main(["version"]) == status
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_full_disk_under_the_output_is_one_sentence(buffered: bool) -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        ended = subprocess.run(
+            [sys.executable, *([] if buffered else ["-u"]), "-m", "entrypoints.cli.main", "version"],
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr) == (1, "postern: No space left on device\n")
 
 
 def test_what_was_not_foreseen_leaves_its_stack_in_the_log(monkeypatch: pytest.MonkeyPatch, log: CapturedLog) -> None:

@@ -37,6 +37,14 @@ def say(line: str) -> None:
         print(line, flush=True)
 
 
+def say_beside(line: str) -> None:
+    """The same for a command whose standard output a program reads."""
+    from tqdm import tqdm  # noqa: PLC0415 - as above
+
+    with tqdm.external_write_mode(file=sys.stderr):
+        _to_stderr(line)
+
+
 def lines(write: Callable[[str], None], clock: Clock = time.monotonic) -> ProgressDisplay:
     """Tells progress by lines: none in the first ten seconds, then one every ten seconds, and one at the end."""
 

@@ -38,7 +38,8 @@ class ResumeFile:
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise NotResumed(f"{printable(str(self._path))} cannot be read: {type(error).__name__}") from None
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise NotResumed(f"{printable(str(self._path))} cannot be read: {reason}") from None
         try:
             return await self._audit.progress_in(text, only, noted, clock.now())
         except BadRequest as refusal:

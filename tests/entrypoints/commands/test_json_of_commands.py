@@ -77,6 +77,21 @@ def test_what_waits_is_listed_as_json(database_url: str, tmp_path: Path) -> None
     assert all((one["waiting"], one["held"]) == (0, 0) for one in kinds)
 
 
+def test_a_migration_says_in_json_where_the_database_is_now(empty_database_url: str, tmp_path: Path) -> None:
+    settings = {**AWAY, "POSTERN_DATABASE_URL": empty_database_url}
+    planned = json.loads(command(tmp_path, "migrate", "--plan", "--json", **settings).stdout)
+    first = command(tmp_path, "migrate", "--json", **settings)
+    assert first.returncode == 0, first.stderr
+    now = json.loads(first.stdout)
+    assert [one["migration"] for one in now["applied"]] == planned["pending"] != []
+    assert (now["pending"], now["ahead"]) == ([], [])
+    assert "Applying" in first.stderr
+    again = command(tmp_path, "migrate", "--json", "--grant", "nobody_at_all", **settings)
+    assert again.returncode == 1
+    assert again.stdout in {"", first.stdout}
+    assert "nobody_at_all" in json.loads(again.stderr)["message"]
+
+
 def test_with_json_an_error_is_json_too(tmp_path: Path) -> None:
     failed = command(tmp_path, "jobs", "list", "--json", POSTERN_LOG_LEVEL="loud")
     told = json.loads(failed.stderr)
@@ -93,12 +108,16 @@ def test_with_json_wrong_words_are_told_in_json_too(words: tuple[str, ...], says
 
 
 @pytest.mark.parametrize(
-    ("settings", "status"),
-    [({"POSTERN_LOG_LEVEL": "loud"}, 2), ({"POSTERN_TLS_CERTIFICATE": "/none", "POSTERN_TLS_KEY": "/none"}, 2)],
+    ("words", "settings"),
+    [
+        ((), {"POSTERN_LOG_LEVEL": "loud"}),
+        ((), {"POSTERN_TLS_CERTIFICATE": "/none", "POSTERN_TLS_KEY": "/none"}),
+        (("--processes", "none"), {}),
+    ],
 )
-def test_a_start_that_fails_says_nothing_but_json(settings: dict[str, str], status: int, tmp_path: Path) -> None:
-    failed = command(tmp_path, "serve", POSTERN_LOG_FORMAT="json", **settings)
-    assert failed.returncode == status
+def test_a_start_that_fails_says_nothing_but_json(words: tuple[str, ...], settings: dict[str, str], tmp_path: Path) -> None:
+    failed = command(tmp_path, "serve", *words, POSTERN_LOG_FORMAT="json", **settings)
+    assert failed.returncode == 2
     lines = [json.loads(line) for line in (failed.stdout + failed.stderr).splitlines()]
     assert lines[-1]["event"] == "failed"
 
@@ -116,6 +135,26 @@ def test_what_is_ready_is_said_in_json_where_the_log_is_json() -> None:
         "made-by-us",
         "https://x/link",
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "codes"),
+    [
+        ({"POSTERN_ENCRYPTION_KEYS": "bad"}, ["encryption_keys", "start"]),
+        ({"POSTERN_MAIL": "smtp://user@127.0.0.1:1"}, ["mail", "start"]),
+        ({"POSTERN_CODEHOST_CLIENT_ID": "half-a-provider"}, ["start"]),
+        ({"POSTERN_OUTBOUND_CA_FILE": "/none"}, ["start"]),
+        ({"POSTERN_GEOIP_DATABASE": "/none"}, ["start"]),
+    ],
+)
+def test_the_doctor_tells_all_it_has_found_when_postern_cannot_open(
+    settings: dict[str, str], codes: list[str], database_url: str, tmp_path: Path
+) -> None:
+    examined = command(tmp_path, "doctor", "--json", **{**AWAY, "POSTERN_DATABASE_URL": database_url, **settings})
+    assert (examined.returncode, examined.stderr) == (1, "")
+    findings = json.loads(examined.stdout)
+    assert [one["code"] for one in findings if one["verdict"] == "fail"] == codes
+    assert "schema" in {one["code"] for one in findings}
 
 
 @pytest.mark.parametrize(("verdict", "status"), [(Verdict.OK, 0), (Verdict.WARN, 0), (Verdict.SOON, 1), (Verdict.FAIL, 1)])
