@@ -158,7 +158,7 @@ async def test_while_the_collector_hangs_only_so_many_spans_wait(autojump_clock:
     assert scene.collector.names()[10:] == [f"span {number}" for number in range(50) for _ in range(10)]
 
 
-async def test_spans_that_a_request_left_out_count_as_dropped() -> None:
+async def test_spans_that_a_request_left_out_count_as_dropped(autojump_clock: MockClock) -> None:  # noqa: ARG001 - no stall ends it
     scene = Scene(AnsweringCollector())
     scene.recorder.take("span 0", 1, 7)
     scene.recorder.take("", 0, 0)

@@ -1,12 +1,14 @@
 """Work of actors as traces of its own: jobs, with what they do."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import trio
 
 from actors.dispatcher import DeliveryDispatcher
-from actors.job_worker import JobRefused, JobWorker, Task, Workplace
+from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
 from adapters.crypto.passwords import Argon2Parameters, Argon2Passwords
 from adapters.outbound.client import GuardedClient, PlainClient
 from adapters.outbound.dialer import EVERYWHERE, Dialer
@@ -21,12 +23,15 @@ from core.domain.secrets import Password
 from ports.outbound import OutboundFailed, OutboundRequest
 from ports.record.spans import SpanKind, current_span, traced
 from tests.actors.observed import RememberedMetrics, no_spread
-from tests.actors.test_job_worker import PACE, RETRY, add
+from tests.actors.test_job_worker import RETRY, add
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.traces.kept import KeptTraces, Spans
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
 from tests.receiver import answering, hanging_up, receiving
+
+PACE: Final = JobPace(poll=timedelta(milliseconds=500))
+WITHIN: Final = timedelta(seconds=PATIENCE)
 
 
 async def done(store: Store, handle: Callable[[Job], Awaitable[None]], share: float = 1) -> list[Spans]:
@@ -87,7 +92,7 @@ async def calls_of(client: GuardedClient, port: int) -> Spans:
     request = OutboundRequest(destination(f"http://127.0.0.1:{port}/in?secret=a"), b"body")
     try:
         with traced(kept, SpanKind.CONSUMER, "work"):
-            await client.post(request, PACE.lease)
+            await client.post(request, WITHIN)
     except OutboundFailed:
         pass
     finally:
@@ -102,7 +107,7 @@ async def test_only_hosts_of_the_operator_get_the_ids_of_traces() -> None:
         await calls_of(GuardedClient(Dialer(SystemNames(), EVERYWHERE)), receiver.port)
         # Without an open span there is nothing to tell.
         client = PlainClient(Dialer(SystemNames(), EVERYWHERE), traced_hosts=["127.0.0.1"])
-        await client.post(OutboundRequest(destination(f"http://127.0.0.1:{receiver.port}/"), b""), PACE.lease)
+        await client.post(OutboundRequest(destination(f"http://127.0.0.1:{receiver.port}/"), b""), WITHIN)
         await client.aclose()
     call, _whole = own
     assert [one.headers.get("traceparent") for one in receiver.calls] == [f"00-{call.trace.id}-{call.id}-01", None, None, None]

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -297,11 +299,25 @@ def test_one_scrape_sums_all_processes_and_forgets_the_gauges_of_those_that_ende
 
 def test_the_open_files_are_those_of_the_process_that_has_the_most() -> None:
     """The limit is each process's own: a sum would exceed it, and page, long before any process does."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as another:
-        alone, both = (
+    many = "import os; kept = [os.dup(0) for _ in range(20)]"
+    with _waiting(many) as busy, _waiting() as idle:
+        one, other, both = (
             {sample.name: sample.value for family in _Processes(lambda pids=pids: pids).collect() for sample in family.samples}  # type: ignore[misc]
-            for pids in ([os.getpid()], [os.getpid(), another.pid])
+            for pids in ([busy], [idle], [busy, idle])
         )
-        another.kill()
-    assert both["process_open_fds"] == alone["process_open_fds"]
-    assert both["process_resident_memory_bytes"] > alone["process_resident_memory_bytes"]
+    assert one["process_open_fds"] == other["process_open_fds"] + 20
+    assert both["process_open_fds"] == one["process_open_fds"]
+    memory = "process_resident_memory_bytes"
+    assert both[memory] > max(one[memory], other[memory])
+
+
+@contextmanager
+def _waiting(program: str = "") -> Iterator[int]:
+    """The process of a program that has run, and waits. Before its line, the kernel may count no memory for it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{program}\nprint(flush=True)\ninput()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.readline()
+        yield process.pid
+        process.kill()

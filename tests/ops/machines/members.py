@@ -1,6 +1,7 @@
 """Members that stand in for a daemon: they answer, or take a request and end, as a process does that is killed in the middle of it."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import trio
@@ -36,28 +37,30 @@ class Member:
             await trio.sleep_forever()
 
     async def _answer(self, stream: trio.SocketStream) -> None:
+        # A proxy resets the connection when it has waited for too long.
         async with stream:
-            read = b""
-            while True:
-                while b"\r\n\r\n" not in read:
-                    try:
-                        received = await stream.receive_some(65536)
-                    except trio.BrokenResourceError:
-                        return
-                    if not received:
-                        return
-                    read += received
-                head, _, read = read.partition(b"\r\n\r\n")
-                read = read[_length(head) :]
-                method, path, _ = head.split(b" ", 2)
-                if path == b"/health/ready":
-                    await stream.send_all(_OK % (b"200 OK" if self.ready else b"503 Unready", b"ready"))
-                    continue
-                self.took[method.decode()] += 1
-                self.heads.append(head)
-                if self.dies:
+            with suppress(trio.BrokenResourceError):
+                await self._answer_each(stream)
+
+    async def _answer_each(self, stream: trio.SocketStream) -> None:
+        read = b""
+        while True:
+            while b"\r\n\r\n" not in read:
+                received = await stream.receive_some(65536)
+                if not received:
                     return
-                await stream.send_all(_OK % (b"200 OK", self.name.encode().ljust(5)))
+                read += received
+            head, _, read = read.partition(b"\r\n\r\n")
+            read = read[_length(head) :]
+            method, path, _ = head.split(b" ", 2)
+            if path == b"/health/ready":
+                await stream.send_all(_OK % (b"200 OK" if self.ready else b"503 Unready", b"ready"))
+                continue
+            self.took[method.decode()] += 1
+            self.heads.append(head)
+            if self.dies:
+                return
+            await stream.send_all(_OK % (b"200 OK", self.name.encode().ljust(5)))
 
 
 _OK = b"HTTP/1.1 %s\r\ncontent-length: 5\r\n\r\n%s"

@@ -1,6 +1,7 @@
 """Exchanges during which something changes, and the refusals that only such a change causes."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -230,7 +231,7 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     saml = provider.postern.federation.saml
     assert [one.service_slug for one in await saml.all()] == ["app"]
     provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
-    (ending,) = await saml.lookup.expiring(provider.postern.foundation.clock.now().replace(year=2100), 10)
+    (ending,) = await saml.lookup.expiring(datetime(2100, 1, 1, tzinfo=UTC), 10)
     assert await saml.warn_of_ends(10) == 1
     page = provider.postern.foundation.metrics.render().decode()
     (end,) = re.findall(r"^sso_saml_certificate_end_timestamp_seconds (\S+)$", page, re.MULTILINE)
