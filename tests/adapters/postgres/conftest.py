@@ -69,11 +69,9 @@ class Store:
 
     async def settle(self, *tables: str) -> None:
         """So that the planner knows what is in these tables, and that all of it can be seen: for tests of plans. An autovacuum that looks
-        at another table keeps what was written meanwhile from counting as seen by all; then it is done once more.
+        at another table keeps what was written meanwhile from counting as seen by all; then it is done once more. The database has to be
+        the test's own, since the planner also reckons with what earlier tests have left.
         """
-        # Tests before this one have filled and emptied the same tables: pages that their rows left in the indexes would count as dear.
-        for table in tables:
-            await self.query(f"reindex table {table}")
         with trio.fail_after(PATIENCE):
             while True:
                 # Without that, a page with a few dead rows stays as it is for ever: their clearing away is put off.
@@ -141,7 +139,7 @@ async def store(emptied_database_url: str) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def fresh_store(database_url: str) -> AsyncIterator[Store]:
-    """On a database of the test's own: for tests that change the schema, or read the server's statistics."""
+    """On a database of the test's own: for tests that change the schema, or read plans, sizes or the server's statistics."""
     async for store in _opened(database_url):
         yield store
 

@@ -16,10 +16,10 @@ from entrypoints.settings import Settings, read
 
 
 @pytest.fixture
-def settings(emptied_database_url: str, tmp_path: Path) -> Settings:
+def settings(database_url: str, tmp_path: Path) -> Settings:
     return read(
         {
-            "POSTERN_DATABASE_URL": emptied_database_url,
+            "POSTERN_DATABASE_URL": database_url,
             "POSTERN_DATA_DIR": str(tmp_path),
             "POSTERN_ENCRYPTION_KEYS": EncryptionKey("test", b"k" * 32).line(),
         }
@@ -57,9 +57,9 @@ def test_the_tables_are_listed_with_what_ends_them(settings: Settings, capsys: p
 
 
 def test_the_end_of_the_disk_is_told_where_its_space_is_known(
-    settings: Settings, emptied_database_url: str, capsys: pytest.CaptureFixture[str]
+    settings: Settings, database_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sample(emptied_database_url, 10, 0)
+    sample(database_url, 10, 0)
     assert "name it with --free" in told(settings, capsys)
     assert "more than a hundred years" in told(settings, capsys, "--free", "9999999GiB")
     today = datetime.now(UTC).date()

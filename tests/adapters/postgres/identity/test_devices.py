@@ -332,10 +332,10 @@ async def test_devices_are_listed_the_last_used_first(store: Store) -> None:
     assert [one.id for one in await DeviceRows(Statements(store.pool)).list(account.id)] == [made[2], made[0], made[1]]
 
 
-async def test_the_habits_cost_the_same_however_many_tries_lie_between(store: Store) -> None:
-    account, _ = await store.sign_up()
-    await sign_ins(store, account, *[{"country": "DE"}] * 12)
-    await store.query(
+async def test_the_habits_cost_the_same_however_many_tries_lie_between(fresh_store: Store) -> None:
+    account, _ = await fresh_store.sign_up()
+    await sign_ins(fresh_store, account, *[{"country": "DE"}] * 12)
+    await fresh_store.query(
         """
         insert into login_events (id, user_id, provider, success, reason, created_at)
         select ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, %(user)s, 'password', false, 'wrong_password', now()
@@ -343,9 +343,9 @@ async def test_the_habits_cost_the_same_however_many_tries_lie_between(store: St
         """,
         {"user": account.id},
     )
-    await store.settle("login_events")
+    await fresh_store.settle("login_events")
     parameters = {"user": account.id, **knowledge_parameters(approach())}
-    plan = await store.query(f"explain (analyze, format json) select {KNOWLEDGE} from users where id = %(user)s", parameters)
+    plan = await fresh_store.query(f"explain (analyze, format json) select {KNOWLEDGE} from users where id = %(user)s", parameters)
     assert most_rows(plan[0]["QUERY PLAN"][0]["Plan"]) <= HISTORY, plan
 
 

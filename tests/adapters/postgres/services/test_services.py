@@ -30,12 +30,12 @@ _FILL: Final = """
 
 
 @pytest.fixture
-async def grown(store: Store) -> Store:
+async def grown(fresh_store: Store) -> Store:
     for statement in _FILL.split(";"):
-        await store.query(statement, {})
+        await fresh_store.query(statement, {})
     for table in ("all_organizations", "all_services", "plans"):
-        await store.query(f"vacuum analyze {table}")
-    return store
+        await fresh_store.query(f"vacuum analyze {table}")
+    return fresh_store
 
 
 def steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -85,22 +85,22 @@ def indexes(steps: list[dict[str, Any]]) -> set[str]:
 
 
 # One filled database for all: filling takes longer than asking.
-async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_nearer_end(store: Store) -> None:
-    await fill(store, USERS)
+async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_nearer_end(fresh_store: Store) -> None:
+    await fill(fresh_store, USERS)
     for table in ("users", "plans", "subscriptions", "service_users"):
-        await store.query(f"vacuum analyze {table}")
-    lookup, shop = SubscriptionRows(Statements(store.pool)), ServiceId(SHOP)
+        await fresh_store.query(f"vacuum analyze {table}")
+    lookup, shop = SubscriptionRows(Statements(fresh_store.pool)), ServiceId(SHOP)
     for status, statement in LISTS.items():
         total = USERS if status is None else USERS // 4
         for offset in (0, 500, total // 2, total - 600, total - 100, total - 1, total, 10 * total):
-            steps = await steps_of(store, statement, service=SHOP, limit=100, offset=offset)
+            steps = await steps_of(fresh_store, statement, service=SHOP, limit=100, offset=offset)
             assert indexes(steps) >= {"subscriptions_of_service" if status is None else "subscriptions_by_status"}, (status, offset)
             # Once to find them, and the page's rows once more.
             assert rows_read(steps) <= min(offset, max(total - offset, 0)) + 200, (status, offset)
             page = await lookup.list(shop, status, 100, offset)
             assert (page.total, len(page.items)) == (total, max(0, min(100, total - offset))), (status, offset)
     everything = [one.id for offset in range(0, USERS, 100) for one in (await lookup.list(shop, None, 100, offset)).items]
-    rows = await store.query("select id from subscriptions where service_id = %(id)s order by created_at, id", {"id": SHOP})
+    rows = await fresh_store.query("select id from subscriptions where service_id = %(id)s order by created_at, id", {"id": SHOP})
     assert everything == [row["id"] for row in rows]
 
     user = UUID("01910000-0000-7000-8000-000000000002")
@@ -108,8 +108,8 @@ async def test_no_question_reads_more_than_its_page_and_the_way_to_it_from_the_n
         (CURRENT, {"service": SHOP, "user": user}),
         (OWN, {"organization": ACME, "slug": "shop", "user": user}),
     ):
-        assert rows_read(await steps_of(store, statement, **parameters)) <= 2
-    steps = await steps_of(store, EXPIRE_DUE, since=None, most=100)
+        assert rows_read(await steps_of(fresh_store, statement, **parameters)) <= 2
+    steps = await steps_of(fresh_store, EXPIRE_DUE, since=None, most=100)
     assert ("subscriptions_ending" in indexes(steps), rows_read(steps)) == (True, 0)
 
 

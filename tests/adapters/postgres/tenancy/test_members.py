@@ -204,16 +204,16 @@ _FILL: Final = """
 """
 
 
-async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_joins_its_page_alone(store: Store) -> None:
+async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_joins_its_page_alone(fresh_store: Store) -> None:
     for statement in _FILL.split(";")[:-1]:
-        await store.query(statement)
-    await store.settle("users", "all_organizations", "memberships")
-    (row,) = await store.query("select id from organizations where slug = 'o-0'")
+        await fresh_store.query(statement)
+    await fresh_store.settle("users", "all_organizations", "memberships")
+    (row,) = await fresh_store.query("select id from organizations where slug = 'o-0'")
     large = OrganizationId(row["id"])
     for statement in (members._LIST, members._LIST_OF_ROLE):
         for offset in (0, 1_000):
             values = {"organization": large, "role": "admin", "limit": 50, "offset": offset, "most_counted": MOST_COUNTED}
-            async with store.pool.connection() as connection:
+            async with fresh_store.pool.connection() as connection:
                 cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), values)
                 found = await cursor.fetchone()
             assert found is not None
@@ -227,7 +227,7 @@ async def test_the_list_of_one_organization_among_many_is_found_in_an_index_and_
                 # Nothing is sorted but the page, and only the page's own rows are read.
                 assert "Index Only Scan" in {node["Node Type"] for node in nodes if node.get("Relation Name") == "memberships"}
                 assert max(node["Actual Rows"] for node in nodes if node["Node Type"] == "Sort") <= 50
-    listed = MemberRows(Statements(store.pool))
+    listed = MemberRows(Statements(fresh_store.pool))
     everybody, plain = await listed.list(large, Page(), None, ""), await listed.list(large, Page(), "member", "")
     assert (everybody.total, plain.total) == (11_000, MOST_COUNTED)
     assert (await listed.list(large, Page(), None, "")).limit == UserLimit(50_000, LimitSource.CUSTOM)

@@ -247,21 +247,21 @@ async def test_of_very_many_the_list_has_ones_own_and_those_of_longest_standing(
     assert [one.organization.slug for one in listed] == [f"o-{number}" for number in expected]
 
 
-async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(store: Store) -> None:
+async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(fresh_store: Store) -> None:
     for statement in _FILL.split(";"):
         if statement.strip():
-            await store.query(statement)
-    await store.settle("users", "all_organizations", "roles", "memberships", "all_services")
-    (row,) = await store.query("select user_id, org_id from memberships limit 1")
+            await fresh_store.query(statement)
+    await fresh_store.settle("users", "all_organizations", "roles", "memberships", "all_services")
+    (row,) = await fresh_store.query("select user_id, org_id from memberships limit 1")
     user, organization = UserId(row["user_id"]), OrganizationId(row["org_id"])
-    lookup = OrganizationRows(Statements(store.pool))
+    lookup = OrganizationRows(Statements(fresh_store.pool))
     assert len(await lookup.list(user)) == 20
     found = await lookup.get(organization, user)
     assert found is not None
     assert (found.organization.id, found.member_count, found.service_count, found.role_name) == (organization, 4, 1, "Auditor")
     for statement, most in ((LIST, 20), (GET, 1)):
         parameters = {"user": user, "organization": organization, "most": MOST_LISTED}
-        (row,) = await store.query(f"explain (analyze, format json) {statement}", parameters)
+        (row,) = await fresh_store.query(f"explain (analyze, format json) {statement}", parameters)
         plan = list(nodes(row["QUERY PLAN"][0]["Plan"]))
         read = {one["Relation Name"]: one for one in plan if "Relation Name" in one}
         # Two rows, and none.

@@ -237,15 +237,15 @@ _FILL: Final = """
 """
 
 
-async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_rows(store: Store) -> None:
-    tenants = StoredTenants(store)
-    acme, (ada, session) = await tenants.add(), await store.sign_up()
+async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_rows(fresh_store: Store) -> None:
+    tenants = StoredTenants(fresh_store)
+    acme, (ada, session) = await tenants.add(), await fresh_store.sign_up()
     auditor = await tenants.add_role(acme, permissions=[Capability.AUDIT_LOGS_VIEW])
     await tenants.join(acme, ada, "auditor", auditor.id)
     for statement in _FILL.split(";")[:-1]:
-        await store.query(statement)
+        await fresh_store.query(statement)
     # Ada is in many of them.
-    await store.query(
+    await fresh_store.query(
         """
         with others as (
                  insert into memberships (id, org_id, user_id, role, created_at)
@@ -258,8 +258,8 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
         """,
         {"user": ada.id},
     )
-    await store.settle("users", "all_organizations", "memberships", "relations", "roles", "sessions")
-    others = await store.query("select id, user_id from sessions where id <> %(session)s limit 99", {"session": session.id})
+    await fresh_store.settle("users", "all_organizations", "memberships", "relations", "roles", "sessions")
+    others = await fresh_store.query("select id, user_id from sessions where id <> %(session)s limit 99", {"session": session.id})
     together = [(session.id, ada.id), *((row["id"], row["user_id"]) for row in others)]
     # One question, and a hundred that travel together: nothing but looks into indexes for each.
     for asked in (together[:1], together):
@@ -269,7 +269,7 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
             "slugs": array_of_texts(["acme"] * len(asked)),
         }
         for statement in (callers.FIND, callers.FIND_IN_SERVICE, callers.FIND_MEMBER):
-            async with store.pool.connection() as connection:
+            async with fresh_store.pool.connection() as connection:
                 cursor = await connection.execute(f"explain (analyze, format json) {statement}".encode(), values)
                 found = await cursor.fetchone()
             assert found is not None
@@ -283,7 +283,7 @@ async def test_among_thousands_of_organizations_the_check_reads_a_handful_of_row
             }
             read = [(node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in nodes]
             assert max(read) <= 3 * len(asked), [(node.get("Relation Name"), rows) for node, rows in zip(nodes, read, strict=True)]
-    assert (await standing(store, ada, session)) == OrganizationStanding(
+    assert (await standing(fresh_store, ada, session)) == OrganizationStanding(
         acme, "acme", True, "auditor", frozenset({"holder", "audit_logs.view"})
     )
 
