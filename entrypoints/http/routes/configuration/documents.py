@@ -178,7 +178,7 @@ async def organization_configuration(call: Call[None, None, ConfigurationPath, M
 
 @endpoint.post(f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
 async def plan_organization_configuration(call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationPlan:
-    """DocumentPlan a document for an organization
+    """Plan a document for an organization
 
     Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
     document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
@@ -223,7 +223,7 @@ async def platform_configuration(call: Call[None, None, None, Caller], postern: 
     tags=_TAGS,
 )
 async def plan_platform_configuration(call: Call[SentDocument, None, None, Caller], postern: Postern) -> ConfigurationPlan:
-    """DocumentPlan a document for the installation
+    """Plan a document for the installation
 
     As for an organization. `organizations` may have `limits`, for which a management key also needs `tiers.manage`.
     """
