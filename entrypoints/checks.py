@@ -46,6 +46,7 @@ _TOO_LITTLE_SPACE: Final = 256 << 20
 # In seconds. A healthy database answers in a few hundredths of a second.
 _PATIENCE: Final = 1.0
 _MOST_NAMED: Final = 4
+_MOST_ENDING: Final = 1000
 # The rows of each table that are looked at for what they lack.
 _LOOKED_AT: Final = 1000
 _PROVED_LATELY: Final = timedelta(days=7)
@@ -102,6 +103,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("writes", await _asked(writes, postern))
     report("clock", await _asked(clock, postern))
     report("keys", await _asked(key_ages, postern))
+    report("SAML certificates", await _asked(saml_certificates, postern))
     report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
     report("backups", await _asked(backups, postern))
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
@@ -326,6 +328,19 @@ async def key_ages(postern: Postern) -> Finding:
     text = ", ".join(f"{purpose} {age.days} d" for purpose, age in told.items())
     old = [purpose for purpose, age in told.items() if age > _OLD_KEY]
     return Finding(Verdict.WARN, f"{text}; `postern keys rotate` renews them") if old else Finding(Verdict.OK, text)
+
+
+async def saml_certificates(postern: Postern) -> Finding:
+    """Of the certificates with which Postern signs for applications, and which only their organizations can change."""
+    now = postern.foundation.clock.now()
+    ending = await postern.federation.saml.ending(_ENDS_SOON, _MOST_ENDING)
+    if not ending:
+        return Finding(Verdict.OK, f"none that is in use ends within {_ENDS_SOON.days} days")
+    ends = [(one.certificate.valid_until, f"{one.service_slug} of {one.organization_slug}") for one in ending]
+    more = f", and {len(ends) - _MOST_NAMED} more" if len(ends) > _MOST_NAMED else ""
+    told = ", ".join(f"{whose} {'ended' if at <= now else 'ends'} {at:%Y-%m-%d}" for at, whose in ends[:_MOST_NAMED])
+    verdict = Verdict.FAIL if any(at <= now for at, _ in ends) else Verdict.SOON
+    return Finding(verdict, f"{told}{more}: the organization has to make the next one, and to activate it")
 
 
 def tables(lacking: Sequence[str]) -> Finding:

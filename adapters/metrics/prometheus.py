@@ -196,7 +196,9 @@ class PrometheusMetrics:
             "mostrecent",
         )
         self._saml_ending = self._gauge(
-            "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days", mode="mostrecent"
+            "sso_saml_certificates_ending",
+            "Active SAML certificates that end within 60 days, or have ended in the last 30",
+            mode="mostrecent",
         )
         self._saml_first_end = self._gauge(
             "sso_saml_certificate_end_timestamp_seconds",

@@ -89,11 +89,12 @@ class Participant(Frozen, kw_only=True):
 
 
 class Expiring(Frozen, kw_only=True):
-    """A certificate that ends soon, and the organization that is told."""
+    """An active certificate that ends soon or has ended lately, and the organization that is told."""
 
     certificate: Certificate
     warned_days: int | None
     organization: OrganizationId
+    organization_slug: str
     service_slug: str
     service_name: str
 
@@ -203,7 +204,8 @@ class SamlLookup(Protocol):
     async def waiting(self, flow: FlowId) -> ServiceName | None:
         """The service of a request that waits for a sign-in, in a browser that has claimed the request. None for any other flow."""
 
-    async def expiring(self, before: datetime, limit: int) -> Sequence[Expiring]: ...
+    async def expiring(self, after: datetime, before: datetime, limit: int) -> Sequence[Expiring]:
+        """Those that end between the two moments: first those that hold, then those that have ended, each by their end."""
 
     async def all(self) -> Sequence[Configured]:
         """All services that have a SAML configuration, by their names. For operators."""

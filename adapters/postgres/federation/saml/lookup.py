@@ -196,8 +196,9 @@ class PostgresSaml:
         rows = await ask(self._pool, _Waiting, _WAITING, {"id": flow, "unclaimed": unclaimed_digest(flow)})
         return ServiceName(rows[0].organization, rows[0].service) if rows else None
 
-    async def expiring(self, before: datetime, limit: int) -> Sequence[Expiring]:
-        return [row.expiring for row in await ask(self._pool, _Expiring, _EXPIRING, {"before": before, "limit": limit})]
+    async def expiring(self, after: datetime, before: datetime, limit: int) -> Sequence[Expiring]:
+        parameters = {"after": after, "before": before, "limit": limit}
+        return [row.expiring for row in await ask(self._pool, _Expiring, _EXPIRING, parameters)]
 
     async def all(self) -> Sequence[Configured]:
         return [row.configured() for row in await ask(self._pool, _Configured, _ALL)]
@@ -331,13 +332,13 @@ _WAITING: Final = """
 _EXPIRING: Final = """
     select certificates.id, certificates.service_id, certificates.state, certificates.certificate, certificates.valid_from,
            certificates.valid_until, certificates.created_at, certificates.last_signed_at, certificates.warned_days,
-           organizations.id as organization_id, services.slug as service_slug,
-           services.name as service_name
+           organizations.id as organization_id, organizations.slug as organization_slug,
+           services.slug as service_slug, services.name as service_name
       from saml_certificates as certificates
       join services on services.id = certificates.service_id
       join organizations on organizations.id = services.org_id and organizations.status = 'active'
       join saml_configurations as saml on saml.service_id = services.id and saml.enabled
-     where certificates.state = 'active' and certificates.valid_until > now() and certificates.valid_until <= %(before)s
-     order by certificates.valid_until
+     where certificates.state = 'active' and certificates.valid_until > %(after)s and certificates.valid_until <= %(before)s
+     order by certificates.valid_until <= now(), certificates.valid_until
      limit %(limit)s
 """

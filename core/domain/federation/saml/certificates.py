@@ -3,7 +3,7 @@ so that service providers can learn of it before it signs.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +17,8 @@ from core.frozen import Frozen
 
 # The owners get a mail so many days before a certificate ends, the earliest first.
 WARNINGS: Final = (60, 30, 7)
+# Operators are told so long that a certificate has ended. Afterwards, its application evidently does without.
+TOLD_AFTER_END: Final = timedelta(days=30)
 
 
 class CertificateState(StrEnum):

@@ -8,6 +8,7 @@ import structlog
 
 from core.domain.errors import NotFound, Overloaded, Unavailable
 from core.domain.federation.saml.certificates import (
+    TOLD_AFTER_END,
     WARNINGS,
     Certificate,
     CertificateState,
@@ -200,11 +201,16 @@ class Saml(Frozen):
         """For operators: all services that have a configuration."""
         return await self.lookup.all()
 
+    async def ending(self, within: timedelta, limit: int) -> Sequence[Expiring]:
+        """For operators: the certificates that sign, and end within this time or have ended lately."""
+        now = self.clock.now()
+        return await self.lookup.expiring(now - TOLD_AFTER_END, now + within, limit)
+
     async def warn_of_ends(self, limit: int) -> int:
         """Mails the owners about certificates that end soon, once for each warning. Returns the number of these certificates."""
         now = self.clock.now()
         told = 0
-        ending = await self.lookup.expiring(now + timedelta(days=max(WARNINGS)), limit)
+        ending = await self.ending(timedelta(days=max(WARNINGS)), limit)
         self.metrics.saml_certificates_ending(len(ending), min((one.certificate.valid_until for one in ending), default=None))
         for expiring in ending:
             days = due_warning(expiring.certificate.valid_until, expiring.warned_days, now, WARNINGS)

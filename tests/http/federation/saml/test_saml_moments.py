@@ -1,7 +1,7 @@
 """Exchanges during which something changes, and the refusals that only such a change causes."""
 
 import re
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import Confirmed, LastLook
 from core.frozen import replace
 from core.usecases.federation.saml import sign_in as use_case
+from entrypoints.checks import Finding, Verdict, saml_certificates
 from ports.federation.saml.configurations import Entering
 from tests.http.federation.arriving import is_page
 from tests.http.federation.providing import (
@@ -231,7 +232,7 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     saml = provider.postern.federation.saml
     assert [one.service_slug for one in await saml.all()] == ["app"]
     provider.people.change("update saml_certificates set valid_until = now() + interval '20 days'")
-    (ending,) = await saml.lookup.expiring(datetime(2100, 1, 1, tzinfo=UTC), 10)
+    (ending,) = await saml.ending(timedelta(days=60), 10)
     assert await saml.warn_of_ends(10) == 1
     page = provider.postern.foundation.metrics.render().decode()
     (end,) = re.findall(r"^sso_saml_certificate_end_timestamp_seconds (\S+)$", page, re.MULTILINE)
@@ -239,6 +240,41 @@ async def test_operators_see_all_services_and_owners_are_warned_once(provider: P
     # Another process has read the row at the same moment.
     assert not await saml._warn(ending, 30)
     assert await saml.warn_of_ends(10) == 0
+
+
+async def test_operators_are_told_of_a_certificate_that_has_ended_for_a_month(provider: Providing) -> None:
+    """An alert that ended with the certificate would say that all is well when the sign-ins begin to fail."""
+    await provider.ready()
+    saml, people = provider.postern.federation.saml, provider.people
+
+    async def told(days: int) -> tuple[bool, Finding]:
+        people.change("update saml_certificates set valid_until = now() + %s * interval '1 day'", days)
+        await saml.warn_of_ends(10)
+        page = provider.postern.foundation.metrics.render().decode()
+        (end,) = re.findall(r"^sso_saml_certificate_end_timestamp_seconds (\S+)$", page, re.MULTILINE)
+        return float(end) > 0, await saml_certificates(provider.postern)
+
+    for days, is_measured, verdict, word in (
+        (61, False, Verdict.OK, "none that is in use ends within 14 days"),
+        (20, True, Verdict.OK, "none that is in use ends within 14 days"),
+        (10, True, Verdict.SOON, "app of acme ends 20"),
+        (-1, True, Verdict.FAIL, "app of acme ended 20"),
+        (-29, True, Verdict.FAIL, "app of acme ended 20"),
+        (-31, False, Verdict.OK, "none"),
+    ):
+        measured, finding = await told(days)
+        assert (measured, finding.verdict) == (is_measured, verdict), days
+        assert finding.text.startswith(word), days
+    # Those that hold come first: their owners are to be told, however many have ended.
+    people.change("update saml_certificates set valid_until = now() - interval '1 day'")
+    provider.tenants.service(provider.acme, "other")
+    await provider.configure(service="other", entity_id="https://other.example.org")
+    await provider.certificate(service="other")
+    people.change("update saml_certificates set valid_until = now() + interval '6 days' where valid_until > now()")
+    (first,) = await saml.ending(timedelta(days=14), 1)
+    assert first.service_slug == "other"
+    assert (await saml_certificates(provider.postern)).text.startswith("other of acme ends 20")
+    assert await saml.warn_of_ends(10) == 1
 
 
 _OVER = (
