@@ -23,7 +23,9 @@ class Text(Hashable, Protocol):
         """Date and time in words, with the time zone."""
 
     def ago(self, at: datetime, now: datetime) -> str:
-        """How long ago `at` was, in the one unit that says enough: "3 minutes ago"."""
+        """How long ago `at` was, in the one unit that says enough: "3 minutes ago". Of a moment to come, the moment itself; clocks that are
+        a minute apart do not count.
+        """
 
 
 class Texts(Protocol):

@@ -21,6 +21,8 @@ _SENTENCE: Final = 6
 _MOST_DAYS: Final = 512
 # No text contains it.
 _CLOCK: Final = "\0"
+# Between the clocks of the database and of the process that shows the page, in seconds.
+_APART: Final = 60
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
@@ -87,6 +89,8 @@ class Catalogue:
 
     def ago(self, at: datetime, now: datetime) -> str:
         seconds = (now - at).total_seconds()
+        if seconds < -_APART:
+            return self.moment(at)
         for unit, length in _UNITS:
             if seconds >= length:
                 return self(f"time.ago.{unit}", count=int(seconds // length))

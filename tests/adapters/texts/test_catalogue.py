@@ -75,7 +75,9 @@ def test_moments_are_told_in_words_with_their_time_zone(language: Language, firs
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (-5, "just now"),
+        (-86_400 * 90, "30 May 2026, 14:05 UTC"),
+        (-61, "1 March 2026, 14:06 UTC"),
+        (-60, "just now"),
         (59, "just now"),
         (60, "1 minute ago"),
         (7199, "1 hour ago"),
@@ -86,7 +88,7 @@ def test_moments_are_told_in_words_with_their_time_zone(language: Language, firs
         (86_400 * 800, "2 years ago"),
     ],
 )
-def test_how_long_ago_in_one_unit(seconds: int, words: str) -> None:
+def test_how_long_ago_in_one_unit_and_when_if_it_is_to_come(seconds: int, words: str) -> None:
     assert ShippedTexts().of(Language.ENGLISH).ago(NOW - timedelta(seconds=seconds), NOW) == words
 
 
