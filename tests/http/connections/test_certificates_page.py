@@ -30,6 +30,19 @@ async def test_an_issuer_of_openid_connect_that_is_away_for_days_is_told(refresh
     assert (told, record["metadata_fault"], record["enabled"]) == ([False, False, False, True], "issuer", True)
 
 
+async def test_the_page_says_when_nothing_was_read_yet(refreshing: Refreshing) -> None:
+    house = refreshing.house
+    house.people.change("delete from upstream_providers")
+    refreshing.provider = await house.own_provider(domain="")
+    owner = house.signed_in(house.speaker, age=1)
+    place = f"/ui/o/acme/directories/{refreshing.provider}/certificates"
+    assert "Postern has not read them yet" in PageReader((await owner.request("GET", place)).body).text
+    await refreshing.sweep()
+    read = PageReader((await owner.request("GET", place)).body).text
+    assert "Postern has not read them yet" not in read
+    assert "Last read" in read
+
+
 async def test_an_owner_decides_on_the_page(refreshing: Refreshing) -> None:
     house = refreshing.house
     house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
