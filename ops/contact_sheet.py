@@ -89,9 +89,10 @@ class Sheets:
 
     def _sheet(self, pictures: Sequence[tuple[str, Path]], columns: int, shown: int, high: int = 0) -> str:
         """`high` is the height of a picture that is cut off. 0 shows whole pages."""
-        cut = f' style="height: {high}px; object-fit: cover; object-position: top"' if high else ""
+        # A picture that is shorter stays whole, at its full width.
+        cut = f' style="height: {high}px; overflow: hidden"' if high else ""
         figures = "".join(
-            f'<figure><figcaption>{html.escape(name)}</figcaption><img src="{picture.as_uri()}" width="{shown}"{cut}></figure>'
+            f'<figure><figcaption>{html.escape(name)}</figcaption><div{cut}><img src="{picture.as_uri()}" width="{shown}"></div></figure>'
             for name, picture in pictures
         )
         style = f"margin: {_GAP}px; display: grid; grid-template-columns: repeat({columns}, {shown}px); gap: {_GAP}px; align-items: end"
