@@ -33,6 +33,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.patience import PATIENCE
+
 LOOPBACK = "127.0.0.1"
 
 # This logger reports every refusal that a test asks for.
@@ -167,7 +169,7 @@ class MailServer:
         """The server waits before it answers the command."""
         self._script[command].append(_Scripted(None, seconds, times))
 
-    async def wait_for(self, count: int, *, within: float = 5.0) -> list[ReceivedMail]:
+    async def wait_for(self, count: int, *, within: float = PATIENCE) -> list[ReceivedMail]:
         with trio.fail_after(within):
             while len(self.received) < count:
                 await trio.sleep(0.01)

@@ -63,8 +63,8 @@ async def jobs(store: Store) -> Rows:
     return await store.query("select payload, state, attempts, last_error from jobs where kind = %(kind)s", {"kind": PURGE_JOB})
 
 
-async def until_no_job_is_left(store: Store, within: float = 10) -> None:
-    with trio.fail_after(within):
+async def until_no_job_is_left(store: Store) -> None:
+    with trio.fail_after(patience.PATIENCE):
         while await jobs(store):
             await trio.sleep(0.02)
 
@@ -158,7 +158,7 @@ async def test_connections_that_are_lost_only_delay_it(filled: Store, log: Captu
         for _ in range(3):
             await trio.sleep(0.05)
             await filled.kill_backends()
-        await until_no_job_is_left(filled, within=30)
+        await until_no_job_is_left(filled)
     assert await left_of(filled, ACME) == 0
     assert not log.events("job_died")
 

@@ -25,6 +25,7 @@ from ops.bench.harness import generate
 from ops.bench.load import Broken, Client, NotLoopback, Tally, Target, drive, fetch, percentile
 from ops.bench.record import PAGE, record, renewed
 from ops.bench.report import Figure, Outcome, at_least, at_most, hardware, machine, table
+from tests.patience import PATIENCE
 from tests.tools import needs
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
@@ -53,9 +54,20 @@ async def always_ok(stream: trio.SocketStream) -> None:
 
 
 async def test_answers_are_counted_and_timed() -> None:
+    asked, enough = 0, trio.Event()
+
+    async def count(stream: trio.SocketStream) -> None:
+        nonlocal asked
+        while await stream.receive_some():
+            asked += 1
+            # Of each connection, all answers but the last have been read.
+            if asked == 5:
+                enough.set()
+            await stream.send_all(OK)
+
     tally = Tally()
-    async with answering(always_ok) as target:
-        await drive(target, tally, connections=2, seconds=0.2)
+    async with answering(count) as target:
+        await drive(target, tally, connections=2, seconds=PATIENCE, until=enough)
     assert tally.requests > 2
     assert set(tally.statuses) == {200}
     assert not tally.failures
@@ -86,23 +98,35 @@ async def test_a_connection_that_ends_in_the_middle_of_an_answer_is_another(part
 
 
 async def test_an_answer_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    connections, enough = 0, trio.Event()
+
     async def keep_silent(_stream: trio.SocketStream) -> None:
+        nonlocal connections
+        connections += 1
+        if connections == 3:
+            enough.set()
         await trio.sleep_forever()
 
     tally = Tally()
     async with answering(keep_silent) as target:
-        await drive(target, tally, connections=1, seconds=0.3, patience=0.1)
+        await drive(target, tally, connections=1, seconds=PATIENCE, patience=0.1, until=enough)
     assert tally.failures["no answer within 0.1 s"] >= 2
 
 
 async def test_refusals_count_as_failures_of_the_summary() -> None:
+    asked, enough = 0, trio.Event()
+
     async def refuse(stream: trio.SocketStream) -> None:
+        nonlocal asked
         while await stream.receive_some():
+            asked += 1
+            if asked == 3:
+                enough.set()
             await stream.send_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
 
     tally = Tally()
     async with answering(refuse) as target:
-        await drive(target, tally, connections=1, seconds=0.1)
+        await drive(target, tally, connections=1, seconds=PATIENCE, until=enough)
     assert tally.summary().failures == tally.requests > 0
 
 
@@ -119,17 +143,19 @@ async def test_a_chunked_answer_is_read_to_its_end() -> None:
 
 
 async def test_a_new_connection_follows_one_that_the_server_announced_to_close() -> None:
-    connections = 0
+    connections, enough = 0, trio.Event()
 
     async def once(stream: trio.SocketStream) -> None:
         nonlocal connections
         connections += 1
+        if connections == 3:
+            enough.set()
         await stream.receive_some()
         await stream.send_all(OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
     tally = Tally()
     async with answering(once) as target:
-        await drive(target, tally, connections=1, seconds=0.1)
+        await drive(target, tally, connections=1, seconds=PATIENCE, until=enough)
     assert not tally.failures
     assert connections > 1
 

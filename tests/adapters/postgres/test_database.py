@@ -15,6 +15,8 @@ from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire
 from tests.patience import PATIENCE
 
+BOUND = 4.0  # far more than the deadline of a ping, and less than the pool waits by itself
+
 
 async def test_a_database_that_is_there_answers(store: Store) -> None:
     assert await PostgresDatabase(store.pool).ping()
@@ -46,7 +48,7 @@ async def test_an_answer_that_takes_too_long_is_no_answer() -> None:
         pool = Pool(f"host=127.0.0.1 port={listener.socket.getsockname()[1]} dbname=nowhere")
         began = trio.current_time()
         assert not await PostgresDatabase(pool).ping()
-        assert trio.current_time() - began < 1.5
+        assert trio.current_time() - began < BOUND
         nursery.cancel_scope.cancel()
 
 
@@ -58,7 +60,7 @@ async def test_a_database_that_froze_under_an_open_connection_is_given_up_within
         wire.fall_silent()
         began = trio.current_time()
         assert not await PostgresDatabase(pool).ping()
-        assert trio.current_time() - began < 1.5
+        assert trio.current_time() - began < BOUND
         wire.cut()
         await pool.aclose()
 

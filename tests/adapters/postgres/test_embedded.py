@@ -16,6 +16,7 @@ import pytest
 
 from adapters.postgres import embedded
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
+from tests.patience import PATIENCE
 from tests.places import ROOT
 
 OWNS_AND_SLEEPS = """
@@ -34,7 +35,7 @@ from pathlib import Path
 from adapters.postgres.embedded import EmbeddedPostgres
 server = EmbeddedPostgres(Path(sys.argv[1]))
 server._launch(server._runner())
-os._exit(0 if server._ready_before(time.monotonic() + 20) else 1)
+os._exit(0 if server._ready_before(time.monotonic() + 120) else 1)
 """
 
 
@@ -76,7 +77,7 @@ def _wait_until_gone(pid: int) -> None:
     """For a server that is not our child: a process that ends gives up its working directory, by which we know a server of ours, a moment
     before the kernel reports its end.
     """
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while embedded._alive(pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -205,7 +206,7 @@ def test_a_first_start_killed_while_its_initdb_works_does_not_stop_the_next() ->
         owner.wait()
         with server:
             assert server.is_running()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while _works_in(server.cluster):  # the orphan, which would stand in the way of the clean-up
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -16,6 +16,7 @@ from tests.conftest import CapturedLog
 from tests.http import examples as examples_module
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
+from tests.patience import PATIENCE
 
 Examples = Callable[..., Client]
 
@@ -177,7 +178,7 @@ async def test_what_one_client_tries_at_once_waits_for_its_turn_and_others_do_no
     async with trio.open_nursery() as nursery:
         for _ in range(3 * TRIES_AT_ONCE):
             nursery.start_soon(sign_in)
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while inside < TRIES_AT_ONCE:
                 await trio.sleep(0.01)
             async with limiter.attempt(limit, "192.0.2.2") as succeed:

@@ -10,7 +10,7 @@ from quart_trio import QuartTrio
 
 from entrypoints.http.server.protocol import FINISH, Application
 from entrypoints.http.server.settings import ServerSettings
-from tests.http.running_server import GET, Certificate, Receive, Send, WireClient, answer, application, echo, running
+from tests.http.running_server import GET, Certificate, Receive, Send, WireClient, answer, application, echo, running, until
 from tests.patience import PATIENCE
 from tests.tools import place_of
 
@@ -157,9 +157,11 @@ async def test_a_client_that_stays_is_not_cancelled() -> None:
 
 @pytest.mark.parametrize("go", [leave, reset])
 async def test_a_client_that_leaves_within_its_body_is_told_of(go: Any) -> None:
+    begun = trio.Event()
     heard: list[str] = []
 
     async def listen(_scope: Any, receive: Receive, _send: Send) -> None:
+        begun.set()
         while (message := await receive())["type"] == "http.request":
             pass
         heard.append(message["type"])
@@ -167,9 +169,9 @@ async def test_a_client_that_leaves_within_its_body_is_told_of(go: Any) -> None:
     async with running(application(listen)) as server:
         client = await server.connect()
         await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\npart")
-        await trio.sleep(0.05)
+        await begun.wait()
         await go(client)
-        await trio.sleep(0.05)
+        await until(lambda: heard)
     assert heard == ["http.disconnect"]
 
 

@@ -21,17 +21,28 @@ from tests.patience import PATIENCE
 HOST = b"Host: postern.test\r\n"
 
 
-async def slow(_scope: Any, _receive: Receive, send: Send) -> None:
-    await trio.sleep(0.3)
-    await answer(send)
+class Slow:
+    """An application that answers when the test lets it."""
+
+    def __init__(self) -> None:
+        self.begun = trio.Event()
+        self.go_on = trio.Event()
+
+    async def __call__(self, _scope: Any, _receive: Receive, send: Send) -> None:
+        self.begun.set()
+        await self.go_on.wait()
+        await answer(send)
 
 
 async def test_a_request_in_flight_is_finished_and_the_connection_closed() -> None:
+    slow = Slow()
     async with running(application(slow)) as server:
         client = await server.connect()
         await client.send(GET)
-        await trio.sleep(0.05)
+        await slow.begun.wait()
         server.shutdown.set()
+        await trio.sleep(0.2)
+        slow.go_on.set()
         got = await client.answer()
         assert (got.status, got.headers["connection"]) == (200, "close")
         assert await client.closed()
@@ -153,10 +164,11 @@ async def test_a_connection_that_has_not_asked_yet_may_still_do_so() -> None:
 
 
 async def test_new_connections_are_refused_meanwhile() -> None:
+    slow = Slow()
     async with running(application(slow)) as server:
         client = await server.connect()
         await client.send(GET)
-        await trio.sleep(0.05)
+        await slow.begun.wait()
         server.shutdown.set()
         await trio.sleep(0.05)
         try:
@@ -166,17 +178,16 @@ async def test_new_connections_are_refused_meanwhile() -> None:
         else:
             refused = False
         assert refused
+        slow.go_on.set()
         assert (await client.answer()).status == 200
 
 
 async def test_what_does_not_finish_in_time_is_cut_short(log: CapturedLog) -> None:
-    async def endless(_scope: Any, _receive: Receive, _send: Send) -> None:
-        await trio.sleep_forever()
-
+    endless = Slow()
     async with running(application(endless), ServerSettings(drain=0.3)) as server:
         client = await server.connect()
         await client.send(GET)
-        await trio.sleep(0.05)
+        await endless.begun.wait()
         server.shutdown.set()
         with trio.fail_after(3):
             assert await client.closed()

@@ -12,7 +12,7 @@ from quart_trio import QuartTrio
 
 from entrypoints.http.server.settings import ServerSettings
 from tests.http.running_server import GET, Receive, RunningServer, Send, answer, application, echo, greet, running, until
-from tests.patience import SOONER
+from tests.patience import PATIENCE, SOONER
 
 HOST = b"Host: postern.test\r\n"
 
@@ -30,10 +30,11 @@ def quart_greeting() -> Any:
 @pytest.mark.parametrize("served", [application(greet), quart_greeting()], ids=["plain", "quart"])
 async def test_idle_connections_are_closed_in_time(served: Any) -> None:
     async with running(served, ServerSettings(keep_alive=0.5)) as server:
-        clients = [await server.connect() for _ in range(40)]
-        for client in clients:
+        clients, began = [], 0.0
+        for _ in range(40):
+            began = trio.current_time()
+            clients.append(client := await server.connect())
             assert (await client.ask()).status == 200
-        began = trio.current_time()
         with trio.fail_after(SOONER):
             for client in clients:
                 assert await client.closed()
@@ -49,10 +50,10 @@ async def test_a_connection_that_never_asks_is_closed_in_time() -> None:
 
 async def test_a_slow_request_may_take_longer_than_an_idle_connection() -> None:
     async def slow(_scope: Any, _receive: Receive, send: Send) -> None:
-        await trio.sleep(0.4)
+        await trio.sleep(1.5)
         await answer(send)
 
-    async with running(application(slow), ServerSettings(keep_alive=0.1, head_patience=0.1, watch_interval=0.05)) as server:
+    async with running(application(slow), ServerSettings(keep_alive=0.7, head_patience=0.7, watch_interval=0.05)) as server:
         assert (await server.ask()).status == 200
 
 
@@ -97,15 +98,16 @@ async def test_a_body_that_drips_is_cut_off() -> None:
 
 
 async def test_a_body_that_earns_its_time_is_waited_for() -> None:
-    settings = ServerSettings(silence=0.2, transfer_patience=0.2, least_bytes_a_second=1000)
+    # The first part earns the time for the others, however busy the machine is.
+    settings = ServerSettings(transfer_patience=0.2, least_bytes_a_second=10)
     async with running(application(echo), settings) as server, trio.open_nursery() as nursery:
         client = await server.connect()
-        await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1000\r\n\r\n")
+        await client.send(b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1000\r\n\r\n" + b"x" * 100)
 
         async def flow() -> None:
-            for _ in range(10):
-                await client.send(b"x" * 100)
+            for _ in range(9):
                 await trio.sleep(0.05)
+                await client.send(b"x" * 100)
 
         nursery.start_soon(flow)
         assert (await client.answer(b"POST")).status == 200
@@ -133,7 +135,7 @@ async def test_a_large_answer_to_a_client_that_reads_arrives_whole() -> None:
     async def large(_scope: Any, _receive: Receive, send: Send) -> None:
         await answer(send, bytes(20_000_000))
 
-    async with running(application(large), ServerSettings(silence=0.5)) as server:
+    async with running(application(large), ServerSettings(silence=SOONER)) as server:
         assert len((await server.ask()).body) == 20_000_000
 
 
@@ -162,17 +164,18 @@ async def test_connections_beyond_the_limit_are_turned_away_when_none_is_idle() 
 
 
 async def test_requests_beyond_the_limit_are_refused() -> None:
-    release = trio.Event()
+    here, release = trio.Event(), trio.Event()
 
     async def wait(scope: Any, _receive: Receive, send: Send) -> None:
         if scope["path"] == "/wait":
+            here.set()
             await release.wait()
         await answer(send)
 
     async with running(application(wait), ServerSettings(most_requests=1)) as server:
         busy = await server.connect()
         await busy.send(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n")
-        await trio.sleep(0.05)
+        await here.wait()
         other = await server.connect()
         refused = await other.ask()
         assert (refused.status, refused.headers["retry-after"]) == (503, "1")
@@ -189,11 +192,11 @@ async def _crowd(server: RunningServer, idle: int, slow: int) -> None:
 
 
 async def test_a_crowd_of_idle_and_slow_clients_does_not_keep_others_waiting() -> None:
-    async with running(application(greet), ServerSettings(keep_alive=1.0, head_patience=0.5)) as server:
+    async with running(application(greet), ServerSettings(keep_alive=3.0, head_patience=2.0)) as server:
         await _crowd(server, idle=400, slow=50)
         began = trio.current_time()
         assert (await server.ask()).status == 200
-        assert trio.current_time() - began < 0.3
+        assert trio.current_time() - began < 1.5
         with trio.fail_after(SOONER):
             for stream in server.opened[:450]:
                 async for _ in stream:
@@ -221,7 +224,7 @@ def test_running_out_of_descriptors_is_survived() -> None:
                 assert (await server.ask()).status == 200
         trio.run(main)
     """)
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=20, check=False)
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.count("accept_failed") == 1
     assert "EMFILE" in ran.stdout

@@ -84,7 +84,8 @@ async def test_after_a_killed_connection_it_listens_again_and_calls_each_channel
 
 
 async def test_a_connection_that_went_silent_is_noticed_and_replaced(database_url: str) -> None:
-    async with Wire(database_url) as wire, listening(wire.url, "post", heartbeat=0.03, patience=0.2) as heard:
+    async with Wire(database_url) as wire, listening(wire.url, "post", heartbeat=0.03, patience=2) as heard:
+        await heard.until(("post", ""))
         await trio.sleep(0.15)
         assert heard.notifications == [("post", "")]  # heartbeats are not heard
         wire.fall_silent()

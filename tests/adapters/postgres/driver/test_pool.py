@@ -12,6 +12,7 @@ from adapters.postgres.driver.pool import Pool, PoolClosed, PoolExhausted
 from tests.adapters.postgres.questions import one, open_descriptors
 from tests.adapters.postgres.wire import Wire
 from tests.conftest import _fresh
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +21,9 @@ def bare_url(worker_id: str) -> Iterator[str]:
     yield from _fresh(f"bare_pool_{worker_id}", "template0")
 
 
-async def hold(pool: Pool, seconds: float, *, task_status: trio.TaskStatus[Connection] = trio.TASK_STATUS_IGNORED) -> None:
-    async with pool.connection() as connection:
-        task_status.started(connection)
-        await trio.sleep(seconds)
+async def hold(pool: Pool) -> None:
+    async with pool.connection():
+        await trio.lowlevel.checkpoint()
 
 
 async def take(pool: Pool, number: int) -> list[Connection]:
@@ -41,11 +41,11 @@ async def test_it_opens_min_size_connections_and_at_most_max_size(bare_url: str)
     pool = Pool(bare_url, min_size=2, max_size=3)
     await pool.open()
     assert pool.statistics().connections == pool.statistics().idle == 2
-    async with trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery, AsyncExitStack() as held:
         for _ in range(3):
-            await nursery.start(hold, pool, 0.3)
+            await held.enter_async_context(pool.connection())
         for _ in range(6):
-            nursery.start_soon(hold, pool, 0)
+            nursery.start_soon(hold, pool)
         await trio.testing.wait_all_tasks_blocked()
         now = pool.statistics()
         assert (now.connections, now.in_use, now.waiting, now.idle) == (3, 3, 6, 0)
@@ -119,16 +119,13 @@ async def test_an_exhausted_pool_refuses_after_a_bounded_wait(bare_url: str) -> 
 
 
 async def test_too_many_waiters_are_refused_at_once(bare_url: str) -> None:
-    pool = Pool(bare_url, max_size=1, max_waiting=2)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(hold, pool, 0.5)
-        nursery.start_soon(hold, pool, 0)
-        nursery.start_soon(hold, pool, 0)
+    pool = Pool(bare_url, max_size=1, max_waiting=2, timeout=3600)
+    async with trio.open_nursery() as nursery, pool.connection():
+        nursery.start_soon(hold, pool)
+        nursery.start_soon(hold, pool)
         await trio.testing.wait_all_tasks_blocked()
-        began = trio.current_time()
-        with pytest.raises(PoolExhausted):
+        with trio.fail_after(PATIENCE), pytest.raises(PoolExhausted):
             await pid(pool)
-        assert trio.current_time() - began < 0.2
     assert pool.statistics().refused == 1
     await pool.aclose()
 
@@ -178,7 +175,7 @@ async def test_one_handed_over_in_the_moment_of_a_cancellation_is_not_lost(bare_
     pool = Pool(bare_url, max_size=1)
     async with trio.open_nursery() as nursery:
         async with pool.connection():
-            nursery.start_soon(hold, pool, 0)
+            nursery.start_soon(hold, pool)
             await trio.testing.wait_all_tasks_blocked()
             if cancelled_first:
                 nursery.cancel_scope.cancel()
@@ -228,12 +225,16 @@ async def test_a_connection_in_any_other_state_is_thrown_away(bare_url: str) -> 
 
 
 async def test_connections_end_with_their_lifetime_and_not_all_at_once(bare_url: str) -> None:
-    pool = Pool(bare_url, max_size=4, max_lifetime=1)
+    pool = Pool(bare_url, max_size=4, max_lifetime=3600)
+    began = trio.current_time()
     await take(pool, 4)
     ends = {member.expires_at for member in pool._idle}
+    assert began + 0.9 * 3600 <= min(ends)
+    assert max(ends) <= trio.current_time() + 1.1 * 3600
     assert max(ends) - min(ends) > 0.0001
     first = await pid(pool)
-    await trio.sleep(1.2)
+    for member in pool._idle:  # as if the time had passed
+        member.expires_at = trio.current_time()
     assert await pid(pool) == first  # noticed on return
     assert await pid(pool) != first
     assert pool.statistics().retired >= 1
@@ -241,10 +242,11 @@ async def test_connections_end_with_their_lifetime_and_not_all_at_once(bare_url:
 
 
 async def test_those_that_idle_too_long_are_closed_down_to_min_size(bare_url: str) -> None:
-    pool = Pool(bare_url, min_size=2, max_size=5, max_idle=0.3)
+    pool = Pool(bare_url, min_size=2, max_size=5, max_idle=3600)
     await take(pool, 5)
     assert pool.statistics().idle == 5
-    await trio.sleep(0.35)
+    for member in pool._idle:  # as if the time had passed
+        member.idle_since -= 3601
     await pid(pool)
     now = pool.statistics()
     assert (now.idle, now.retired) == (2, 3)
@@ -252,19 +254,27 @@ async def test_those_that_idle_too_long_are_closed_down_to_min_size(bare_url: st
 
 
 async def test_closing_wakes_the_waiters_and_waits_for_those_in_use(bare_url: str) -> None:
-    pool = Pool(bare_url, max_size=1)
+    pool, closed = Pool(bare_url, max_size=1), trio.Event()
+
+    async def refused() -> None:
+        with pytest.raises(PoolClosed):
+            await pid(pool)
+
+    async def close() -> None:
+        await pool.aclose(timeout=3600)
+        closed.set()
+
     async with trio.open_nursery() as nursery:
-        connection = await nursery.start(hold, pool, 0.4)
-
-        async def refused() -> None:
-            with pytest.raises(PoolClosed):
-                await pid(pool)
-
-        nursery.start_soon(refused)
-        await trio.testing.wait_all_tasks_blocked()
-        began = trio.current_time()
-        await pool.aclose()
-        assert 0.1 < trio.current_time() - began < 2
+        async with trio.open_nursery() as waiters, pool.connection() as connection:
+            waiters.start_soon(refused)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(close)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not waiters.child_tasks
+            assert not connection.closed
+            assert not closed.is_set()
+        with trio.fail_after(PATIENCE):
+            await closed.wait()
         assert connection.closed
         await refused()
     assert pool.statistics().connections == 0
@@ -281,7 +291,9 @@ async def test_closing_does_not_wait_for_ever(bare_url: str) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(use)
-        await trio.sleep(0.05)
+        with trio.fail_after(PATIENCE):
+            while not pool.statistics().in_use:
+                await trio.sleep(0.01)
         await pool.aclose(timeout=0.05)
     assert pool.statistics().connections == 0
 
