@@ -31,7 +31,7 @@ async def secure(made: Certificate, **others: float) -> AsyncIterator[RunningSer
 
 
 async def test_requests_are_answered(certificate: Certificate) -> None:
-    async with secure(certificate) as server, httpx.AsyncClient(verify=certificate.trusted()) as client:
+    async with secure(certificate) as server, httpx.AsyncClient(verify=certificate.trusted(), timeout=PATIENCE) as client:
         for size in (0, 10, 1_000_000):
             response = await client.post(f"https://127.0.0.1:{server.port}/", content=bytes(size))
             assert (response.status_code, len(response.content)) == (200, size)
