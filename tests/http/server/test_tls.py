@@ -82,8 +82,9 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for(certificate: Cer
 
 async def test_idle_connections_are_closed_in_time(certificate: Certificate) -> None:
     async with secure(certificate, keep_alive=0.3) as server:
-        clients = [await server.connect() for _ in range(10)]
-        for client in clients:
+        clients = []
+        for _ in range(10):
+            clients.append(client := await server.connect())
             await client.ask()
         with trio.fail_after(SOONER):
             for client in clients:
