@@ -446,10 +446,12 @@ async def test_a_service_provider_that_is_entered_at_this_moment_is_told_as_well
             entering.execute(
                 """
                 insert into saml_sessions (id, session_id, service_id, name_id, name_id_format, audience, created_at)
-                select gen_random_uuid(), session_id, services.id, name_id, name_id_format, audience, saml_sessions.created_at
+                select %s, session_id, services.id, name_id, name_id_format, audience, saml_sessions.created_at
                   from saml_sessions, services
                  where services.slug = 'wiki'
-                """
+                """,
+                # The first is told first. Of random ids, some stand before all ids of now.
+                [provider.postern.foundation.ids.new()],
             )
             entering.commit()
     (answer,) = answers
