@@ -15,6 +15,7 @@ from tests.e2e.conftest import Installation
 from tests.e2e.postern import environment, until
 from tests.e2e.test_guides import GUIDES, blocks, served
 from tests.http.browsing import PageReader
+from tests.patience import PATIENCE
 from tests.tools import needs
 
 GUIDE = GUIDES / "protect-your-app.md"
@@ -65,7 +66,7 @@ def test_a_person_signs_in_to_the_application_of_the_guide(installation: Install
                     assert ada.client.post(f"{home}ended", data={"logout_token": token}).status_code == 400
             assert '"orders of"' in told
             forged = {"Authorization": "Bearer eyJhbGciOiJub25lIn0.e30."}
-            assert httpx.get(f"http://127.0.0.1:{api}/orders", headers=forged).status_code == 401
+            assert httpx.get(f"http://127.0.0.1:{api}/orders", headers=forged, timeout=PATIENCE).status_code == 401
         finally:
             os.killpg(shell.pid, signal.SIGTERM)
             shell.wait()

@@ -1,5 +1,7 @@
 """The pages' own limit: a whole office can sign in behind one address, and guessing from there is stopped all the same."""
 
+from uuid import uuid4
+
 import trio
 
 from entrypoints.bootstrap import Postern
@@ -7,8 +9,9 @@ from entrypoints.http.application import build_application
 from entrypoints.http.machinery.limits import PAGE_SIGN_INS
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
-from tests.http.client import Client
+from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
+from tests.http.limited import until_refused
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE
@@ -47,13 +50,14 @@ async def test_guessing_from_one_address_stops_and_who_guesses_right_spares_only
     tab = await tabs.tab().open("/ui/sign-in")
     await tab.send(email=ada.email)
     form = tab.page.forms[0]
-    statuses = []
-    for number in range(PAGE_SIGN_INS.burst + 5):
-        fields = {**form.fields, "email": f"nobody{number}@example.org", "password": "guess"}
-        statuses.append((await tabs.request("POST", form.action, fields)).status)
-    assert statuses[: PAGE_SIGN_INS.burst] == [400] * PAGE_SIGN_INS.burst
-    assert statuses[-1] == 429
-    # The right password is refused, too, until the bucket has filled up again. From another address it works at once.
+
+    async def guess() -> Received:
+        return await tabs.request("POST", form.action, {**form.fields, "email": f"{uuid4()}@example.org", "password": "guess"})
+
+    statuses, _ = await until_refused(PAGE_SIGN_INS, guess)
+    assert set(statuses) == {400}
+    # The right password is refused, too, until the bucket has filled up again: not in this test. From another address it works at once.
+    people.change("update rate_limit_buckets set at = now() + interval '1 hour' where limit_name = %s", PAGE_SIGN_INS.name)
     assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 429
     tabs.client = Client(build_application(postern, SETTINGS), "203.0.113.9")
     assert (await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})).status == 303

@@ -178,7 +178,7 @@ class Gate:
             self.taken.append(password.reveal())
             self.running += 1
             self.most = max(self.most, self.running)
-        self.open.wait(10)
+        self.open.wait(PATIENCE)
         with self._lock:
             self.running -= 1
         return True

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapters.metrics.prometheus import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
 from ports.metrics import PoolState, Population
+from tests.patience import PATIENCE
 from tests.places import ROOT
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -250,7 +251,7 @@ class Child:
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             pipe.close()
-        self.process.wait(10)
+        self.process.wait(PATIENCE)
 
 
 def due_in(page: str) -> float:

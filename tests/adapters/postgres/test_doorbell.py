@@ -32,15 +32,15 @@ async def test_a_job_rings_in_the_other_processes_when_it_is_committed(store: St
     async with trio.open_nursery() as nursery:
         await nursery.start(other.run)
         # The listener has just connected, and rings for everything.
-        assert await mail.wait(2)
-        assert await webhook.wait(2)
+        assert await mail.wait(PATIENCE)
+        assert await webhook.wait(PATIENCE)
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
             await uow.jobs.add(NewJob("mail", {}))
             await uow.platform_owners.exist()
             assert not await mail.wait(0.05)
             await uow.commit()
-        assert await mail.wait(2)
+        assert await mail.wait(PATIENCE)
         # Two jobs of one transaction are one notification, and another topic is not rung.
         assert not await mail.wait(0.05)
         assert not await webhook.wait(0.05)
@@ -52,7 +52,7 @@ async def test_a_job_that_is_rolled_back_rings_nobody(store: Store) -> None:
     mail = Mailbox.rung_by(other, "mail")
     async with trio.open_nursery() as nursery:
         await nursery.start(other.run)
-        assert await mail.wait(2)
+        assert await mail.wait(PATIENCE)
         async with store.unit_of_work() as uow:
             await uow.jobs.add(NewJob("mail", {}))
             await uow.platform_owners.exist()

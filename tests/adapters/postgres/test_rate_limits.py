@@ -42,10 +42,10 @@ async def let_pass(store: Store, seconds: float) -> None:
 
 
 async def test_a_new_bucket_holds_the_burst(buckets: PostgresBuckets) -> None:
-    limit = RateLimit("test", burst=3, seconds_per_request=100)
+    limit = RateLimit("test", burst=3, seconds_per_request=1000)
     waits = [await buckets.take(limit, "192.0.2.7") for _ in range(4)]
     assert waits[:3] == [0, 0, 0]
-    assert waits[3] == pytest.approx(100, abs=1)
+    assert waits[3] == pytest.approx(1000, abs=PATIENCE)
 
 
 async def test_whole_paces_and_fractions_are_taken_together(buckets: PostgresBuckets) -> None:
@@ -114,9 +114,9 @@ async def test_full_buckets_are_forgotten_and_the_others_are_not(store: Store, b
     for key in ("a", "b"):
         await buckets.take(SLOW, key)
     assert await buckets.forget_full() == 0
-    await let_pass(store, 999)
+    await let_pass(store, 1000 - PATIENCE)
     assert await buckets.forget_full() == 0
-    await let_pass(store, 1.5)
+    await let_pass(store, PATIENCE)
     await buckets.take(SLOW, "c")
     assert await buckets.forget_full() == 2
     assert await stored(store, "a") is None
@@ -127,7 +127,7 @@ async def test_a_row_is_full_when_the_domain_says_so(store: Store, buckets: Post
     for _ in range(3):
         await buckets.take(SLOW, "a")
     (row,) = await store.query("select extract(epoch from full_at - at)::float8 as seconds from rate_limit_buckets")
-    assert row["seconds"] == pytest.approx(3000, abs=0.5)
+    assert row["seconds"] == pytest.approx(3000, abs=PATIENCE)
 
 
 async def test_without_the_database_it_says_so(store: Store, buckets: PostgresBuckets) -> None:
@@ -147,30 +147,31 @@ async def test_takes_update_within_the_page(fresh_store: Store) -> None:
             (row,) = await fresh_store.query(
                 "select n_tup_upd as all, n_tup_hot_upd as hot from pg_stat_user_tables where relname like 'rate%'"
             )
-            if row["all"]:
+            # A backend that goes on for longer than a second tells a part of them earlier.
+            if row["all"] >= 19:
                 break
             await trio.sleep(0.02)
     assert row == {"all": 19, "hot": 19}
 
 
-ONE, TWO = RateLimit("one", burst=1, seconds_per_request=10), RateLimit("two", burst=2, seconds_per_request=20)
+ONE, TWO = RateLimit("one", burst=1, seconds_per_request=1000), RateLimit("two", burst=2, seconds_per_request=2000)
 
 
 async def test_several_buckets_are_drawn_from_in_one_round_trip_each_by_its_own_measure(store: Store) -> None:
     buckets = PostgresBuckets(store.pool)
     assert await buckets.take_all([TWO, ONE], "somebody") == [0, 0]
     round_trips.set(trips := TripCounter())
-    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([0, 10], abs=1)
+    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([0, 1000], abs=PATIENCE)
     assert trips.count == 1
-    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([20, 10], abs=1)
+    assert list(await buckets.take_all([TWO, ONE], "somebody")) == pytest.approx([2000, 1000], abs=PATIENCE)
     assert await buckets.take_all([ONE], "somebody else") == [0]
 
 
 async def test_limits_of_whole_seconds_and_of_parts_are_taken_together(buckets: PostgresBuckets) -> None:
-    part = RateLimit("part", burst=1, seconds_per_request=0.5)
-    whole = RateLimit("whole", burst=1, seconds_per_request=2)
+    part = RateLimit("part", burst=1, seconds_per_request=499.5)
+    whole = RateLimit("whole", burst=1, seconds_per_request=2000)
     assert await buckets.take_all([part, whole], "somebody") == [0, 0]
-    assert list(await buckets.take_all([part, whole], "somebody")) == pytest.approx([0.5, 2], abs=0.5)
+    assert list(await buckets.take_all([part, whole], "somebody")) == pytest.approx([499.5, 2000], abs=PATIENCE)
 
 
 WIDER, WIDEST = Place("its network", 3), Place("its provider", 5)
@@ -183,10 +184,10 @@ async def test_the_places_around_give_a_token_too_in_the_same_round_trip(store: 
         assert await buckets.take_all([ONE], f"client {number}", [WIDER, WIDEST]) == [0]
     assert trips.count == 3
     # Three times the burst, at three times the pace.
-    assert list(await buckets.take_all([ONE], "client 3", [WIDER, WIDEST])) == pytest.approx([10 / 3], abs=0.5)
+    assert list(await buckets.take_all([ONE], "client 3", [WIDER, WIDEST])) == pytest.approx([1000 / 3], abs=50)
     for number in range(2):
         assert await buckets.take_all([ONE], f"elsewhere {number}", [Place("another network", 3), WIDEST]) == [0]
-    assert list(await buckets.take_all([ONE], "elsewhere 2", [Place("another network", 3), WIDEST])) == pytest.approx([10 / 5], abs=0.5)
+    assert list(await buckets.take_all([ONE], "elsewhere 2", [Place("another network", 3), WIDEST])) == pytest.approx([1000 / 5], abs=50)
 
 
 async def test_whoever_is_refused_takes_nothing_from_the_neighbours(store: Store) -> None:
@@ -243,7 +244,7 @@ async def test_a_token_that_is_given_back_can_be_taken_again_and_fills_no_bucket
                 await give_back(transaction, ONE, "somebody")
             await transaction.commit()
     assert await buckets.take(ONE, "somebody") == 0
-    assert await buckets.take(ONE, "somebody") > 9
+    assert await buckets.take(ONE, "somebody") > 1000 - PATIENCE
 
 
 async def test_tokens_that_are_given_back_at_once_are_all_there_again(store: Store, buckets: PostgresBuckets) -> None:

@@ -17,6 +17,7 @@ from joserfc.jwk import KeySet
 
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider
+from tests.patience import PATIENCE
 
 VERIFIER = "0123456789-abcdefghijklmnopqrstuvwxyz-0123456789"
 WAYS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
@@ -24,7 +25,7 @@ WAYS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
 
 @pytest.fixture(scope="module")
 def metadata(provider: RunningProvider) -> Any:
-    return httpx.get(f"{provider.issuer}/.well-known/oauth-authorization-server", timeout=20).json()
+    return httpx.get(f"{provider.issuer}/.well-known/oauth-authorization-server", timeout=PATIENCE).json()
 
 
 @pytest.fixture(params=WAYS)
@@ -39,7 +40,7 @@ def client(request: pytest.FixtureRequest, provider: RunningProvider, metadata: 
         scope="openid email offline_access",
         code_challenge_method="S256",
         token_endpoint=metadata["token_endpoint"],
-        default_timeout=20,
+        default_timeout=PATIENCE,
     )
     made.register_client_auth_method(PrivateKeyJWT(metadata["token_endpoint"], alg="ES256", headers={"kid": "first"}))
     with made:
@@ -51,7 +52,7 @@ def test_a_person_signs_in(client: OAuth2Session, ada: SigningBrowser, metadata:
     address, state = client.create_authorization_url(metadata["authorization_endpoint"], nonce=nonce, code_verifier=VERIFIER)
     came = ada.arrive(address, CALLBACK)
     token = client.fetch_token(authorization_response=came, state=state, code_verifier=VERIFIER)
-    keys = KeySet.import_key_set(httpx.get(metadata["jwks_uri"]).json())
+    keys = KeySet.import_key_set(httpx.get(metadata["jwks_uri"], timeout=PATIENCE).json())
     read = jwt.decode(token["id_token"], keys, algorithms=metadata["id_token_signing_alg_values_supported"])
     options = {"iss": {"value": metadata["issuer"]}, "aud": {"value": client.client_id}}
     asked = {"nonce": nonce, "client_id": client.client_id, "max_age": 3600}

@@ -17,6 +17,7 @@ from requests_oauthlib import OAuth2Session
 
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import CALLBACK, EMAIL, SIGNED_OUT, RunningProvider, ShownApplication
+from tests.patience import PATIENCE
 
 SCOPES = ("openid", "profile", "email", "offline_access", "organization")
 JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -31,7 +32,7 @@ def _on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def metadata(provider: RunningProvider) -> Mapping[str, Any]:
-    found = requests.get(f"{provider.issuer}/.well-known/openid-configuration", timeout=20)
+    found = requests.get(f"{provider.issuer}/.well-known/openid-configuration", timeout=PATIENCE)
     assert found.json()["issuer"] == provider.issuer
     return cast("Mapping[str, Any]", found.json())
 
@@ -81,13 +82,13 @@ class Rely:
         address = self.metadata[endpoint]
         if self.by == "client_secret_basic":
             auth = HTTPBasicAuth(self.application.client_id, self.application.secret)
-            return requests.post(address, data=fields, auth=auth, timeout=20)
+            return requests.post(address, data=fields, auth=auth, timeout=PATIENCE)
         body = {"client_id": self.application.client_id, **self.proof_in_body(address), **fields}
-        return requests.post(address, data=body, timeout=20)
+        return requests.post(address, data=body, timeout=PATIENCE)
 
     def verified(self, id_token: str, *algorithms: str) -> dict[str, Any]:
         """As OpenID Connect Core 3.1.3.7 says."""
-        keys = KeySet.import_key_set(requests.get(self.metadata["jwks_uri"], timeout=20).json())
+        keys = KeySet.import_key_set(requests.get(self.metadata["jwks_uri"], timeout=PATIENCE).json())
         token = jwt.decode(id_token, keys, algorithms=list(algorithms))
         registry = jwt.JWTClaimsRegistry(
             leeway=ALLOWED_WITHIN,

@@ -9,6 +9,7 @@ import pytest
 from core.domain.federation.scim.groups import GROUP_SCHEMA, refuse_creation
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module", params=["organization", "teams"])
@@ -28,7 +29,9 @@ def scim(request: pytest.FixtureRequest, e2e_directory: Path, installation: Inst
         )
         assert switched.status_code == 200, switched.text
         with httpx.Client(
-            base_url=f"http://127.0.0.1:{server.port}/scim/v2", headers={"Authorization": f"Bearer {made.json()['token']}"}
+            base_url=f"http://127.0.0.1:{server.port}/scim/v2",
+            headers={"Authorization": f"Bearer {made.json()['token']}"},
+            timeout=PATIENCE,
         ) as client:
             yield client
         assert server.stop() == 0

@@ -31,7 +31,7 @@ async def secure(made: Certificate, **others: float) -> AsyncIterator[RunningSer
 
 
 async def test_requests_are_answered(certificate: Certificate) -> None:
-    async with secure(certificate) as server, httpx.AsyncClient(verify=certificate.trusted()) as client:
+    async with secure(certificate) as server, httpx.AsyncClient(verify=certificate.trusted(), timeout=PATIENCE) as client:
         for size in (0, 10, 1_000_000):
             response = await client.post(f"https://127.0.0.1:{server.port}/", content=bytes(size))
             assert (response.status_code, len(response.content)) == (200, size)
@@ -82,8 +82,9 @@ async def test_a_handshake_that_does_not_come_is_not_waited_for(certificate: Cer
 
 async def test_idle_connections_are_closed_in_time(certificate: Certificate) -> None:
     async with secure(certificate, keep_alive=0.3) as server:
-        clients = [await server.connect() for _ in range(10)]
-        for client in clients:
+        clients = []
+        for _ in range(10):
+            clients.append(client := await server.connect())
             await client.ask()
         with trio.fail_after(SOONER):
             for client in clients:

@@ -15,6 +15,7 @@ from tests.http.federation.arriving import answer_in
 from tests.http.people import BASE_URL, Person
 from tests.http.upstream.scene import ADA, UpstreamScene
 from tests.independent_provider import IndependentProvider
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def set_up(house: UpstreamScene, provider: IndependentProvider) -> str:
 
 async def visited(address: str) -> str:
     """The person agrees at the provider. Returns the path of ours to which the provider sends them back."""
-    answer: Any = await trio.to_thread.run_sync(lambda: httpx.get(address, trust_env=False))
+    answer: Any = await trio.to_thread.run_sync(lambda: httpx.get(address, trust_env=False, timeout=PATIENCE))
     assert answer.status_code == 302, answer.text
     location = str(answer.headers["location"])
     assert location.startswith(f"{BASE_URL}/auth/"), location

@@ -151,7 +151,7 @@ async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(hous
     fake = house.fakes["websuite"]
     await ada.come()
     ada.expire()
-    fake.slow, fake.fails = 0.5, True
+    fake.slow, fake.fails = 2, True
     statuses: list[tuple[int, str]] = []
 
     async def ask() -> None:

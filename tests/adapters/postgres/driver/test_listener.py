@@ -1,5 +1,6 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import psycopg
 import pytest
@@ -10,6 +11,9 @@ from adapters.postgres.driver.listener import Listener
 from tests.adapters.postgres.questions import open_descriptors
 from tests.adapters.postgres.wire import Wire
 from tests.patience import PATIENCE
+
+# Of this database alone: the server has those of other tests too.
+LISTENING: Final = "from pg_stat_activity where application_name = 'postern listener' and datname = current_database()"
 
 
 class Notifications:
@@ -75,7 +79,7 @@ async def test_after_a_killed_connection_it_listens_again_and_calls_each_channel
     async with listening(database_url, "post") as heard:
         await heard.until(("post", ""))
         async with await Connection.connect(database_url) as killer:
-            await killer.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postern listener'")
+            await killer.execute(f"select pg_terminate_backend(pid) {LISTENING}".encode())
         await heard.until(("post", ""), ("post", ""))
         await notify(database_url, "post", "letter")
         await heard.until(("post", ""), ("post", ""), ("post", "letter"))
@@ -127,7 +131,7 @@ async def test_cancelling_leaves_nothing_behind(database_url: str) -> None:
     assert open_descriptors() == before
     async with await Connection.connect(database_url) as observer:
         with trio.fail_after(PATIENCE):
-            while await (await observer.execute("select 1 from pg_stat_activity where application_name = 'postern listener'")).fetchone():
+            while await (await observer.execute(f"select 1 {LISTENING}".encode())).fetchone():
                 await trio.sleep(0.01)
 
 

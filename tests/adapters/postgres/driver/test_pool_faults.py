@@ -77,17 +77,23 @@ async def test_a_killed_backend_costs_its_request_only(database_url: str) -> Non
         nonlocal killed
         try:
             async with pool.connection() as connection:
-                await connection.execute("select pg_sleep(0.5)")
+                await connection.execute("select pg_advisory_xact_lock(1)")
         except psycopg.OperationalError:
             killed += 1
 
+    # The statements wait until the lock is free. Beside this database, the server has those of other tests.
+    waiting = "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     async with await Connection.connect(database_url) as killer, trio.open_nursery() as nursery:
+        await killer.execute("select pg_advisory_lock(1)")
         for _ in range(3):
             nursery.start_soon(work)
         with trio.fail_after(PATIENCE):
-            while await one(killer, "select count(*) from pg_stat_activity where query like 'select pg_sleep%%'") < 3:
+            while len(pids := await (await killer.execute(waiting)).fetchall()) < 3:
                 await trio.sleep(0.01)
-        await killer.execute("select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%' limit 1")
+            await killer.execute("select pg_terminate_backend(%s)", pids[0])
+            while not killed:
+                await trio.sleep(0.01)
+        await killer.execute("select pg_advisory_unlock(1)")
     assert killed == 1
     assert pool.statistics().lost == 1
     async with pool.connection() as connection:

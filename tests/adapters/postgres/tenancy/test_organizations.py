@@ -181,9 +181,7 @@ async def test_a_caller_who_waits_for_one_that_is_being_deleted_finds_none(store
         await uow.organizations.delete(organization.id, NOW)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
-            with trio.fail_after(PATIENCE):
-                while not await store.query("select 1 from pg_locks where not granted"):
-                    await trio.sleep(0.01)
+            await store.somebody_waits()
             await uow.commit()
     assert found == [None]
 
