@@ -75,7 +75,7 @@ async def test_before_it_began(bare_url: str) -> None:
 
 async def test_while_another_task_uses_the_connection(bare_url: str) -> None:
     async with await Connection.connect(bare_url) as connection, trio.open_nursery() as nursery:
-        nursery.start_soon(connection.execute, "select pg_sleep(0.2)")
+        nursery.start_soon(connection.execute, "select pg_sleep(1)")
         await trio.testing.wait_all_tasks_blocked()
         await cancelled_after(0.05, lambda: connection.execute("select 1"))
     assert connection.round_trips == 1
