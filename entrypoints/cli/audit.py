@@ -88,7 +88,8 @@ class _Report:
         self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0, noted=noted)
 
     def goes_on(self, begun: Reached) -> None:
-        say(f"Going on at link {begun.head.sequence + 1} of {begun.chain}, after {_entries(begun.links_before + begun.links)}")
+        found = f", of which the run before has told {_faults(sum(begun.faults.values()))}" if begun.faults else ""
+        say(f"Going on at link {begun.head.sequence + 1} of {_chain(begun)}, after {_entries(begun.links_before + begun.links)}{found}")
 
     def reached(self, check: ChainCheck) -> None:
         assert self._begun is not None  # noqa: S101 - for the type checker
@@ -126,7 +127,7 @@ class _Report:
         faults = sum(self.faults.values())
         chains = f"{self._chains} chain{'' if self._chains == 1 else 's'}"
         waiting = f" {_entries(pending)} not linked yet." if pending else ""
-        verdict = f"{faults} fault{'' if faults == 1 else 's'} found" if faults else "nothing is missing, altered or put in"
+        verdict = f"{_faults(faults)} found" if faults else "nothing is missing, altered or put in"
         print(f"{chains}, {_entries(self._links)}: {verdict}.{waiting}")
 
 
@@ -137,9 +138,11 @@ class _JsonReport(_Report):
         super().__init__()
         self._findings: list[dict[str, object]] = []
         self._checked: list[dict[str, object]] = []
+        self._resumed: dict[str, object] | None = None
 
     def goes_on(self, begun: Reached) -> None:
-        """Nothing but the object is printed."""
+        """The object says what is not in its lists: the run before was stopped, and printed nothing."""
+        self._resumed = {"chain": _chain(begun), "after": begun.head.sequence, "chains": begun.chains, "faults": dict(begun.faults)}
 
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
@@ -152,7 +155,23 @@ class _JsonReport(_Report):
         self._checked.append({"chain": chain.name, "links": chain.links, "forgotten": chain.forgotten, "head": str(chain.head)})
 
     def end(self, pending: int) -> None:
-        print_json({"chains": self._checked, "faults": self._findings, "fault_count": sum(self.faults.values()), "pending": pending})
+        print_json(
+            {
+                "resumed": self._resumed,
+                "chains": self._checked,
+                "faults": self._findings,
+                "fault_count": sum(self.faults.values()),
+                "pending": pending,
+            }
+        )
+
+
+def _chain(begun: Reached) -> str:
+    return "platform" if begun.chain == PLATFORM_CHAIN else str(begun.chain)
+
+
+def _faults(count: int) -> str:
+    return "1 fault" if count == 1 else f"{count} faults"
 
 
 def _entries(count: int) -> str:

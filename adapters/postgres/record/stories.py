@@ -122,8 +122,9 @@ _FIND: Final[LiteralString] = f"""
                     'published', null, null, null, null
                from published
           union all
-             select sign_ins.created_at, 'sign-in', 0, sign_ins.id, sign_ins.request_id, sign_ins.organization_id, sign_ins.user_id,
-                    concat_ws(' ', sign_ins.provider, 'service ' || sign_ins.service_id),
+             select sign_ins.created_at, 'sign-in', 0, sign_ins.id, sign_ins.request_id, sign_ins.organization_id,
+                    case when sign_ins.success then sign_ins.user_id end,
+                    concat_ws(' ', sign_ins.provider, 'user ' || sign_ins.user_id, 'service ' || sign_ins.service_id),
                     concat_ws(', ', case when sign_ins.success then 'succeeded' else 'failed: ' || coalesce(sign_ins.reason, 'unknown') end,
                               case when sign_ins.flagged then 'flagged' end,
                               case when exists (select from sign_in_pending where event_id = sign_ins.id)

@@ -36,6 +36,8 @@ class ResumeFile:
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
+            # A place that cannot be kept is told now, and not after the first seconds of a long run.
+            self._put("").unlink()
             return None
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
@@ -54,13 +56,17 @@ class ResumeFile:
 
     async def write(self, reached: Reached) -> None:
         text = await self._audit.progress_of(reached)
+        self._put(text).replace(self._path)
+
+    def _put(self, text: str) -> Path:
+        """A file beside the path, with this text. Raises `NotResumed`."""
         beside = self._path.with_name(f"{self._path.name}.new")
         try:
             beside.touch(mode=0o600)
             beside.write_text(text, encoding="utf-8")
-            beside.replace(self._path)
         except OSError as error:
             raise NotResumed(f"{printable(str(self._path))} cannot be written: {error.strerror}") from None
+        return beside
 
     def remove(self) -> None:
         with suppress(OSError):

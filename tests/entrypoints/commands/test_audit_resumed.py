@@ -104,11 +104,24 @@ def test_what_is_altered_after_the_place_is_found_and_faults_of_before_count(set
     alter(settings, 2)
     assert run(asked(), settings) == FAILURE
     whole = lines()
+    seen = set()
     for parts in range(1, 7):
         stopped_after(settings, file, parts)
         lines()
+        kept = file.read_bytes()
         assert run(asked("--resume", str(file)), settings) == FAILURE
-        assert lines()[-1] == whole[-1]
+        told = lines()
+        assert told[-1] == whole[-1]
+        # In JSON, too, nothing that the stopped run found is lost.
+        file.write_bytes(kept)
+        assert run(asked("--json", "--resume", str(file)), settings) == FAILURE
+        found = json.loads("\n".join(lines()))
+        before = sum(found["resumed"]["faults"].values())
+        assert (found["fault_count"], len(found["faults"]) + before) == (1, 1)
+        assert ("of which the run before has told 1 fault" in told[0]) is bool(before)
+        assert f" of {found['resumed']['chain']}, after" in told[0]
+        seen.add(bool(before))
+    assert seen == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -196,5 +209,7 @@ async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
         assert not (tmp_path / "nothing").exists()
         with pytest.raises(NotResumed):
             await ResumeFile(postern.record.audit, tmp_path / "no" / "place").write(place)
+        with pytest.raises(NotResumed, match=r" cannot be written: No such file or directory$"):
+            await ResumeFile(postern.record.audit, tmp_path / "no" / "place").begin(None, None, postern.foundation.clock)
         with pytest.raises(NotResumed, match=r" cannot be read: Is a directory$"):
             await ResumeFile(postern.record.audit, tmp_path).begin(None, None, postern.foundation.clock)
