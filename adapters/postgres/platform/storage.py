@@ -15,7 +15,7 @@ class _Row(Frozen):
     sampled: date | None
     whole: int
     name: str
-    rows: int
+    rows: int | None
     bytes: int
     dead: float
     grew: int | None
@@ -42,7 +42,7 @@ class PostgresStorageSamples:
 
 # A part belongs to its table, and what is too long for a row to the row's table.
 _TABLES: Final[LiteralString] = """
-    select whole.relname::text as name, sum(greatest(part.reltuples, 0))::bigint as rows,
+    select whole.relname::text as name, sum(part.reltuples) filter (where part.reltuples >= 0)::bigint as rows,
            sum(pg_total_relation_size(part.oid))::bigint as bytes,
            coalesce(sum(n_dead_tup) / nullif(sum(n_dead_tup + n_live_tup), 0), 0)::double precision as dead
       from pg_class as part

@@ -8,12 +8,13 @@ from core.frozen import Frozen
 
 
 class StoredTable(Frozen):
-    """A table with its indexes and, if it is cut by month, all of its parts. `rows` is an estimate, `dead` the share of rows that nobody
-    sees any more. `grew` is in bytes, since the day of the oldest sample that counts; None if there is none.
+    """A table with its indexes and, if it is cut by month, all of its parts. `rows` is an estimate, None before PostgreSQL has counted for
+    the first time; `dead` the share of rows that nobody sees any more. `grew` is in bytes, since the day of the oldest sample that counts;
+    None if there is none.
     """
 
     name: str
-    rows: int
+    rows: int | None
     bytes: int
     dead: float
     grew: int | None
