@@ -3,6 +3,7 @@
 # ruff: noqa: RUF009 - the calls in the class body are field declarations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
@@ -20,6 +21,7 @@ PREFIX: Final = "POSTERN_"
 CONFIG: Final = "POSTERN_CONFIG"
 # A file named by POSTERN_CONFIG takes the comments of systemd's EnvironmentFile=.
 _COMMENTS: Final = ("#", ";")
+_LOG_FORM: Final = "POSTERN_LOG_FORMAT"
 
 T = TypeVar("T")
 
@@ -594,6 +596,22 @@ def read(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
+def log_form(environment: Mapping[str, str]) -> str | None:
+    """The form of the log that is asked for, whatever else is wrong with the settings: a start that fails tells it in this form."""
+    named = environment.get(_LOG_FORM)
+    if not named and (config := environment.get(CONFIG)):
+        with suppress(OSError, UnicodeDecodeError):
+            for line in Path(config).read_text(encoding="utf-8").splitlines():
+                name, _, value = line.partition("=")
+                if name.strip() == _LOG_FORM:
+                    named = _unquoted(value.strip())
+    return named
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
 def _said(name: str, given: Mapping[str, str]) -> bool:
     return name in given or f"{name}_FILE" in given or name.removesuffix("_FILE") in given
 
@@ -626,10 +644,7 @@ def _of_file(file: Path) -> dict[str, str]:
         _require_known(name, where)
         if name in given:
             raise SettingsError(f"{name} is set twice{where}")
-        value = value.strip()
-        if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        if value:
+        if value := _unquoted(value.strip()):
             given[name] = value
     return given
 

@@ -147,9 +147,10 @@ def _answers_in_json(given: argparse.Namespace) -> bool:
 
 def _log_is_json() -> bool:
     from entrypoints import logs  # noqa: PLC0415 - `postern version` does not need it
+    from entrypoints.settings import log_form  # noqa: PLC0415
 
-    # Words and settings are refused before the log is configured, so the environment alone can say it then.
-    return logs.form() == "json" or os.environ.get("POSTERN_LOG_FORMAT") == "json"
+    # Words and settings are refused before the log is configured.
+    return logs.form() == "json" or log_form(os.environ) == "json"
 
 
 def _explain(error: BaseException, *, as_json: bool) -> int:

@@ -115,8 +115,15 @@ def test_with_json_wrong_words_are_told_in_json_too(words: tuple[str, ...], says
         (("--processes", "none"), {}),
     ],
 )
-def test_a_start_that_fails_says_nothing_but_json(words: tuple[str, ...], settings: dict[str, str], tmp_path: Path) -> None:
-    failed = command(tmp_path, "serve", *words, POSTERN_LOG_FORMAT="json", **settings)
+@pytest.mark.parametrize("by_file", [False, True])
+def test_a_start_that_fails_says_nothing_but_json(words: tuple[str, ...], settings: dict[str, str], by_file: bool, tmp_path: Path) -> None:
+    if by_file:
+        config = tmp_path / "postern.conf"
+        config.write_text("".join(f"{name} = '{value}'\n" for name, value in {"POSTERN_LOG_FORMAT": "json", **settings}.items()))
+        settings = {"POSTERN_CONFIG": str(config)}
+    else:
+        settings = {"POSTERN_LOG_FORMAT": "json", **settings}
+    failed = command(tmp_path, "serve", *words, **settings)
     assert failed.returncode == 2
     lines = [json.loads(line) for line in (failed.stdout + failed.stderr).splitlines()]
     assert lines[-1]["event"] == "failed"
