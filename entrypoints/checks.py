@@ -36,7 +36,7 @@ from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
-_ENDS_SOON: Final = timedelta(days=14)
+_ENDS_SOON: Final = timedelta(days=21)
 _LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
 _SKEW_HARMFUL: Final = timedelta(seconds=30)
@@ -229,7 +229,7 @@ async def mail(settings: Settings) -> Finding:
     except SettingsError as error:
         return Finding(Verdict.FAIL, str(error))
     except MailDelayed as error:
-        return Finding(Verdict.FAIL, str(error))
+        return Finding(Verdict.FAIL, f"{masked_url(settings.mail)}: {error}")
     if settings.mail.startswith("smtp"):
         return Finding(Verdict.OK, where)
     return Finding(Verdict.WARN, f"{where}: mail reaches nobody; set POSTERN_MAIL to a mail server")

@@ -34,6 +34,7 @@ exit status:
   {FAILURE}  failed; the reason is on standard error
   {USAGE}  the command line or a setting is wrong
   {ALREADY_SERVED}  another Postern process uses the data directory
+  {_INTERRUPTED}  interrupted (Ctrl-C)
 """
 
 # Errors of reading and writing an open file carry no name.
@@ -327,7 +328,7 @@ def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     story = _command(commands, "story", "record.story", "tell what followed from one request, by the id in its answer or in the log")
     story.add_argument("id", metavar="ID", help="the `request_id` of a log line, or the `X-Request-Id` of an answer")
-    story.add_argument("--since", metavar="TIME", help="look from this time on (default: the moment that the id tells)")
+    story.add_argument("--since", metavar="TIME", help="look from this time on (default: five minutes before the moment that the id tells)")
     story.add_argument("--until", metavar="TIME", help="look up to this time (default: an hour after that moment; with --since: now)")
     _add_json(story)
 
@@ -488,6 +489,7 @@ def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
 def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     create = _command(backup, "create", "backups.create", "dump the database, with a manifest of what is in it")
     create.add_argument("--database", metavar="URL", help="connect with this address, of a role that may only read")
+    _add_json(create)
     create.add_argument("--seal-keys-for", metavar="FILE", help="add the encryption keys, sealed for this X25519 public key (PEM)")
     check = _command(backup, "check", "backups.check", "restore a backup into a scratch database, and prove it")
     check.add_argument("--scratch", metavar="URL", help="a server to make the scratch database on (default: a PostgreSQL of its own)")
@@ -527,7 +529,7 @@ def _add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     exported.add_argument("--whole", action="store_true", help="say that collections have exactly these entries")
     _add_json(exported, "print JSON instead of YAML")
     planned = _command(
-        documents, "plan", "configuration.plan", "show what a document would change; exit status 0 if nothing, 2 if something"
+        documents, "plan", "configuration.plan", "show what a document would change; exit status 0 if nothing, 2 with a plan if something"
     )
     applied = _command(documents, "apply", "configuration.apply", "apply a document: what was cut off is finished by applying it again")
     for one in (planned, applied):

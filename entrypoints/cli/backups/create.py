@@ -20,7 +20,9 @@ from core.domain.record.events import SYSTEM, Event, Target
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.backups.common import on_database, places_of, require_tools, run_interruptibly, was_recorded
-from entrypoints.cli.output.progress import progress
+from entrypoints.cli.backups.listing import backup_as_json
+from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.progress import progress, say, say_beside
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import conninfo, reachable_database
@@ -36,15 +38,20 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     places = places_of(settings, arguments.places)
     recovery_key = None if arguments.seal_keys_for is None else _read(arguments.seal_keys_for)
     source = settings if arguments.database is None else on_database(settings, arguments.database)
-    print("Dumping the database, and counting its rows …", flush=True)
+    as_json: bool = arguments.json
+    tell = say_beside if as_json else say
+    tell("Dumping the database, and counting its rows …")
     manifest = await create(source, places, recovery_key)
     rows = sum(table.rows or 0 for table in manifest.database.tables.values())
-    print(f"{places / manifest.id}: {rows} rows, {manifest.dump.size / (1 << 20):.1f} MiB.")
+    if as_json:
+        print_json(backup_as_json(BackupFolder(places / manifest.id), manifest))
+    else:
+        say(f"{places / manifest.id}: {rows} rows, {manifest.dump.size / (1 << 20):.1f} MiB.")
     if manifest.sealed_keys is None:
-        print("The encryption keys are not in it: keep them elsewhere. `postern backup check` proves that they fit.")
+        tell("The encryption keys are not in it: keep them elsewhere. `postern backup check` proves that they fit.")
     event = Event("platform.backup.created", SYSTEM, Target("backup", manifest.id), details={"bytes": manifest.dump.size, "rows": rows})
     if not await was_recorded(settings, event):
-        print("The audit log could not be told of the backup.")
+        tell("The audit log could not be told of the backup.")
 
 
 async def create(settings: Settings, places: Path, recovery_key: bytes | None = None) -> BackupManifest:

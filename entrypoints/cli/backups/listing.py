@@ -12,7 +12,7 @@ from adapters.backup_folders import BackupFolder, ManifestUnusable, kept_backups
 from adapters.crypto.sealed_rings import RecoveryKeyUnusable, open_ring
 from core.domain.backups import BackupManifest
 from core.domain.json import Json, timestamp
-from entrypoints.cli.backups.common import find_backup, places_of
+from entrypoints.cli.backups.common import NoSuchBackup, find_backup, places_of
 from entrypoints.cli.output.printing import moment
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
@@ -29,10 +29,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     """Says nothing about what is inside: that is what `postern backup check` is for."""
     places = places_of(settings, arguments.places)
+    if arguments.places is not None and not places.is_dir():
+        raise NoSuchBackup(f"There is no folder {places}")
     backups = kept_backups(places)
     told = [(folder, _manifest(folder)) for folder in backups]
     if arguments.json:
-        print(json.dumps([_as_json(folder, manifest) for folder, manifest in told], indent=1))
+        print(json.dumps([backup_as_json(folder, manifest) for folder, manifest in told], indent=1))
     else:
         for folder, manifest in told:
             print(_line(folder, manifest))
@@ -58,7 +60,7 @@ def _line(folder: BackupFolder, manifest: BackupManifest | str) -> str:
     )
 
 
-def _as_json(folder: BackupFolder, manifest: BackupManifest | str) -> Json:
+def backup_as_json(folder: BackupFolder, manifest: BackupManifest | str) -> Json:
     if isinstance(manifest, str):
         return {"id": folder.path.name, "path": str(folder.path), "damage": manifest}
     return {

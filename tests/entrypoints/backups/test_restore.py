@@ -1,5 +1,6 @@
 """A restore goes into an empty database alone, and holds the work that goes out of the house."""
 
+import json
 import os
 import signal
 import stat
@@ -242,6 +243,20 @@ def test_backups_are_listed_newest_first_without_unfinished_ones(
     with pytest.raises(StartFailed) as refused:
         restore.run(parsed("backup", "restore"), settings_for("postgresql://nobody@127.0.0.1:1/x", tmp_path))
     assert refused.value.status == USAGE
+
+
+def test_a_backup_is_told_in_json_and_a_folder_that_is_not_there_is_no_empty_one(
+    backup: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = tmp_path / "backups"
+    with pytest.raises(StartFailed, match="There is no folder") as missing:
+        listing.run(parsed("backup", "list", "--in", str(places)), backup.settings)
+    assert missing.value.status == USAGE
+    assert create.run(parsed("backup", "create", "--to", str(places), "--json"), backup.settings) == OK
+    made = json.loads(capsys.readouterr().out)
+    assert listing.run(parsed("backup", "list", "--in", str(places), "--json"), backup.settings) == OK
+    assert json.loads(capsys.readouterr().out) == [made]
+    assert made["rows"] > 0
 
 
 def test_a_backup_that_fails_leaves_no_folder_and_no_passwords_are_arguments(

@@ -39,7 +39,6 @@ WITHOUT_JSON = {
             "api-key revoke",
             "keys rotate",
             "keys reencrypt",
-            "backup create",
             "backup restore",
             "jobs hold",
             "jobs release",
