@@ -14,7 +14,7 @@ from entrypoints.http.machinery import limits
 from tests.changed_fields import put
 from tests.http import conftest as http
 from tests.http.client import Received
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People
 from tests.http.signing_in import LOGIN, PASSWORD, Browser, unlimited
 

@@ -11,7 +11,7 @@ from tests.http import conftest as http
 from tests.http.browsing import Tabs
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD
 from tests.patience import PATIENCE

@@ -18,7 +18,7 @@ from tests.conftest import CapturedLog
 from tests.http.cast import Cast
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.tenants import Tenants

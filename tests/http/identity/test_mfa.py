@@ -20,8 +20,8 @@ from entrypoints.http.machinery.limits import MFA_CHANGES, MFA_SETUP, MFA_VERIFY
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
-from tests.http.limited import until_refused
 from tests.http.locks import behind
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People, Person
 from tests.meanwhile import meanwhile
 

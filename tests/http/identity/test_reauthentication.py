@@ -17,7 +17,7 @@ from tests.conftest import CapturedLog
 from tests.http.cast import Cast
 from tests.http.client import Received
 from tests.http.conftest import SETTINGS
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, SAFARI, Browser, unlimited
 from tests.meanwhile import meanwhile

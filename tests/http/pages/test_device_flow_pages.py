@@ -19,7 +19,7 @@ from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.federation.devices import Codes, Sets
 from tests.http.federation.relying import claims_of, oauth
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
 

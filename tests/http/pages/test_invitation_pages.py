@@ -14,7 +14,7 @@ from tests.conftest import CapturedLog
 from tests.http.browsing import PageReader
 from tests.http.client import Client, Received
 from tests.http.inviting import Inviting
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.pages.test_password_pages import Form, is_page, send
 from tests.http.people import BASE_URL, People
 

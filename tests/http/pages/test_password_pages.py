@@ -18,7 +18,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS
 from tests.http.identity.test_account_passwords import NEW, OLD, ada, forgotten, password_is, postbox
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox
 

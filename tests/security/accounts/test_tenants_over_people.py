@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.services.service_users import ADDITIONS
 from tests.http import conftest as http
-from tests.http.limited import until_refused
+from tests.http.machinery.limited import until_refused
 from tests.http.people import Person
 from tests.http.service_interface import USERS, Backend
 from tests.http.services import conftest as services
