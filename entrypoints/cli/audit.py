@@ -88,7 +88,7 @@ class _Report:
         self._begun = begun or Reached(now, only, PLATFORM_CHAIN, ChainHead(), 0, 0, noted=noted)
 
     def goes_on(self, begun: Reached) -> None:
-        found = f", of which the run before has told {_faults(sum(begun.faults.values()))}" if begun.faults else ""
+        found = f". The stopped run has found {_faults(sum(begun.faults.values()))}" if begun.faults else ""
         say(f"Going on at link {begun.head.sequence + 1} of {_chain(begun)}, after {_entries(begun.links_before + begun.links)}{found}")
 
     def reached(self, check: ChainCheck) -> None:
