@@ -162,6 +162,10 @@ class Accounts:
         kept = [row for table in ("provisioned_users", "scim_groups") for row in self.tables[table] if row["org_id"] == organization]
         return "\n".join(str(value) for row in kept for name, value in row.items() if name != "user_id")
 
+    def is_barred(self, user: str) -> bool:
+        """Whether the platform has deactivated the account."""
+        return self.users[user]["deactivated_at"] is not None and self.users[user]["deactivated_by"] is None
+
     def runs(self, organization: str, user: str) -> bool:
         return (organization, user) in self._running
 
