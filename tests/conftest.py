@@ -38,8 +38,10 @@ _SERVER_VARIABLE = "POSTERN_TEST_POSTGRES"
 _GIVEN_VARIABLE = "POSTERN_TEST_DATABASE"
 _TEMPLATE = "postern_template"
 _numbers = count(1)
-# Examples have no deadline, because a busy machine would miss the deadline. Other tests measure speed.
-hypothesis.settings.register_profile("postern", deadline=None)
+# Examples have no deadline, because a busy machine would miss the deadline. Other tests measure speed. Each run draws the same examples;
+# `--hypothesis-profile=explore` draws new ones (docs/decisions/0106).
+hypothesis.settings.register_profile("explore", deadline=None)
+hypothesis.settings.register_profile("postern", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("postern")
 _of_the_run: Final = ExitStack()
 

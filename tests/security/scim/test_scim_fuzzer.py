@@ -36,7 +36,7 @@ from tests.security.scim.territory import Accounts, TableReader, Territory, chan
 from tests.security.scim.town import SLUGS, DirectoryOrganization, DirectoryOrganizations, mark
 from tests.security.scim.words import View
 
-FIXED_SEEDS: Final = (1, 2, 3)
+FIXED_SEEDS: Final = (1, 2, 3, 4)
 BATCHES: Final = 90
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DOTS: Final = str.maketrans(dict.fromkeys("\u3002\uff0e\uff61", "."))
@@ -256,7 +256,7 @@ async def test_no_request_of_a_directory_reaches_beyond_its_organization(
     tally = Tally()
     until = time.monotonic() + float(os.environ.get("FUZZ_MINUTES", "0")) * 60
     given = os.environ.get("FUZZ_SEED")
-    seeds = [int(given)] if given else [*FIXED_SEEDS, secrets.randbelow(2**32)]
+    seeds = [int(given)] if given else [*FIXED_SEEDS]
     while seeds:
         empty_shared_database()
         await one_round(seeds.pop(0), emptied_database_url, tmp_path, tally)
