@@ -1,7 +1,7 @@
 """The file by which a stopped `postern audit verify` goes on."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -37,7 +37,8 @@ class ResumeFile:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
             # A place that cannot be kept is told now, and not after the first seconds of a long run.
-            self._put("").unlink()
+            with self._writing():
+                self._put("").unlink()
             return None
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
@@ -56,17 +57,22 @@ class ResumeFile:
 
     async def write(self, reached: Reached) -> None:
         text = await self._audit.progress_of(reached)
-        self._put(text).replace(self._path)
+        with self._writing():
+            self._put(text).replace(self._path)
 
     def _put(self, text: str) -> Path:
-        """A file beside the path, with this text. Raises `NotResumed`."""
+        """A file beside the path, with this text."""
         beside = self._path.with_name(f"{self._path.name}.new")
+        beside.touch(mode=0o600)
+        beside.write_text(text, encoding="utf-8")
+        return beside
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         try:
-            beside.touch(mode=0o600)
-            beside.write_text(text, encoding="utf-8")
+            yield
         except OSError as error:
             raise NotResumed(f"{printable(str(self._path))} cannot be written: {error.strerror}") from None
-        return beside
 
     def remove(self) -> None:
         with suppress(OSError):

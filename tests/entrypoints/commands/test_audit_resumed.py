@@ -209,6 +209,8 @@ async def test_the_place_is_kept_every_few_seconds_for_its_owner_alone(
         assert not (tmp_path / "nothing").exists()
         with pytest.raises(NotResumed):
             await ResumeFile(postern.record.audit, tmp_path / "no" / "place").write(place)
+        with pytest.raises(NotResumed, match=r" cannot be written: Is a directory$"):
+            await ResumeFile(postern.record.audit, tmp_path).write(place)
         with pytest.raises(NotResumed, match=r" cannot be written: No such file or directory$"):
             await ResumeFile(postern.record.audit, tmp_path / "no" / "place").begin(None, None, postern.foundation.clock)
         with pytest.raises(NotResumed, match=r" cannot be read: Is a directory$"):
