@@ -797,7 +797,7 @@ create trigger subscriptions_removed after delete on subscriptions
     referencing old table as gone for each statement execute function count_subscriptions();
 
 -- Who pays, as the payment provider knows the organization. `id` marks the customer there, so that one whose making was never answered is
--- found again.
+-- found again. An organization may have several. One that has not ended is for checkouts and for the portal.
 create table billing_customers (
     id          uuid        primary key,
     org_id      uuid        not null references all_organizations on delete cascade,

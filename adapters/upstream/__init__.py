@@ -1,6 +1,8 @@
 """Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect or SAML."""
 
-from typing import Protocol
+from typing import Final, Protocol
+
+import trio
 
 from adapters.upstream.calls import Calls
 from adapters.upstream.codehost import CodeHost
@@ -9,15 +11,18 @@ from adapters.upstream.oidc import OpenId
 from adapters.upstream.saml import SamlDirectories
 from adapters.upstream.websuite import WebSuite
 from core.domain.identity.upstream.claims import Asserted, NotVouched
-from core.domain.identity.upstream.providers import Provider, Upstream
+from core.domain.identity.upstream.providers import Provider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
 
+# In seconds. Whoever waits for a look wants to sign in, and many clients give up after five seconds.
+LOOK_PATIENCE: Final = 4.0
+
 
 class _Protocol(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str: ...
-    async def look(self, upstream: Upstream) -> None: ...
+    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None: ...
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]: ...
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens: ...
 
@@ -39,9 +44,12 @@ class Upstreams:
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         return await self._of(upstream).authorization_url(upstream, asked)
 
-    async def look(self, upstream: Upstream) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool = False) -> None:
         try:
-            await self._of(upstream).look(upstream)
+            with trio.fail_after(LOOK_PATIENCE):
+                await self._of(site).look(site, at_attempt=at_attempt)
+        except trio.TooSlowError:
+            raise ProviderAway(detail=f"{site.label} did not answer a look in time") from None
         except ProviderAway:
             raise
         except (OAuthError, NotVouched):
@@ -57,8 +65,8 @@ class Upstreams:
     async def check(self, issuer: str) -> None:
         await self._own.check(issuer)
 
-    def _of(self, upstream: Upstream) -> _Protocol:
-        kind = upstream.kind
-        if upstream.saml is not None:
+    def _of(self, site: ProviderSite) -> _Protocol:
+        kind = site.kind
+        if site.speaks_saml:
             return self._directories
         return self._own if kind is None else self._three[kind]

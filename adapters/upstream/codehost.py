@@ -6,7 +6,7 @@ from adapters.upstream.calls import Calls
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import PublishedAnswers
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_codehost
-from core.domain.identity.upstream.providers import Upstream
+from core.domain.identity.upstream.providers import ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 
@@ -23,11 +23,11 @@ class CodeHost:
         scopes = (*SCOPES, *asked.scopes)
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
-    async def look(self, upstream: Upstream) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
         """Call the API without a token. A refusal is answer enough. The code host publishes neither metadata nor keys that we could ask
         for.
         """
-        await self._reached.look(upstream.endpoints.userinfo_url)
+        await self._reached.look(site.endpoints.userinfo_url, at_attempt=at_attempt)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)

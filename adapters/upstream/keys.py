@@ -42,9 +42,9 @@ class ProviderKeys:
         self._calls = calls
         self._sets = PublishedAnswers(self._fetched)
 
-    async def look(self, jwks_url: str) -> None:
-        """Fetch the keys if the last call is older than a minute. Raises the error of that call."""
-        await self._sets.look(jwks_url)
+    async def look(self, jwks_url: str, *, at_attempt: bool = False) -> None:
+        """Fetch the keys, as `PublishedAnswers.look` does. Raises the error of that call."""
+        await self._sets.look(jwks_url, at_attempt=at_attempt)
 
     async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
         """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""

@@ -11,7 +11,7 @@ from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import PublishedAnswers
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
-from core.domain.identity.upstream.providers import ProviderEndpoints, Upstream
+from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
@@ -46,10 +46,13 @@ class OpenId:
         scopes = (*self.scopes, *upstream.scopes, *asked.scopes, *self.scopes_offline(asked))
         return authorization_url(found.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
-    async def look(self, upstream: Upstream) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
         """Fetch the provider's metadata. If the settings name its endpoints, fetch its keys instead."""
-        endpoints = upstream.endpoints
-        await (self._keys.look(endpoints.jwks_url) if endpoints.token_url else self._discovered.look(endpoints.issuer))
+        endpoints = site.endpoints
+        if endpoints.token_url:
+            await self._keys.look(endpoints.jwks_url, at_attempt=at_attempt)
+        else:
+            await self._discovered.look(endpoints.issuer, at_attempt=at_attempt)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         found = await self._found(upstream)

@@ -10,9 +10,11 @@ from typing import Final, Generic, TypeVar
 import trio
 
 FRESH_FOR: Final = 3600.0
-# In seconds. `look` asks whether a provider answers, and a call of the last minute counts for it. A failure counts for ten seconds, so that
+# In seconds. `look` asks whether a provider answers, and a call of the last minute counts for it. For somebody who tries another way in,
+# only a call of the last second counts, since this person may be the first who met the outage. A failure counts for ten seconds, so that
 # many people who come one after the other do not each wait for a failing provider, and do not add to its load.
 LOOK_COUNTS_FOR: Final = 60.0
+ATTEMPT_COUNTS_FOR: Final = 1.0
 FAILURE_COUNTS_FOR: Final = 10.0
 MOST: Final = 500
 
@@ -42,9 +44,12 @@ class PublishedAnswers(Generic[Published]):
         self._most = most
         self._places: OrderedDict[str, _Place[Published]] = OrderedDict()
 
-    async def look(self, url: str) -> None:
-        """Fetch if the last call is older than a minute. Raises the error of `fetch`, also an error of the last ten seconds."""
-        await self.get(url, not_older_than=LOOK_COUNTS_FOR, not_again_within=FAILURE_COUNTS_FOR)
+    async def look(self, url: str, *, at_attempt: bool = False) -> None:
+        """Fetch if the last call is older than a minute, or than a second at an attempt to come in otherwise. Raises the error of `fetch`,
+        also an error of the last ten seconds.
+        """
+        counts_for = ATTEMPT_COUNTS_FOR if at_attempt else LOOK_COUNTS_FOR
+        await self.get(url, not_older_than=counts_for, not_again_within=FAILURE_COUNTS_FOR)
 
     async def get(self, url: str, *, not_older_than: float = FRESH_FOR, not_again_within: float = -1.0) -> Published:
         """The answer of the provider, fetched at most `not_older_than` seconds ago. Raises the error of `fetch`, also an error of the last
@@ -62,7 +67,8 @@ class PublishedAnswers(Generic[Published]):
                 # Without `with_traceback`, each raise would lengthen the traceback, and the traceback keeps the local variables of all
                 # these callers in memory.
                 raise place.failure.with_traceback(None)
-            if place.published is None or not place.is_fresh(not_older_than):
+            # A call that ended while this caller waited for its turn is new enough, whatever its age by the clock.
+            if place.published is None or (place.calls == calls and not place.is_fresh(not_older_than)):
                 place.published = await self._called(url, place)
                 place.fetched_at = trio.current_time()
             return place.published

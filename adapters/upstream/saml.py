@@ -9,7 +9,7 @@ from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.connections import addresses
 from core.domain.identity.upstream.directories import DirectoryRefused, request_id
-from core.domain.identity.upstream.providers import SamlAtProvider, Upstream
+from core.domain.identity.upstream.providers import ProviderSite, SamlAtProvider, Upstream
 from core.domain.identity.upstream.saml.assertions import restored
 from core.domain.identity.upstream.saml.requests import TOLERANCE, OurAuthnRequest
 from core.domain.identity.upstream.saml.sign_in import asserted_by
@@ -49,7 +49,7 @@ class SamlDirectories:
         )
         return await self._documents.write_authn_request(request, saml.key, relay_state=asked.state.reveal())
 
-    async def look(self, upstream: Upstream) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
         """Nothing calls a directory, so nothing notices its outage: the person sees it at the directory."""
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:

@@ -23,6 +23,8 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class KeyPurpose(StrEnum):
+    """What a signing key signs."""
+
     ACCESS = "access"
     ID = "id"
     ID_ES256 = "id_es256"
@@ -36,6 +38,8 @@ class KeyPurpose(StrEnum):
 
 
 class KeyState(StrEnum):
+    """What becomes of a signing key: it is published, it signs, and then it only verifies."""
+
     NEXT = "next"
     CURRENT = "current"
     OUTGOING = "outgoing"

@@ -24,11 +24,14 @@ class GivenUpJobs(Frozen):
         """The jobs that died last."""
         return await self.lookup.dead(MOST_LISTED)
 
-    async def revive(self, job: JobId, actor: Actor) -> None:
-        """The job waits again, as if it were new. Raises `NotFound` when no dead job has this id, so that of two calls one revives it."""
+    async def revive(self, job: JobId, actor: Actor) -> str:
+        """The job waits again, as if it were new. Returns its kind. Raises `NotFound` when no dead job has this id, so that of two calls
+        one revives it.
+        """
         async with self.unit_of_work() as uow:
             kind = await uow.jobs.revive(job)
             if kind is None:
                 raise NotFound("There is no such dead job")
             await uow.record(Event("platform.job.revived", actor, Target("job", str(job)), details={"kind": kind}))
             await uow.commit()
+        return kind

@@ -73,7 +73,7 @@ from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.link_requests import LinkRequests
 from core.usecases.identity.upstream.linked_identities import LinkedIdentities
-from core.usecases.identity.upstream.outages import ProviderOutages
+from core.usecases.identity.upstream.outages import ProviderLooks, ProviderOutages
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
@@ -185,7 +185,12 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             ids=ids,
         )
         installed = installed_providers(settings)
-        realms = HomeRealms(PostgresRealms(pool), PostgresRealmProviders(pool, clock, configured=with_client(installed)))
+        outages = ProviderOutages(new_unit_of_work, foundation.metrics, clock)
+        realms = HomeRealms(
+            PostgresRealms(pool),
+            PostgresRealmProviders(pool, clock, configured=with_client(installed)),
+            ProviderLooks(outages, foundation.upstreams, {one.value: known.endpoints for one, known in installed.items()}),
+        )
         joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
         familiar = FamiliarAddresses()
         password_proofs = PasswordProofs(
@@ -262,7 +267,7 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             upstream_lookup,
             foundation.upstreams,
             providers=providers,
-            outages=ProviderOutages(new_unit_of_work, foundation.metrics, clock),
+            outages=outages,
             server_secrets=foundation.server_secrets,
             recorder=connection_recorder,
             metrics=foundation.metrics,

@@ -24,8 +24,7 @@ class BillingOutcome(StrEnum):
 
 class LikelyBuyer(Frozen):
     """The person whose subscription it seems to be. `is_user` is False for a person who has not used the service before buying.
-    `new_customer` is a customer of whom nobody here has heard, of an organization that has never had one. It is None when customer and
-    organization belong together already.
+    `new_customer` is a customer that no organization has. It is None when customer and organization belong together already.
     """
 
     buyer: Buyer
@@ -146,6 +145,11 @@ class BillingStore(Protocol):
 
     async def link_customer(self, customer: UUID, external_id: str) -> str | None:
         """Links the customer unless it is linked already. Returns the id that it is linked to now; None when the customer has ended."""
+
+    async def add_customer(self, organization: OrganizationId, id: UUID, external_id: str, at: datetime) -> bool:  # noqa: A002 - the column's name
+        """One more customer of the organization, beside the one that checkouts and the portal use. False when some organization has it
+        already.
+        """
 
     async def end_customer(self, external_id: str, at: datetime) -> None: ...
 

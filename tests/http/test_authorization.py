@@ -915,6 +915,11 @@ WHO: dict[str, set[str]] = {
         "POST /api/platform/organizations/{org_id}/reject",
         "POST /api/platform/organizations/{org_id}/suspend",
         "POST /api/platform/owners",
+        *("GET /api/platform/audit-log", "GET /api/platform/audit-log/{entry_id}"),
+        *("GET /api/platform/jobs", "POST /api/platform/jobs/{job_id}/retry"),
+        *("GET /api/platform/signing-keys", "POST /api/platform/signing-keys/rotate"),
+        "GET /api/platform/settings",
+        *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate")),
     },
 }
 

@@ -579,6 +579,15 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/reject
 ...g.   po.  no         platform-key POST   /api/platform/organizations/{org_id}/suspend
 ...g.   po.  no         platform-key PATCH  /api/platform/organizations/{org_id}/tier
+...g.   po.  no         platform-key GET    /api/platform/audit-log
+...g.   po.  no         platform-key GET    /api/platform/audit-log/{entry_id}
+...g.   po.  no         -         GET    /api/platform/jobs
+...g.   po.  no         -         POST   /api/platform/jobs/{job_id}/retry
+...g.   po.  no         -         GET    /api/platform/signing-keys
+...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
+...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/activate
+...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/deactivate
 ...g.   po.  no         -         POST   /api/platform/owners
 ...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
 ...g.   po.  no         platform-key GET    /api/platform/configuration
@@ -735,18 +744,14 @@ STATED: Final[Mapping[str, CallerRule]] = {
     "POST /ui/o/{org_slug}/applications/{service_slug}/test-sign-in": able(Capability.SERVICES_MANAGE, impersonated=True),
     **dict.fromkeys(
         (
-            *(f"GET /ui/platform/{one}" for one in ("health", "jobs", "audit-log", "audit-log/{entry_id}", "settings", "signing-keys")),
+            "GET /ui/platform/health",
             *(
                 f"{method} /ui/platform/{one}"
                 for method in ("GET", "POST")
-                for one in (
-                    *("people/{user_id}/deactivate", "people/{user_id}/reactivate", "people/{user_id}/reset-access"),
-                    *("people/{user_id}/sessions/end", "signing-keys/rotate", "signing-keys/rotate-encryption"),
-                )
+                for one in ("people/{user_id}/reset-access", "people/{user_id}/sessions/end", "signing-keys/rotate-encryption")
             ),
             "GET /ui/platform/people/{user_id}/sessions",
             "POST /ui/platform/people/{user_id}/sessions/{session_id}/end",
-            "POST /ui/platform/jobs/{job_id}/revive",
         ),
         PLATFORM_OWNER,
     ),

@@ -67,7 +67,6 @@ class PostgresAuditLog:
     async def matching(self, organization: OrganizationId, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         parameters = {
             "organization": organization,
-            "entry": wanted.entry,
             "action": None if wanted.action is None else storable_text(wanted.action),
             "target_type": wanted.target_type,
             "target_id": None if wanted.target_id is None else storable_text(wanted.target_id),
@@ -83,7 +82,7 @@ class PostgresAuditLog:
         return rows[0].created_at if rows else None
 
     async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
-        rows = await ask(self._pool, _Row, ONE, {"organization": organization, "entry": entry})
+        rows = await ask(self._pool, _Row, ONE, {"organization": organization, "platform": PLATFORM_CHAIN, "entry": entry})
         return next((_entry(row, row.id, organization) for row in rows if row.id is not None), None)
 
     async def _list(self, statement: LiteralString, parameters: Mapping[str, Any], page: Page) -> Listed[AuditEntry]:
@@ -135,7 +134,6 @@ def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bo
 def matching(wanted: AuditFilter, *, of_platform: bool = False) -> LiteralString:
     """The statement with exactly the requested conditions, because one plan for all conditions would suit none of them."""
     conditions: Sequence[tuple[object, LiteralString]] = (
-        (wanted.entry, "and id = %(entry)s"),
         (wanted.action, "and action = %(action)s"),
         (wanted.target_type, "and target_type = %(target_type)s"),
         (wanted.target_id, "and target_id = %(target_id)s"),
@@ -226,10 +224,14 @@ NEWEST: Final[LiteralString] = (
     + " order by page.sequence desc nulls first, page.entry_id desc"
 )
 
+# Entries of the platform's log belong to no organization.
 ONE: Final[LiteralString] = (
     """
     with page as materialized (
-             select id as entry_id from audit_entries where id = %(entry)s and organization_id = %(organization)s
+             select id as entry_id
+               from audit_entries
+              where id = %(entry)s
+                and coalesce(organization_id, %(platform)s) = %(organization)s
          ),
          totals as (
              select count(*) as total from page

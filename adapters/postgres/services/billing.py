@@ -204,6 +204,10 @@ class BillingRows:
         rows = await self._transaction.ask(_Linked, _LINK_CUSTOMER, {"id": customer, "external_id": external_id})
         return rows[0].external_id if rows else None
 
+    async def add_customer(self, organization: OrganizationId, id: UUID, external_id: str, at: datetime) -> bool:  # noqa: A002 - the column's name
+        parameters = {"id": id, "organization": organization, "external_id": external_id, "at": at}
+        return bool(await self._transaction.ask(IdRow, _ADD_CUSTOMER, parameters))
+
     async def end_customer(self, external_id: str, at: datetime) -> None:
         await self._transaction.tell(_END_CUSTOMER, {"external_id": external_id, "at": at})
 
@@ -309,18 +313,8 @@ _CANDIDATE: Final = """
                left join billing_checkouts
                  on billing_checkouts.service_id = named.service_id and billing_checkouts.user_id = named.user_id
               where not exists (select from known where service_id is not null or released_at is not null)
-                and (
-                        billing_customers.org_id = named.org_id
-                     or (
-                            -- An unknown customer becomes the organization's own if the organization has had none before. A customer of
-                            -- another organization never does.
-                            billing_customers.id is null and named.customer is not null and not exists (
-                                select
-                                  from billing_customers as earlier
-                                 where earlier.org_id = named.org_id and earlier.external_id is not null
-                            )
-                        )
-                    )
+                -- A customer that nobody has becomes one of the organization. A customer of another organization never does.
+                and (billing_customers.org_id = named.org_id or (billing_customers.id is null and named.customer is not null))
                 and (service_users.user_id is not null or billing_checkouts.user_id is not null)
          )
     select services.org_id as organization_id, services.id as service_id, services.slug as service_slug, users.id as user_id,
@@ -493,6 +487,13 @@ _LINK_CUSTOMER: Final = """
        set external_id = coalesce(external_id, %(external_id)s)
      where id = %(id)s and ended_at is null
  returning external_id
+"""
+
+_ADD_CUSTOMER: Final = """
+    insert into billing_customers (id, org_id, external_id, created_at, ended_at)
+    values (%(id)s, %(organization)s, %(external_id)s, %(at)s, %(at)s)
+        on conflict (external_id) do nothing
+ returning id
 """
 
 _END_CUSTOMER: Final = "update billing_customers set ended_at = %(at)s where external_id = %(external_id)s and ended_at is null"

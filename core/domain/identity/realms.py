@@ -84,6 +84,8 @@ class RealmProvider(Frozen):
     name: str
     is_available: bool
     """The provider is set up and enabled, and it answered the last call."""
+    issuer: str = ""
+    """Of an organization's own provider by OpenID Connect, which can be asked whether it answers. Empty for any other."""
 
 
 class AuthMethod(StrEnum):

@@ -53,7 +53,6 @@ class AuditEntry(Frozen, kw_only=True):
 class AuditFilter(Frozen, kw_only=True):
     """Selects the entries that satisfy all of these conditions. The span includes `since`, and excludes `until`."""
 
-    entry: AuditEntryId | None = None
     action: str | None = None
     target_type: TargetType | None = None
     target_id: str | None = None

@@ -4,12 +4,14 @@ from core.domain.email import Email, mail_domain
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import ANY_WAY, LoginPolicy, Realm, WayIn, Word
 from core.frozen import Frozen
+from core.usecases.identity.upstream.outages import ProviderLooks
 from ports.identity.realms import RealmLookup, RealmProviders
 
 
 class HomeRealms(Frozen):
     lookup: RealmLookup
     providers: RealmProviders
+    looks: ProviderLooks
 
     async def way_in(self, email: Email) -> WayIn:
         """Returns how people of the address's domain sign in. The domain alone decides, so the answer is the same for each of its
@@ -23,10 +25,15 @@ class HomeRealms(Frozen):
         return await self.is_closed(await self._find(email))
 
     async def is_closed(self, realm: Realm | None) -> bool:
-        """Answers `requires_provider` for a realm that is known already. Looks the provider up only if the answer depends on it."""
+        """Answers `requires_provider` for a realm that is known already. Looks the provider up, and asks it whether it answers, only if the
+        answer depends on it.
+        """
         if realm is None or realm.policy is LoginPolicy.PASSWORD_ALLOWED:
             return False
-        return realm.policy is LoginPolicy.UPSTREAM_ONLY or (await self._way_into(realm)).is_required
+        if realm.policy is LoginPolicy.UPSTREAM_ONLY:
+            return True
+        way = await self._way_into(realm)
+        return way.is_required and way.provider is not None and await self.looks.answers(realm, way.provider)
 
     async def of(self, account: Account) -> Realm | None:
         """Returns the realm of an account that was found otherwise than by its address."""

@@ -5,7 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
@@ -20,7 +20,7 @@ from core.domain.platform.account_overviews import AccountOverview
 from core.domain.platform.governance import Authority
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access_counting, hand_over_counting
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
@@ -33,7 +33,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class AdministeredAccount(Frozen):
-    """The account, whether anything changed, and how many sessions ended."""
+    """The account after the change, whether anything changed, and how many sessions ended."""
 
     account: Account
     changed: bool
@@ -56,8 +56,9 @@ class AccessReset(Frozen):
 
 
 class AccountAdministration(Frozen):
-    """Each method raises `NotFound` when no account has this e-mail address or id. `by` is a platform owner, or the name of an operator at
-    the command line. Whoever governs by a page does not end their own access.
+    """Each method raises `NotFound` when no account has this e-mail address or id. `by` is a platform owner, a management key of the
+    platform, or the name of an operator at the command line. Whoever governs by a page does not end their own access, and a key does
+    nothing to platform owners.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -98,13 +99,15 @@ class AccountAdministration(Frozen):
             if changed:
                 await _record(uow, "user.deactivated", account, by, {"sessions": sessions})
             await uow.commit()
-        return AdministeredAccount(account, changed, sessions)
+        return AdministeredAccount(replace(account, deactivated_at=account.deactivated_at or now), changed, sessions)
 
     async def activate(self, who: Email | UserId, by: Authority | str) -> AdministeredAccount:
         """Activates the account. Its sessions stay ended, so its owner signs in anew. May be repeated. Raises `Conflict` when the account's
         person was forgotten.
         """
         async with self.unit_of_work() as uow:
+            # For a key: nobody becomes a platform owner between the look and the change.
+            await uow.platform_owners.hold()
             account = await _find(uow, who, by)
             now = self.clock.now()
             changed = await uow.accounts.activate(account.id, now)
@@ -116,7 +119,7 @@ class AccountAdministration(Frozen):
             if changed:
                 await _record(uow, "user.activated", account, by, {})
             await uow.commit()
-        return AdministeredAccount(account, changed)
+        return AdministeredAccount(replace(account, deactivated_at=None), changed)
 
     async def reset_password(self, who: Email | UserId, by: Authority | str, *, by_mail: bool) -> AccessReset:
         """Ends every way into the account and returns a link for its owner. The password ends, with all sessions, links, passkeys,
@@ -236,6 +239,8 @@ async def _find(uow: UnitOfWork, who: Email | UserId, by: Authority | str) -> Ac
         raise _unknown(who)
     if isinstance(by, Authority) and by.actor.user == account.id:
         raise BadRequest("This is your own account: another platform owner has to do it")
+    if isinstance(by, Authority) and by.actor.key is not None and account.is_platform_owner:
+        raise Forbidden("Management keys do nothing to platform owners")
     return account
 
 

@@ -140,8 +140,8 @@ class Billing(Frozen):
             if candidate is not None and candidate.new_customer is not None:
                 # Lock the organization's customer, so that of two concurrent subscriptions only one links a new customer.
                 place = await uow.billing.customer(candidate.buyer.organization, self.ids.new(), now)
-                if place is None or place.external_id not in {None, candidate.new_customer}:
-                    candidate = place = None
+                if place is None:
+                    candidate = None
             buyer = None if candidate is None else candidate.buyer
             current: Subscription | None = None
             if candidate is not None and buyer is not None:
@@ -159,7 +159,7 @@ class Billing(Frozen):
             check_at = None if own.is_released else next_check(own.facets, now, told=look is None)
             await uow.billing.save(own, step.buyer, check_at, now)
             if place is not None and step.buyer is not None and step.customer is not None:
-                await uow.billing.link_customer(place.id, step.customer)
+                await self._keep(uow, place, step.customer, now)
             changed = False
             if step.buyer is not None and not own.is_released:
                 changed = await self._write(uow, step.buyer, held, own, current=current)
@@ -170,6 +170,14 @@ class Billing(Frozen):
             log.info("billing_customer_kept", organization=str(step.buyer.organization), customer=step.customer)
         self._report(step)
         return changed
+
+    async def _keep(self, uow: UnitOfWork, place: Customer, external_id: str, now: datetime) -> None:
+        """The organization's first customer is used by checkouts and the portal. Later ones only belong to the organization."""
+        if place.external_id is None:
+            await uow.billing.link_customer(place.id, external_id)
+        elif place.external_id != external_id and not await uow.billing.add_customer(place.organization, self.ids.new(), external_id, now):
+            # Meanwhile it became the customer of another organization, or of this one by another subscription.
+            raise _Moved
 
     async def _write(self, uow: UnitOfWork, buyer: Buyer, held: HeldSubscription, own: Managed, *, current: Subscription | None) -> bool:
         """Write our records of all subscriptions of this person and service. Ended subscriptions are written before the living one, which

@@ -224,8 +224,7 @@ class Checkouts(Frozen):
             linked = await uow.billing.link_customer(known.id, external_id)
             await uow.commit()
         log.info("billing_customer_made", organization=str(organization), customer=external_id)
-        # News that arrived meanwhile may have linked another customer to the organization. Use the linked customer: subscriptions of any
-        # other customer are refused.
+        # News that arrived meanwhile may have linked another customer to the organization. Checkouts and the portal use the linked one.
         return linked or external_id
 
     async def _note_attempt(self, customer: UUID, attempt: int, at: datetime | None) -> None:

@@ -1,7 +1,6 @@
 """`postern organization import`: takes one organization, whole, out of the file of another installation."""
 
 import argparse
-import csv
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from core.domain.errors import NotFound
 from core.domain.identity.passkeys import RelyingParty, relying_party
 from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, UnfitFile, imported
+from core.domain.tables import table_line
 from core.domain.tenancy.organizations import organization_slug
 from core.domain.tenancy.tiers import Tier
 from core.usecases.record.audit import CHAIN_KEY
@@ -153,9 +153,8 @@ async def _write_report(arrival: ArrivingOrganization, path: Path) -> None:
     """Everybody's id there and here. No addresses: the file is for whoever brings an application's own table up to date."""
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("old_id", "new_id", "account"))
+            file.write(table_line(("old_id", "new_id", "account")))
             async for people in arrival.renamed(changed=False):
-                writer.writerows((one.old, one.new, "known" if one.is_known else "new") for one in people)
+                file.writelines(table_line((str(one.old), str(one.new), "known" if one.is_known else "new")) for one in people)
     except OSError as error:
         raise StartFailed(f"The report {path} cannot be written, so nothing was imported: {error.strerror}") from None

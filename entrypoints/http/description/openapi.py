@@ -56,6 +56,7 @@ TAGS: Final[Mapping[str, str]] = {
     "scim": "Let a directory manage the people of an organization by SCIM 2.0, and see the directory's requests.",
     "audit": "The changes in an organization, and the people who made the changes.",
     "platform": "Govern the whole installation. Only platform owners can.",
+    "installation": "The log, the background work, the keys and the settings of the installation. Only platform owners see them.",
     "oauth": "OAuth 2.0 and OpenID Connect for applications: tokens, user info, and the discovery documents.",
     "saml": "SAML 2.0: a service as the identity provider of a service provider.",
     "keys": "The public keys that verify access tokens.",

@@ -32,6 +32,8 @@ Handler = Callable[[Any, Any], Any]
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~-]+|\{[a-z_]+\}")
 _PARAMETER: Final = re.compile(r"\{([a-z_]+)\}")
 _WITHOUT_BODY = {"GET"}
+# What these open is for people with a fresh proof, and for keys that somebody with a fresh proof has given the capability.
+_IN_PLACE_OF_A_PROOF: Final = (Capability.CONNECTIONS_MANAGE, PlatformCapability.PEOPLE_MANAGE)
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
@@ -46,8 +48,8 @@ class Statement(TypedDict, total=False):
     keys: bool | Capability | PlatformCapability
     """Opens the endpoint to management keys. True takes a key with the capability of the caller rule, or any key of the organization if the
     rule names no capability. A `Capability` is needed besides that of the rule. A `PlatformCapability` opens an endpoint of platform owners
-    to keys of the platform. Where people need a fresh proof, only `CONNECTIONS_MANAGE` opens to keys. The handler of such an endpoint takes
-    the caller for a person nowhere: `Member.person` is None for a key, and `Member.responsible` answers for the key.
+    to keys of the platform. Where people need a fresh proof, only `CONNECTIONS_MANAGE` and `PEOPLE_MANAGE` open to keys. The handler of
+    such an endpoint takes the caller for a person nowhere: `Member.person` is None for a key, and `Member.responsible` answers for the key.
     """
     step_up: StepUp
     """The reason why the endpoint needs a fresh proof: the person of the calling session must have proved their identity lately."""
@@ -281,8 +283,8 @@ def _keys(name: str, stated: Statement) -> ManagementKeyRule | None:
     if opened is False:
         return None
     rule = stated["caller"]
-    if "step_up" in stated and opened is not Capability.CONNECTIONS_MANAGE:
-        raise InvalidDeclaration(f"{name} needs a fresh proof, which only {Capability.CONNECTIONS_MANAGE} stands for")
+    if "step_up" in stated and opened not in _IN_PLACE_OF_A_PROOF:
+        raise InvalidDeclaration(f"{name} needs a fresh proof, which only {' and '.join(_IN_PLACE_OF_A_PROOF)} stand for")
     if isinstance(opened, PlatformCapability):
         if rule is not PLATFORM_OWNER:
             raise InvalidDeclaration(f"{name}: only endpoints of platform owners take a platform capability")

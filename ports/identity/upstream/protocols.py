@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.providers import Upstream
+from core.domain.identity.upstream.providers import ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 
@@ -18,8 +18,10 @@ class UpstreamProtocols(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         """The provider's page that the person goes to. Raises `OAuthError`."""
 
-    async def look(self, upstream: Upstream) -> None:
-        """Looks whether the provider answers; an answer counts for a minute. Raises `ProviderAway`."""
+    async def look(self, site: ProviderSite, *, at_attempt: bool = False) -> None:
+        """Looks whether the provider answers; an answer counts for a minute, and for a second where somebody attempts to come in otherwise.
+        Raises `ProviderAway`, also when nothing comes within a few seconds.
+        """
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         """The person whom the provider vouches for, and the tokens. Raises `OAuthError`; raises `NotVouched` for an answer that shows

@@ -1,5 +1,7 @@
 """What providers publish is asked for once, however many want it, and however it ends."""
 
+from functools import partial
+
 import pytest
 import trio
 import trio.testing
@@ -115,3 +117,23 @@ async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_cl
     await trio.sleep(11)
     await remembered.look("a")
     assert await remembered.get("a") == "a 5"
+
+
+async def test_an_attempt_asks_anew_after_a_second_and_shares_its_call(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs
+    provider = PublishingProvider()
+    provider.answers.set()
+    remembered = PublishedAnswers(provider.published)
+    for pause, calls in ((0.0, 1), (0.5, 1), (1.5, 2)):
+        await trio.sleep(pause)
+        await remembered.look("a", at_attempt=True)
+        assert provider.calls == calls
+    await trio.sleep(5)
+    provider.answers = trio.Event()
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(partial(remembered.look, "a", at_attempt=True))
+        await trio.testing.wait_all_tasks_blocked()
+        # The answer takes longer than it counts for.
+        await trio.sleep(3)
+        provider.answers.set()
+    assert provider.calls == 3

@@ -24,7 +24,12 @@ NEVER: Final = {
     ),
     "keys, secrets and certificates of our own": (
         *(f"{SERVICE}/client-secrets", f"{SERVICE}/api-keys", f"{ORGANIZATION}/scim-tokens", f"{SERVICE}/saml/certificate"),
-        *(f"{ORGANIZATION}/management-keys", f"{PLATFORM}/management-keys", f"{ORGANIZATION}/webhooks/{{webhook_id}}/rotate-secret"),
+        *(
+            f"{PLATFORM}/signing-keys",
+            f"{ORGANIZATION}/management-keys",
+            f"{PLATFORM}/management-keys",
+            f"{ORGANIZATION}/webhooks/{{webhook_id}}/rotate-secret",
+        ),
     ),
     "proofs": (f"{ORGANIZATION}/domain/verify", f"{ORGANIZATION}/domain-routes/{{domain_id}}/verify"),
     "states and approvals": tuple(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
@@ -40,6 +45,7 @@ NEVER: Final = {
     "nothing is set": (
         *(f"{ORGANIZATION}/smtp/test", f"{ORGANIZATION}/siem/test", f"{ORGANIZATION}/webhooks/{{webhook_id}}/"),
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
+        f"{PLATFORM}/jobs/",
     ),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }

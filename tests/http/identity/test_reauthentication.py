@@ -120,6 +120,8 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("DELETE", "/api/platform/owners/{user_id}"),
         ("DELETE", "/api/platform/users/{user_id}/mfa"),
         ("DELETE", "/api/platform/organizations/{org_id}"),
+        *(("POST", f"/api/platform/users/{{user_id}}/{act}") for act in ("deactivate", "activate")),
+        ("POST", "/api/platform/signing-keys/rotate"),
     }
     identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
     routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"

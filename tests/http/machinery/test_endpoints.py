@@ -91,7 +91,7 @@ def test_management_keys_open_only_what_they_may() -> None:
     opened = ManagementKeyRule((Capability.SETTINGS_MANAGE, Capability.CONNECTIONS_MANAGE))
     one = "/shops/{org_slug}"
     for capability in (True, Capability.WEBHOOKS_MANAGE):
-        with pytest.raises(InvalidDeclaration, match=r"needs a fresh proof, which only connections\.manage stands for"):
+        with pytest.raises(InvalidDeclaration, match=r"needs a fresh proof, which only connections\.manage and people\.manage stand for"):
             endpoint.get(one, caller=settings, keys=capability, step_up=StepUp.ACCOUNT)
     for rule in (USER, OWNER_IN_PERSON, PLATFORM_OWNER, ANYONE):
         with pytest.raises(InvalidDeclaration, match="no such callers as its rule admits"):
@@ -144,6 +144,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *("POST /api/user/identities/{provider}/link", "DELETE /api/user/identities/{provider}"),
         *("POST /api/user/passkeys", "POST /api/user/passkeys/options"),
         *("PUT /api/user/picture", "DELETE /api/user/picture"),
+        "POST /api/platform/signing-keys/rotate",
         *(f"POST {webhook}/{act}" for act in ("rotate-secret", "test", "replay", "deliveries/{delivery_id}/redeliver")),
     }
 

@@ -310,6 +310,29 @@ async def test_an_event_is_delivered_and_anybody_can_verify_it(house: WebhookSce
     }
 
 
+async def test_an_account_that_a_services_key_makes_is_delivered_to_its_organization_alone(house: WebhookScene) -> None:
+    """By the interface, a new user of `POST /api/service/users` is told as a sign-up, and a known one is not."""
+    house.tenants.service(house.acme, "shop")
+    wanted = {"name": "Backend", "permissions": ["read:users", "write:users"]}
+    key = (await house.request("POST", "/api/organizations/acme/services/shop/api-keys", wanted, by=house.owner)).ok(201)["key"]
+    house.log.remember(key)
+    async with receiving(answering(200, b"thanks")) as receiver, house.dispatching():
+        theirs = await house.made(url(receiver.port), "user.signup.success", of="globex")
+        webhook = await house.made(url(receiver.port), "user.signup.success", "user.joined")
+        made = []
+        for email in ("new@shop.example", "new@shop.example", house.stranger.email):
+            asked = await house.client.request("POST", "/api/service/users", body={"email": email}, headers=[("x-api-key", key)])
+            made.append(asked.ok()["id"])
+        await house.when(lambda: all_delivered(house, webhook, 2))
+    told = sorted((json.loads(call.body)["event"], json.loads(call.body)["target_id"]) for call in receiver.calls)
+    assert told == [("user.joined", str(house.stranger.user)), ("user.signup.success", made[0])]
+    assert (await house.ask("GET", f"/{theirs['id']}/deliveries", of="globex", by=house.stranger)).ok()["deliveries"] == []
+
+
+async def all_delivered(house: WebhookScene, webhook: dict[str, Any], count: int) -> bool:
+    return [one["delivered"] for one in await house.deliveries(webhook)] == [True] * count
+
+
 async def test_a_delivery_says_whom_or_what_it_is_about(house: WebhookScene) -> None:
     told = ("user.invited", "user.joined", "user.removed", "service.created", "plan.created", "plan.updated", "plan.deleted")
     webhook = await house.made(DEAD, *told)

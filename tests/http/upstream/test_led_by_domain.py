@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+import adapters.upstream
 from adapters.upstream import remembered
 from tests.fake_providers import PEOPLE, WORK
 from tests.http.browsing import PageReader
@@ -196,10 +197,10 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     fake = house.fakes[by]
     login = {"email": ADA, "password": PASSWORD}
     await house.leave(house.browser(), query, word=provider)
+    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
     fake.fails = True
     await house.leave(house.browser(), query, word=provider)
     assert outages(house) == []
-    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
     monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
     tabs, asked = house.browser(), len(fake.calls)
     answer = await tabs.request("GET", f"/auth/{provider}{query}")
@@ -220,6 +221,43 @@ async def test_one_that_is_wholly_away_lets_people_in_otherwise_where_the_policy
     await tabs.request("GET", fake.consent(leaving))
     assert outages(house) == []
     assert await house.who(tabs) == person.user
+
+
+@pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
+async def test_the_first_person_who_tries_a_password_is_let_in(house: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The try itself looks whether the provider answers. A look of a person who left a moment before does not count for it."""
+    await house.people.with_password(PASSWORD, ADA)
+    provider, query = await lead(house, FALLBACK, by)
+    fake = house.fakes[by]
+    tabs = house.browser()
+    await house.leave(tabs, query, word=provider)
+    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    fake.fails = True
+    way = (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()
+    assert way["auth_method"] == ("upstream" if by == "own" else "oauth")
+    await house.leave(tabs, query, word=provider)
+    assert refused(await house.unlimited.post(LOGIN, {"email": ADA, "password": "not her password"})) == (401, "UNAUTHORIZED")
+    assert outages(house) == [provider]
+    assert (await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 200
+    assert (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()["auth_method"] == "password"
+
+
+async def test_a_provider_that_never_answers_is_waited_for_a_moment(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    await house.people.with_password(PASSWORD, ADA)
+    provider, _ = await lead(house, FALLBACK, "own")
+    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    monkeypatch.setattr(adapters.upstream, "LOOK_PATIENCE", 0.0)
+    assert (await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 200
+    assert outages(house) == [provider]
+
+
+async def test_a_password_looks_nowhere_where_nothing_falls_back(house: UpstreamScene) -> None:
+    await house.people.with_password(PASSWORD, ADA)
+    await lead(house, "upstream_only", "websuite")
+    house.fakes["websuite"].fails = True
+    asked = len(house.fakes["websuite"].calls)
+    assert refused(await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})) == (403, "FORBIDDEN")
+    assert (len(house.fakes["websuite"].calls), outages(house)) == (asked, [])
 
 
 @pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])

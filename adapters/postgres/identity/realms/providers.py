@@ -18,6 +18,7 @@ class _Provider(Frozen):
     has_credentials: bool
     own_name: str | None
     own_enabled: bool | None
+    own_issuer: str | None
 
 
 class PostgresRealmProviders:
@@ -34,7 +35,7 @@ class PostgresRealmProviders:
         (row,) = await ask(self._pool, _Provider, _PROVIDER, parameters)
         answers = not is_away(row.failed_at, self._clock.now())
         if realm.own_provider is not None:
-            return None if row.own_name is None else RealmProvider(row.own_name, bool(row.own_enabled) and answers)
+            return None if row.own_name is None else RealmProvider(row.own_name, bool(row.own_enabled) and answers, row.own_issuer or "")
         if not row.has_credentials and realm.shared_provider not in self._configured:
             return None
         return RealmProvider(realm.shared_provider, answers)
@@ -60,7 +61,8 @@ _PROVIDER: Final = """
                  from oauth_credentials
                 where oauth_credentials.org_id = %(organization)s and oauth_credentials.provider = %(provider)s
            ) as has_credentials,
-           own.name as own_name, own.enabled as own_enabled
+           own.name as own_name, own.enabled as own_enabled,
+           case own.kind when 'oidc' then own.issuer end as own_issuer
       from (values (true)) as this (realm)
       left join upstream_providers as own on own.id = %(own_provider)s::uuid and own.org_id = %(organization)s
 """

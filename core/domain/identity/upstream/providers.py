@@ -92,23 +92,14 @@ class SamlAtProvider(Frozen):
     key: KeyPair
 
 
-class Upstream(Frozen, kw_only=True):
-    """A provider, as one sign-in uses it."""
+class ProviderSite(Frozen, kw_only=True):
+    """The place where a provider answers."""
 
     key: str
     """The word of a shared provider, or the id of an organization's own."""
-    name: str
-    """The provider's name for people."""
     endpoints: ProviderEndpoints
-    client: ClientAtProvider
-    scopes: tuple[str, ...] = ()
-    """Scopes to ask for, besides those that identify a person."""
     organization: OrganizationId | None = None
     """The organization that owns the provider. None for a shared provider."""
-    profile_mapping: Mapping[str, str] = NOTHING_MAPPED
-    """The keys of the organization's fields, by the claims that go into them."""
-    saml: SamlAtProvider | None = None
-    """None for OpenID Connect."""
 
     @property
     def kind(self) -> Provider | None:
@@ -116,14 +107,36 @@ class Upstream(Frozen, kw_only=True):
         return None if self.organization is not None else Provider(self.key)
 
     @property
-    def needs_consent_to_renew(self) -> bool:
-        """The provider gives a refresh token only when the person is asked for consent."""
-        return self.kind in _RENEWABLE_BY_CONSENT
-
-    @property
     def label(self) -> str:
         """The provider's name in logs and metrics."""
         return self.key if self.organization is None else OWN_PROVIDER
+
+    @property
+    def speaks_saml(self) -> bool:
+        return False
+
+
+class Upstream(ProviderSite, kw_only=True):
+    """A provider, as one sign-in uses it."""
+
+    name: str
+    """The provider's name for people."""
+    client: ClientAtProvider
+    scopes: tuple[str, ...] = ()
+    """Scopes to ask for, besides those that identify a person."""
+    profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    """The keys of the organization's fields, by the claims that go into them."""
+    saml: SamlAtProvider | None = None
+    """None for OpenID Connect."""
+
+    @property
+    def speaks_saml(self) -> bool:
+        return self.saml is not None
+
+    @property
+    def needs_consent_to_renew(self) -> bool:
+        """The provider gives a refresh token only when the person is asked for consent."""
+        return self.kind in _RENEWABLE_BY_CONSENT
 
 
 class ProviderOffer(Frozen):

@@ -1,12 +1,14 @@
 """Notices outages of upstream providers. If an organization's policy allows it, its people sign in another way during an outage."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
-from core.domain.identity.upstream.providers import Upstream
+from core.domain.identity.realms import Realm, RealmProvider
+from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import ProviderAway, WayThrough
 from core.frozen import Frozen
 from ports.clock import Clock
+from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -18,7 +20,7 @@ class ProviderOutages(Frozen):
     metrics: Metrics
     clock: Clock
 
-    async def watch(self, upstream: Upstream, call: Awaitable[Answer]) -> Answer:
+    async def watch(self, upstream: ProviderSite, call: Awaitable[Answer]) -> Answer:
         """Makes a call to the provider and notes whether the provider answered. Returns the call's answer and raises the call's errors."""
         try:
             return await call
@@ -37,3 +39,34 @@ class ProviderOutages(Frozen):
                 await uow.provider_outages.worked(upstream.key)
                 await uow.commit()
         return answer
+
+
+class ProviderLooks(Frozen):
+    """Asks a realm's provider itself, for people who try a way in of ours. Whoever meets an outage first has nobody before them who could
+    have noticed it.
+    """
+
+    outages: ProviderOutages
+    protocols: UpstreamProtocols
+    shared: Mapping[str, ProviderEndpoints]
+    """The endpoints of the providers that all organizations use."""
+
+    async def answers(self, realm: Realm, provider: RealmProvider) -> bool:
+        """Whether the provider answers at this moment. If not, its outage is noted. Nobody calls a directory by SAML, so it counts as
+        there. Outside any unit of work.
+        """
+        site = self._site(realm, provider)
+        if site is None:
+            return True
+        try:
+            await self.outages.watch(site, self.protocols.look(site, at_attempt=True))
+        except ProviderAway:
+            return False
+        return True
+
+    def _site(self, realm: Realm, provider: RealmProvider) -> ProviderSite | None:
+        if realm.own_provider is None:
+            return ProviderSite(key=realm.provider, endpoints=self.shared[realm.shared_provider])
+        if not provider.issuer:
+            return None
+        return ProviderSite(key=realm.provider, endpoints=ProviderEndpoints(issuer=provider.issuer), organization=realm.organization)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
+from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.configuration.marks import ManagedMark, has_drifted
 from core.frozen import Frozen
@@ -48,9 +49,15 @@ def kind_offered(of: Endpoint, page: str) -> ObjectKind | None:
 
 
 async def mark_of(postern: Postern, kind: ObjectKind, values: Mapping[str, str]) -> ManagedMark | None:
-    """The mark of the object that these values of a path name. None if no document manages the object."""
+    """The mark of the object that these values of a path name. None if no document manages the object. Raises `NotFound` for a value that
+    names nothing, since this comes before the values get the types of the endpoint.
+    """
     if kind.parameter == "org_id":
-        organization = (await postern.platform.governance.show(OrganizationId(UUID(values["org_id"])))).organization.slug
+        try:
+            wanted = OrganizationId(UUID(values["org_id"]))
+        except ValueError:
+            raise NotFound from None
+        organization = (await postern.platform.governance.show(wanted)).organization.slug
         return await postern.platform.configurations.managed(organization, "", kind.id, "")
     service = values.get("service_slug", "") if kind.within is Within.SERVICE else ""
     named = "" if kind.is_single else values[kind.parameter]

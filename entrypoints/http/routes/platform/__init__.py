@@ -3,6 +3,32 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.platform import analytics, governance, management_keys, matters, platform_fields, platform_users, setup_links
+from entrypoints.http.routes.platform import (
+    account_administration,
+    analytics,
+    audit_log,
+    dead_jobs,
+    governance,
+    management_keys,
+    matters,
+    platform_fields,
+    platform_users,
+    settings_in_force,
+    setup_links,
+    signing_keys,
+)
 
-ROUTES: Final = Endpoints.of(governance, platform_users, platform_fields, analytics, matters, management_keys, setup_links)
+ROUTES: Final = Endpoints.of(
+    governance,
+    platform_users,
+    account_administration,
+    platform_fields,
+    analytics,
+    matters,
+    management_keys,
+    setup_links,
+    audit_log,
+    dead_jobs,
+    signing_keys,
+    settings_in_force,
+)

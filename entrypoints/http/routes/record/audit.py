@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
-from core.domain.record.events import ActingKey, TargetType
+from core.domain.record.events import ActingKey, ActingKind, TargetType
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -95,11 +95,10 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     """The set-up link; absent if somebody else acted."""
 
 
-class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the audit log."""
+class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of an audit log, whichever log it is in."""
 
     id: Id
-    org_id: OrganizationUuid
     actor: AuditActor | None
     """The person, key, token or link that acted; null if the system acted by itself."""
     impersonator: AuditActor | None
@@ -120,6 +119,12 @@ class LoggedAction(msgspec.Struct, frozen=True, kw_only=True):
     """More about the action. The keys depend on `action`."""
     created_at: CreatedAt
     """When the action took place."""
+
+
+class LoggedAction(LoggedAnywhere, frozen=True, kw_only=True):
+    """One entry of the audit log."""
+
+    org_id: OrganizationUuid
 
 
 class WholePagination(Pagination, frozen=True):
@@ -169,7 +174,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     """
     query = call.query
     found = await postern.record.audit.list(call.caller.organization, filter_of(query), page_of(query))
-    return AuditLogPage([logged(entry) for entry in found.items], _pagination(query, found))
+    return AuditLogPage([logged(entry) for entry in found.items], whole_pagination(query, found))
 
 
 @endpoint.get(
@@ -200,26 +205,36 @@ def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Po
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
 
-def _pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
+def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
     pages = -(-found.total // query.limit)
     return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
 def logged(entry: AuditEntry) -> LoggedAction:
-    return LoggedAction(
-        id=entry.id,
-        org_id=entry.organization,
-        actor=_actor(entry.actor),
-        impersonator=_actor(entry.impersonator),
-        action=entry.action,
-        target_type=entry.target_type,
-        target_id=entry.target_id,
-        ip_address=entry.address,
-        user_agent=entry.user_agent,
-        success=entry.success,
-        details=entry.details,
-        created_at=entry.created_at,
-    )
+    return LoggedAction(org_id=entry.organization, **parts_of(entry))
+
+
+def parts_of(entry: AuditEntry) -> dict[str, Any]:
+    """The fields that an entry has in every log."""
+    return {
+        "id": entry.id,
+        "actor": _actor(entry.actor),
+        "impersonator": _actor(entry.impersonator),
+        "action": entry.action,
+        "target_type": entry.target_type,
+        "target_id": entry.target_id,
+        "ip_address": entry.address,
+        "user_agent": entry.user_agent,
+        "success": entry.success,
+        "details": entry.details,
+        "created_at": entry.created_at,
+    }
+
+
+def key_of(actor: AuditActor) -> AuditActorKey | None:
+    """The key, token or link that acted. None for a person."""
+    keys = (getattr(actor, kind.value) for kind in ActingKind)
+    return next((one for one in keys if one is not msgspec.UNSET), None)
 
 
 def _actor(actor: Person | ActingKey | None) -> AuditActor | None:

@@ -35,13 +35,13 @@ async def test_the_file_has_what_the_filter_shows(console: ConsoleScene) -> None
 
 
 async def test_a_cell_is_never_a_formula(console: ConsoleScene) -> None:
-    for name in ("=1+2", "+1", "-1", "@SUM(A1)", "\t=1"):
+    for name in ("=1+2", "+1", "-1", "@SUM(A1)", "\t=1", "Ada;=1+1;x", "\uff1d1"):
         person = console.people.add()
         console.people.change("update users set name = %s where id = %s", name, person.user)
         console.tenants.join(person, console.acme)
         console.people.change("update memberships set own_since = now()")
     _, *rows = lines((await console.at("/people/~export")).shown.body)
-    assert [row[0] for row in rows[1:]] == ["'=1+2", "'+1", "'-1", "'@SUM(A1)", "'\t=1"]
+    assert [row[0] for row in rows[1:]] == ["'=1+2", "'+1", "'-1", "'@SUM(A1)", " '=1", "Ada;'=1+1;x", "'\uff1d1"]
 
 
 async def test_others_get_no_file(console: ConsoleScene) -> None:

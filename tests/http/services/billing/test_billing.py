@@ -217,8 +217,13 @@ async def test_forged_metadata_has_no_effect_and_is_on_record(counter: Counter) 
         ("cus_acme", counter.metadata(eve)),
         ("cus_acme", counter.metadata(ada, user_id="00000000-0000-7000-8000-000000000000")),
         ("cus_acme", counter.metadata(ada, user_id="'; drop table users; --")),
-        ("cus_unknown", counter.metadata(ada)),
+        # Right metadata with a customer of another organization.
+        ("cus_globex", counter.metadata(ada)),
     ]
+    counter.people.change(
+        "insert into billing_customers (id, org_id, external_id, created_at) values (gen_random_uuid(), %s, 'cus_globex', now())",
+        counter.globex.id,
+    )
     for customer, metadata in forged:
         event = await counter.tell(CREATED, counter.provider.subscribe(customer, "price_pro", metadata))
         assert counter.outcomes()[event["id"]] == "refused", metadata
@@ -256,16 +261,62 @@ async def test_subscriptions_are_brought_along_with_the_customer_that_comes_firs
     assert customers(counter) == [(str(counter.acme.id), "cus_before")]
     (told,) = counter.log.events("billing_customer_kept")
     assert (told["organization"], told["customer"]) == (str(counter.acme.id), "cus_before")
-    # The same customer's other subscriptions come along. Another customer is refused, also after the first is deleted.
+    # The same customer's other subscriptions come along.
     event = await counter.tell(CREATED, counter.provider.subscribe("cus_before", "price_pro", counter.metadata(grace)))
     assert counter.outcomes()[event["id"]] == "applied"
-    third = counter.user()
-    for _ in range(2):
-        event = await counter.tell(CREATED, counter.provider.subscribe("cus_other", "price_pro", counter.metadata(third)))
-        assert counter.outcomes()[event["id"]] == "refused"
-        await counter.tell("customer.deleted", {"id": "cus_before"})
-    assert counter.records(third) == []
     assert customers(counter) == [(str(counter.acme.id), "cus_before")]
+
+
+async def test_a_customer_that_nobody_has_becomes_one_more_of_the_organization(counter: Counter) -> None:
+    ada, grace, third = counter.user(), counter.user(), counter.user()
+    for person in (ada, grace):
+        event = await counter.tell(CREATED, counter.provider.subscribe("cus_second", "price_pro", counter.metadata(person)))
+        assert counter.outcomes()[event["id"]] == "applied"
+        assert [record["status"] for record in counter.records(person)] == ["active"]
+    assert customers(counter) == [(str(counter.acme.id), "cus_acme"), (str(counter.acme.id), "cus_second")]
+    # Checkouts and the portal stay with the first.
+    assert counter.people.rows("select external_id from billing_customers where ended_at is null") == [{"external_id": "cus_acme"}]
+    # Its end at the provider ends nothing of the first, and it stays the organization's.
+    await counter.tell("customer.deleted", {"id": "cus_second"})
+    assert counter.people.rows("select external_id from billing_customers where ended_at is null") == [{"external_id": "cus_acme"}]
+    # From now on it belongs to this organization, and to no other.
+    theirs = counter.priced("price_theirs", counter.theirs)
+    counter.tenants.uses(third, counter.theirs)
+    metadata = counter.metadata(third, theirs, service_id=str(counter.theirs.id), org_id=str(counter.globex.id))
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_second", "price_theirs", metadata))
+    assert counter.outcomes()[event["id"]] == "refused"
+    assert counter.records(third) == []
+
+
+async def test_after_the_end_of_its_customer_the_next_one_takes_its_place(counter: Counter) -> None:
+    ada = counter.user()
+    await counter.tell("customer.deleted", {"id": "cus_acme"})
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_second", "price_pro", counter.metadata(ada)))
+    assert counter.outcomes()[event["id"]] == "applied"
+    assert counter.people.rows("select external_id from billing_customers where ended_at is null") == [{"external_id": "cus_second"}]
+
+
+async def test_of_two_organizations_at_once_one_gets_the_customer(counter: Counter) -> None:
+    ada, bob = counter.user(), counter.people.add()
+    counter.tenants.uses(bob, counter.theirs)
+    theirs = counter.priced("price_theirs", counter.theirs)
+    metadata = counter.metadata(bob, theirs, service_id=str(counter.theirs.id), org_id=str(counter.globex.id))
+    counter.people.change(
+        "insert into billing_customers (id, org_id, external_id, created_at) values (gen_random_uuid(), %s, 'cus_globex', now())",
+        counter.globex.id,
+    )
+    events = [
+        counter.provider.event(CREATED, counter.provider.subscribe("cus_second", "price_pro", counter.metadata(ada))),
+        counter.provider.event(CREATED, counter.provider.subscribe("cus_second", "price_theirs", metadata)),
+    ]
+    async with trio.open_nursery() as nursery:
+        for event in events:
+            nursery.start_soon(counter.send, event)
+    billing = counter.postern.services.billing
+    for subject, is_customer in await counter.postern.services.billing_inbox.due(counter.now + timedelta(hours=1), 10):
+        await billing.apply(subject, is_customer=is_customer)
+    assert sorted(counter.outcomes().values()) == ["applied", "refused"]
+    assert len([record for record in customers(counter) if record[1] == "cus_second"]) == 1
 
 
 @pytest.mark.parametrize("wrong", ["plan", "service", "organization", "person", "no user", "other's customer", "first without metadata"])
@@ -296,7 +347,7 @@ async def test_what_does_not_belong_together_brings_no_customer(counter: Counter
     assert counter.people.rows("select id from subscriptions") == []
 
 
-async def test_of_two_customers_at_once_one_is_kept(counter: Counter) -> None:
+async def test_of_customers_at_once_one_is_the_first_and_all_are_the_organizations(counter: Counter) -> None:
     nobody_is_customer(counter)
     buyers = {f"cus_{number}": counter.user() for number in range(6)}
     events = [
@@ -309,10 +360,10 @@ async def test_of_two_customers_at_once_one_is_kept(counter: Counter) -> None:
     billing = counter.postern.services.billing
     for subject, is_customer in await counter.postern.services.billing_inbox.due(counter.now + timedelta(hours=1), 10):
         await billing.apply(subject, is_customer=is_customer)
-    ((_, kept),) = customers(counter)
-    assert kept in buyers
-    assert sorted(counter.outcomes().values()) == ["applied", *["refused"] * 5]
-    assert [customer for customer, person in buyers.items() if counter.records(person)] == [kept]
+    assert {name for _, name in customers(counter)} == set(buyers)
+    assert set(counter.outcomes().values()) == {"applied"}
+    assert all(counter.records(person) for person in buyers.values())
+    assert len(counter.people.rows("select from billing_customers where ended_at is null")) == 1
 
 
 async def test_copies_of_one_event_count_once(counter: Counter, database_url: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from entrypoints.http.routes.record.audit import (
     audit_event_types,
     audit_log,
     filter_of,
+    key_of,
     logged,
 )
 
@@ -72,8 +73,7 @@ def _called(actor: Any) -> str:
     """A person's name or address, or the name of a key or link. Empty for the system."""
     if actor is None:
         return ""
-    keys = (getattr(actor, kind) for kind in ("api_key", "management_key", "scim_token", "setup_link"))
-    key = next((one for one in keys if one is not msgspec.UNSET), None)
+    key = key_of(actor)
     return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
 
 

@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, ButtonLink, DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.platform.signing_keys import list_signing_keys, rotate_signing_keys
 
 _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
@@ -40,31 +41,28 @@ _COLUMNS: Final = (
     when("retires_at"),
 )
 _ENCRYPTION: Final = (
-    code(lambda row: row[0], "console.field.id"),
-    state(lambda row: row[1], {True: ("console.state.encrypts", Tone.GOOD), False: ("console.state.decrypts", Tone.PLAIN)}),
+    code("id"),
+    state("encrypts", {True: ("console.state.encrypts", Tone.GOOD), False: ("console.state.decrypts", Tone.PLAIN)}),
 )
 
 
 async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    now = postern.foundation.clock.now()
-    keys = sorted(
-        (key for key in await postern.foundation.signing_keys.list() if key.verifies(now)), key=lambda key: (key.purpose, key.state)
-    )
-    rings = [(name, number == 0) for number, name in enumerate(postern.foundation.keyring.key_ids())]
+    keys = await visit.ask(list_signing_keys)
     page = visit.show(
         "platform/keys/signing_keys.html",
         _SPOT,
         Head(
             title=visit.text("console.installation_keys.title"),
             main=ButtonLink(visit.text("console.installation_keys.rotate"), _ROTATE, "quiet"),
+            curl=visit.curl(list_signing_keys),
             done=call.query.done,
         ),
         columns=_COLUMNS,
-        rows=rows_of(_COLUMNS, keys, visit.text, visit.path),
+        rows=rows_of(_COLUMNS, keys.signing_keys, visit.text, visit.path),
         encryption_columns=_ENCRYPTION,
-        encryption_rows=rows_of(_ENCRYPTION, rings, visit.text, visit.path),
-        finished=await postern.foundation.reencryption.is_finished(),
+        encryption_rows=rows_of(_ENCRYPTION, keys.encryption_keys, visit.text, visit.path),
+        finished=keys.reencryption_finished,
         rotates="" if key_file(postern.settings) is None else _ROTATE_ENCRYPTION,
     )
     return Answer(page, 200)
@@ -76,7 +74,7 @@ async def _load(visit: PageVisit) -> QuestionSubject:
 
 
 async def _rotate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
-    await visit.postern.foundation.signing_keys.rotate(visit.call.actor)
+    await visit.ask(rotate_signing_keys)
 
 
 async def _rotate_encryption(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
@@ -91,14 +89,14 @@ async def _put_in_force(postern: Postern, actor: Actor) -> None:
     await queue_reencryption(postern.foundation.unit_of_work, key, actor)
 
 
-def _question(name: str, at: str, do: Any) -> Question:
-    return Question(
-        name=name, texts="console.installation_keys", at=at, of=PLATFORM_OWNER, spot=_SPOT, load=_load, do=do, step_up=StepUp.ACCOUNT
-    )
+def _question(name: str, at: str, do: Any, **more: Any) -> Question:
+    return Question(name=name, texts="console.installation_keys", at=at, spot=_SPOT, load=_load, do=do, **more)
 
 
 PAGES: Final = (
-    console.get(SIGNING_KEYS, of=PLATFORM_OWNER)(stated(_show_signing_keys, "show_signing_keys", SIGNING_KEYS, query=DoneLink)),
-    *question_pages(_question("rotate", _ROTATE, _rotate)),
-    *question_pages(_question("rotate_encryption", _ROTATE_ENCRYPTION, _rotate_encryption)),
+    console.get(SIGNING_KEYS, of=list_signing_keys)(stated(_show_signing_keys, "show_signing_keys", SIGNING_KEYS, query=DoneLink)),
+    *question_pages(_question("rotate", _ROTATE, _rotate, of=rotate_signing_keys)),
+    *question_pages(
+        _question("rotate_encryption", _ROTATE_ENCRYPTION, _rotate_encryption, of=PLATFORM_OWNER, step_up=StepUp.ACCOUNT),
+    ),
 )

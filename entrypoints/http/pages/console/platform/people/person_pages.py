@@ -30,6 +30,7 @@ from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, abov
 from entrypoints.http.pages.console.platform.places import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.platform.account_administration import activate_user, deactivate_user
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,
     demote_platform_owner,
@@ -146,11 +147,11 @@ def _at(visit: PageVisit, name: str) -> str:
 
 
 async def _deactivate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
-    await visit.postern.platform.account_administration.deactivate(user_of(visit), authority(visit))
+    await visit.ask(deactivate_user)
 
 
 async def _reactivate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
-    await visit.postern.platform.account_administration.activate(user_of(visit), authority(visit))
+    await visit.ask(activate_user)
 
 
 async def _reset_access(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
@@ -173,11 +174,10 @@ def _question(name: str, do: Any, **more: Any) -> Question:
     return Question(name=name, texts="console.people", at=_path(name), spot=spot_of(PERSON_TAB), load=load, do=do, **more)
 
 
-_BY_USE_CASE: Final = {"of": PLATFORM_OWNER, "step_up": StepUp.ACCOUNT}
 _QUESTIONS: Final = (
-    _question("deactivate", _deactivate, kind="final", **_BY_USE_CASE),
-    _question("reactivate", _reactivate, **_BY_USE_CASE),
-    _question("reset_access", _reset_access, kind="final", **_BY_USE_CASE),
+    _question("deactivate", _deactivate, kind="final", of=deactivate_user),
+    _question("reactivate", _reactivate, of=activate_user),
+    _question("reset_access", _reset_access, kind="final", of=PLATFORM_OWNER, step_up=StepUp.ACCOUNT),
     _question(
         "remove_factor",
         _remove_factor,

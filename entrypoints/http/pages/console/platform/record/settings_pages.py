@@ -1,22 +1,23 @@
 """The settings in force, with secrets masked, as `postern config` prints them."""
 
+from itertools import groupby
 from typing import Final
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.places import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, spot
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
-from entrypoints.settings import in_force_by_group
+from entrypoints.http.routes.platform.settings_in_force import settings_in_force
 
 
 async def _show_settings(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    groups = [(group, [(one.name, value) for one, value in settings]) for group, settings in in_force_by_group(postern.settings)]
-    title = visit.text("console.settings_in_force.title")
-    return Answer(visit.show("platform/record/settings.html", spot(SETTINGS_ENTRY, SETTINGS_TAB), Head(title=title), settings=groups), 200)
+    settings = (await visit.ask(settings_in_force)).settings
+    groups = [(group, [(one.name, one.value) for one in some]) for group, some in groupby(settings, lambda one: one.group)]
+    head = Head(title=visit.text("console.settings_in_force.title"), curl=visit.curl(settings_in_force))
+    return Answer(visit.show("platform/record/settings.html", spot(SETTINGS_ENTRY, SETTINGS_TAB), head, settings=groups), 200)
 
 
-PAGES: Final = (console.get(SETTINGS, of=PLATFORM_OWNER)(stated(_show_settings, "show_settings_in_force", SETTINGS)),)
+PAGES: Final = (console.get(SETTINGS, of=settings_in_force)(stated(_show_settings, "show_settings_in_force", SETTINGS)),)

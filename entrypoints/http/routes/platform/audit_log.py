@@ -1,0 +1,65 @@
+"""The audit log of the installation: what platform owners, operators and the system did that concerns no single organization."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import AuditEntryId
+from core.domain.record.audit import AuditEntry
+from core.domain.record.audit_chains import PLATFORM_CHAIN
+from core.domain.tenancy.keys.management_keys import PlatformCapability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import OrganizationUuid
+from entrypoints.http.machinery.paging import page_of
+from entrypoints.http.routes.record.audit import AuditLogQuery, LoggedAnywhere, WholePagination, filter_of, parts_of, whole_pagination
+
+_TAGS = ("installation",)
+_LOG = "/api/platform/audit-log"
+
+
+class PlatformEntryPath(msgspec.Struct, frozen=True):
+    entry_id: UUID
+    """The entry's id."""
+
+
+class LoggedByPlatform(LoggedAnywhere, frozen=True, kw_only=True):
+    """One entry of the installation's audit log."""
+
+    org_id: OrganizationUuid | None = None
+    """Always null: what concerns an organization is in the log of that organization."""
+
+
+class PlatformLogPage(msgspec.Struct, frozen=True):
+    """One page of the installation's audit log."""
+
+    logs: Sequence[LoggedByPlatform]
+    """The entries on this page, the newest first."""
+    pagination: WholePagination
+    """Where this page stands in the list."""
+
+
+@endpoint.get(_LOG, caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, refuses=(BadRequest,), tags=_TAGS)
+async def platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) -> PlatformLogPage:
+    """List what was done in the installation, the newest first
+
+    Acts of platform owners, operators and the system, and people's own affairs, as far as they concern no organization. `target_id` needs a
+    `target_type`. With a filter the list ends after the newest 10 000 matches: to see older ones, use `since` and `until`.
+    """
+    query = call.query
+    found = await postern.record.audit.list(PLATFORM_CHAIN, filter_of(query), page_of(query))
+    return PlatformLogPage([_logged(entry) for entry in found.items], whole_pagination(query, found))
+
+
+@endpoint.get(f"{_LOG}/{{entry_id}}", caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, tags=_TAGS)
+async def platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> LoggedByPlatform:
+    """Get one entry of the installation's audit log"""
+    return _logged(await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
+
+
+def _logged(entry: AuditEntry) -> LoggedByPlatform:
+    return LoggedByPlatform(**parts_of(entry))
