@@ -300,7 +300,7 @@ alter table users add constraint users_anonymized check (
 );
 create index users_of_origin on users (origin_service_id, id) where origin_service_id is not null;
 
--- The organization whose directory made the account. It may change the account while nothing else holds it.
+-- The organization whose directory, key or own provider made the account. It decides about the account while nobody else holds it.
 alter table users add column origin_org_id uuid references all_organizations on delete set null;
 create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
 -- Those that may end, because nobody has proved their address, by their age.
@@ -324,6 +324,34 @@ begin
 end $$;
 create trigger users_deactivated before update of deactivated_at, deactivated_by_org_id on users
     for each row execute function remember_who_deactivated();
+
+-- The made accounts that their people once let others hold. That never ends.
+create table held_accounts (
+    user_id    uuid        primary key references users on delete cascade,
+    held_since timestamptz not null
+);
+
+-- An own membership in another organization than the maker. The transaction has the account before the membership.
+create function let_organization_hold() returns trigger language plpgsql as $$
+begin
+    insert into held_accounts (user_id, held_since)
+    select users.id, new.own_since from users where users.id = new.user_id and users.origin_org_id <> new.org_id
+        on conflict (user_id) do nothing;
+    return null;
+end $$;
+create trigger members_hold_when_added after insert on memberships
+    for each row when (new.own_since is not null) execute function let_organization_hold();
+create trigger members_hold_when_own after update of own_since on memberships
+    for each row when (old.own_since is null and new.own_since is not null) execute function let_organization_hold();
+
+-- A right on the platform, also one that was.
+create function let_platform_hold() returns trigger language plpgsql as $$
+begin
+    insert into held_accounts (user_id, held_since) values (new.id, now()) on conflict (user_id) do nothing;
+    return null;
+end $$;
+create trigger platform_holds after update of is_platform_owner on users
+    for each row when (new.is_platform_owner and new.origin_org_id is not null) execute function let_platform_hold();
 
 -- Its end users: people who signed in to a service, or were made through it.
 create table service_users (

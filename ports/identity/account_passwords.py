@@ -21,11 +21,10 @@ class AccountPasswordStore(Protocol):
         two callers, one gets True.
         """
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> BeforeReset | None:
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> BeforeReset | None:
         """Replaces any password, after a link that was mailed to this address has proved the address. The address becomes verified, and an
-        account that a proof opens becomes active. A pending change of address ends. An account that a stranger may have registered loses
-        its origin in a service. With the first proof of its address, it also loses its origin in a directory, unless the directory sent the
-        link and nobody `asked` for it. Returns the account as it was before; None when it has another address by now.
+        account that a directory has deactivated becomes active and nobody's. A pending change of address ends. An account that a stranger
+        may have registered loses its origin in a service. Returns the account as it was before; None when it has another address by now.
         """
 
     async def registration(self, user: UserId) -> Registration | None:

@@ -22,20 +22,15 @@ class AccountStore(Protocol):
         origin_organization: OrganizationId | None = None,
         registered_in: bytes | None = None,
     ) -> bool:
-        """`origin` is the service through which somebody makes the account, if any; `origin_organization` the organization whose directory
-        makes it. `registered_in` is the digest of the browser's secret, if a page makes it. False when the e-mail address is taken: of two
-        callers, one gets False.
+        """`origin` is the service through which somebody makes the account, if any; `origin_organization` the organization whose directory,
+        key or own provider makes it. `registered_in` is the digest of the browser's secret, if a page makes it. False when the e-mail
+        address is taken: of two callers, one gets False.
         """
 
-    async def take_over(
-        self, account: Account, password_hash: str, origin: ServiceId | None, *, registered_in: bytes | None = None
-    ) -> UserId | None:
-        """An account with this address that opens by a proof of the address becomes the registered one. It keeps its own id, which is
-        returned. None when there is no such account. The caller ends the sessions, links and factors that the account had.
+    async def open_by_proof(self, user: UserId, at: datetime) -> bool:
+        """Activates an account that a directory has deactivated, after a proof of its address. From now on the account is nobody's. False
+        when no directory has deactivated it.
         """
-
-    async def open_by_proof(self, user: UserId, at: datetime) -> None:
-        """Activates an account that opens by a proof of its address, after that proof. Called after the account is held."""
 
     async def forget_holder(self, user: UserId) -> None:
         """Removes everything that the earlier holder could sign in with, what they have allowed, and what tells of them: devices, sessions,

@@ -11,9 +11,9 @@ from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
 class MailedTokenStore(Protocol):
     """All methods need a unit of work. Only PostgreSQL implements it."""
 
-    async def issue(self, token: MailedToken) -> None:
+    async def issue(self, token: MailedToken, asked_at: datetime | None = None) -> None:
         """Earlier unused tokens of the same person and purpose end. If there is no account of this id, no token is issued, by the same
-        work.
+        work. Nor is one for an account that is deactivated, unless somebody has asked for it after the deactivation.
         """
 
     async def find(self, digest: bytes, purposes: Collection[MailedTokenPurpose]) -> MailedToken | None:

@@ -1,5 +1,6 @@
 """The reads and writes of a sign-in, besides sessions and devices."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -35,6 +36,11 @@ class SignInStore(Protocol):
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         """Keeps the same password under another hash, unless the account has another hash than `encoded` by now."""
+
+    async def let_hold(self, user: UserId, service: ServiceId, methods: Sequence[str], at: datetime) -> None:
+        """From now on the service's organization holds the account, which another organization has made, if the person has come by a way in
+        of theirs. `methods` are those of the sign-in. Call it as `enter`, before `enter`.
+        """
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         """Records that the person has signed in to the service. The first sign-in makes the person a user of the service. Call `enter`

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
+from core.domain.identity.makers import Elsewhere
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
 from core.domain.tenancy.metadata import Metadata
@@ -39,6 +40,14 @@ class ServiceUserStore(Protocol):
         """The new address is unverified. Raises `BadRequest` when somebody has the address; the caller must then leave the unit of work.
         After `hold`.
         """
+
+    async def hold_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
+        """If this organization has made the account, locks the organizations in which the person is a member. `also` is one that the caller
+        locks in any case. Comes before `hold`.
+        """
+
+    async def elsewhere(self, user: UserId, maker: OrganizationId) -> Elsewhere:
+        """What other organizations than the maker have of the person. After `hold`."""
 
     async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
         """Deletes the account with everything that belongs to it, its sign-ins, and what the audit log knows of the person. The job of this

@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
@@ -203,6 +204,13 @@ _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "at": "%(at)s::timestamptz",
 }
 
+_LET_HOLD: Final[LiteralString] = holding_by_use(
+    "account.id",
+    "%(at)s",
+    "code.authenticated_by",
+    "from redeemed cross join account cross join code cross join place where account.origin_org_id <> place.org_id",
+)
+
 # One statement does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
 #
 # The statement sees the database as it was when the statement began. Rows that may have changed meanwhile are locked, because a lock reads
@@ -225,7 +233,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 and redeemed_at is null
          ),
          account as materialized (
-             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner, {PROFILE_COLUMNS}
+             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
                from users
               where id = (select user_id from code) and deactivated_at is null
                 for no key update
@@ -290,6 +298,8 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          queued as (
              {fan_out("told")}
+         ),
+         let_hold as ({_LET_HOLD}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)

@@ -28,7 +28,7 @@ ACCOUNT: Final = """
 # For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
 ACCOUNT_AND_WHO_DEACTIVATED: Final = f"{ACCOUNT}, users.deactivated_by"
 # The same condition as `Account.opens_by_proof`.
-OPENS_BY_PROOF: Final = "(users.deactivated_by is not null and users.email_verified_at is null)"
+OPENS_BY_PROOF: Final = "users.deactivated_by is not null"
 
 
 class AccountRow(Frozen):
@@ -98,26 +98,8 @@ class AccountRows:
         )
         return bool(added)
 
-    async def take_over(
-        self, account: Account, password_hash: str, origin: ServiceId | None, *, registered_in: bytes | None = None
-    ) -> UserId | None:
-        rows = await self._transaction.ask(
-            IdRow,
-            _TAKE_OVER,
-            {
-                "email": account.email.address,
-                "email_key": account.email.key,
-                "password_hash": password_hash,
-                "origin": origin,
-                "language": account.language and account.language.value,
-                "at": account.created_at,
-                "registered_in": registered_in,
-            },
-        )
-        return UserId(rows[0].id) if rows else None
-
-    async def open_by_proof(self, user: UserId, at: datetime) -> None:
-        await self._transaction.tell(_OPEN_BY_PROOF, {"user": user, "at": at})
+    async def open_by_proof(self, user: UserId, at: datetime) -> bool:
+        return bool(await self._transaction.ask(IdRow, _OPEN_BY_PROOF, {"user": user, "at": at}))
 
     async def forget_holder(self, user: UserId) -> None:
         for statement in (*HOLDS, *HANDED_OVER):
@@ -193,34 +175,25 @@ class AccountRows:
         return bool(await self._transaction.ask(IdRow, _ACTIVATE, {"user": user, "at": at}))
 
 
-# Of two transactions that add the same e-mail address at once, the second waits for the first's commit and then adds nothing. A service
-# that is being deleted at this moment does not become the origin.
+# Of two transactions that add the same e-mail address at once, the second waits for the first's commit and then adds nothing. A service or
+# an organization that is being deleted at this moment does not become the origin. `origin_org_id` says who made the account: see
+# `privacy/holding.py`. No other statement writes it, except to clear it.
 _ADD: Final = """
     insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
                        origin_org_id, registered_in, created_at, updated_at, language)
     values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
-            (select services.id from services where services.id = %(origin)s for key share), %(origin_organization)s, %(registered_in)s,
+            (select services.id from services where services.id = %(origin)s for key share),
+            (select organizations.id from organizations where organizations.id = %(origin_organization)s for key share), %(registered_in)s,
             %(created_at)s, %(created_at)s, %(language)s)
         on conflict (email_key) do nothing
  returning id
 """
 
-# The account begins anew with this registration, and the directory that had created the account loses its say. Of two registrations at
-# once, the second waits for the first's commit, looks again, and finds nothing to take over.
-_TAKE_OVER: Final[LiteralString] = f"""
-    update users
-       set email = %(email)s, password_hash = %(password_hash)s, password_changed_at = null, language = %(language)s,
-           deactivated_at = null, deactivated_by_org_id = null, pending_email = null, pending_email_key = null, origin_org_id = null,
-           origin_service_id = (select services.id from services where services.id = %(origin)s for key share),
-           created_at = %(at)s, updated_at = %(at)s, registered_in = %(registered_in)s
-     where email_key = %(email_key)s and {OPENS_BY_PROOF}
- returning id
-"""
-
 _OPEN_BY_PROOF: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, origin_org_id = null, updated_at = %(at)s
+       set deactivated_at = null, deactivated_by_org_id = null, origin_org_id = null, origin_service_id = null, updated_at = %(at)s
      where id = %(user)s and {OPENS_BY_PROOF}
+ returning id
 """
 
 _FIND: Final[LiteralString] = f"""

@@ -190,7 +190,7 @@ LEFT: Final[Mapping[str, tuple[str, ...]]] = {
     "A provider gave it to the other installation's client": ("identity_grants",),
     "It is a digest under a key of the other installation": ("backup_codes", "imported_people"),
     "It leads to the other installation, or to a document there": ("setup_links", "setup_drafts", "managed_objects"),
-    "It is a matter between the person and the other installation": ("privacy_requests", "former_addresses"),
+    "It is a matter between the person and the other installation": ("privacy_requests", "former_addresses", "held_accounts"),
 }
 
 

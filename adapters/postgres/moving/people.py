@@ -44,7 +44,8 @@ ROWS: Final[LiteralString] = """
     select row_to_json(row)::text
       from (
                select users.id, users.email, users.created_at, people.is_own,
-                      users.origin_org_id is not distinct from %(organization)s::uuid as made_by_directory,
+                      users.origin_org_id is not distinct from %(organization)s::uuid
+                      and not exists (select from held_accounts where held_accounts.user_id = users.id) as made_by_directory,
                       case when users.origin_service_id in (
                                select id from all_services where org_id = %(organization)s::uuid and deleted_at is null
                            )

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.privacy.forgetting import HOLDS
-from adapters.postgres.identity.privacy.holding import held_by
+from adapters.postgres.identity.privacy.holding import ELSEWHERE, HOLD_ORGANIZATIONS, held_by, is_the_makers
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
@@ -22,6 +22,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
+from core.domain.identity.makers import Elsewhere
 from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
@@ -56,11 +57,28 @@ class _Joined(Frozen):
 
 class _Held(AccountRow):
     came_through_service: bool
+    is_the_makers: bool
     owns_an_organization: bool
-    is_held_elsewhere: bool
+    is_used_here: bool
+    is_used_elsewhere: bool
 
     def held(self) -> HeldServiceUser:
-        return HeldServiceUser(self.account(), self.came_through_service, self.owns_an_organization, self.is_held_elsewhere)
+        return HeldServiceUser(
+            self.account(),
+            is_made_here=self.came_through_service and self.is_the_makers,
+            owns_an_organization=self.owns_an_organization,
+            is_used_here=self.is_used_here,
+            is_used_elsewhere=self.is_used_elsewhere,
+        )
+
+
+class _Elsewhere(Frozen):
+    members_of: list[UUID]
+    known_to: list[UUID]
+    is_subscribed: bool
+
+    def elsewhere(self) -> Elsewhere:
+        return Elsewhere(frozenset(map(OrganizationId, self.members_of)), tuple(map(OrganizationId, self.known_to)), self.is_subscribed)
 
 
 class _Detail(Frozen):
@@ -124,6 +142,14 @@ class ServiceUserRows:
             await self._statements.ask(IdRow, _CHANGE_EMAIL, parameters)
         except UniqueViolation:
             raise BadRequest("email: this e-mail address is taken") from None
+
+    async def hold_organizations(self, user: UserId, maker: OrganizationId, *, also: OrganizationId | None) -> frozenset[OrganizationId]:
+        rows = await self._statements.ask(IdRow, HOLD_ORGANIZATIONS, {"user": user, "organization": maker, "also": also})
+        return frozenset(OrganizationId(row.id) for row in rows)
+
+    async def elsewhere(self, user: UserId, maker: OrganizationId) -> Elsewhere:
+        (row,) = await self._statements.ask(_Elsewhere, ELSEWHERE, {"user": user, "organization": maker})
+        return row.elsewhere()
 
     async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
         parameters = {"user": user, "target": str(user), "request": request, "by": None, "until": at}
@@ -235,11 +261,13 @@ _HOLD: Final = """
 FIND_HELD: Final[LiteralString] = f"""
     select {ACCOUNT},
            coalesce(users.origin_service_id = %(service)s, false) as came_through_service,
+           coalesce({is_the_makers("service_users.org_id")}, false) as is_the_makers,
            (
                exists (select from organizations where organizations.owner_user_id = users.id)
             or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
            ) as owns_an_organization,
-           {held_by("ties.service_id is distinct from %(service)s")} as is_held_elsewhere
+           {held_by("ties.service_id is distinct from %(service)s and ties.org_id = service_users.org_id")} as is_used_here,
+           {held_by("ties.org_id <> service_users.org_id")} as is_used_elsewhere
       from service_users
       join users on users.id = service_users.user_id
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s

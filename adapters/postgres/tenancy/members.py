@@ -361,12 +361,16 @@ _RELEASE: Final = """
      where id = %(user)s
 """
 
-# Memberships are locked in the order of their ids. So two tabs that confirm the same memberships cannot deadlock.
+# The account comes before the memberships, as in a deletion. A trigger then stores who holds the account. Memberships are locked in the
+# order of their ids. So two tabs that confirm the same memberships cannot deadlock.
 _CONFIRM: Final[LiteralString] = f"""
-    with listed as (
+    with account as materialized (
+             select id from users where id = %(user)s and deactivated_at is null for key share
+         ),
+         listed as (
              select id
                from memberships
-              where user_id = %(user)s and org_id = any(%(organizations)s) and own_since is null
+              where user_id = (select id from account) and org_id = any(%(organizations)s) and own_since is null
               order by id
                 for no key update
          )

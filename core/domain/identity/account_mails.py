@@ -3,6 +3,7 @@ request costs the same for known and unknown addresses.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
@@ -12,7 +13,7 @@ from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.mailed_tokens import MailedTokenPurpose
 from core.domain.jobs import CAN_WAIT, NewJob
-from core.domain.json import Json
+from core.domain.json import Json, timestamp
 from core.domain.languages import Language
 from core.domain.mail import named_account, naming
 from core.frozen import Frozen
@@ -37,11 +38,12 @@ class AccountMail(StrEnum):
         """The link of such a mail signs a person in, now or with the password that the person chooses there."""
         return self is not AccountMail.VERIFICATION
 
-    def is_due(self, account: Account) -> bool:
-        """A deactivated account gets no link, unless a proof of its address opens the account: following the link is that proof. A verified
-        account has nothing to verify. An unverified account gets no sign-in link, because a stranger may have registered its address.
+    def is_due(self, account: Account, asked_at: datetime | None) -> bool:
+        """A deactivated account gets no link, unless the link opens the account: somebody has to ask for the link after the deactivation. A
+        verified account has nothing to verify. An unverified account gets no sign-in link, because a stranger may have registered its
+        address.
         """
-        if account.is_shut:
+        if account.is_shut or (account.deactivated_at is not None and (asked_at is None or asked_at <= account.deactivated_at)):
             return False
         match self:
             case AccountMail.VERIFICATION:
@@ -88,7 +90,8 @@ NOWHERE: Final = Onward()
 class AskedMail(Frozen):
     """An account mail that somebody asks for. `organization` is a slug; the mail takes its looks from that organization. `language` applies
     unless the account has another. A mail with `can_wait` goes after the mails that people wait for: a directory may cause a hundred
-    thousand of them. `account` is None when a stranger asks, because strangers name only an address.
+    thousand of them. `account` is None when a stranger asks, because strangers name only an address. `asked_at` is None when nobody has
+    asked for the mail: an organization sends it.
     """
 
     kind: AccountMail
@@ -98,13 +101,15 @@ class AskedMail(Frozen):
     onward: Onward = NOWHERE
     can_wait: bool = False
     account: UserId | None = None
+    asked_at: datetime | None = None
 
     def as_job(self) -> NewJob:
         """The job is sealed, because the addresses that strangers ask about are private."""
         asked = {"mail": self.kind.value, "email": self.email.address, "organization": self.organization, "language": self.language or ""}
         onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
         wait = {"can_wait": True} if self.can_wait else {}
-        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait, **naming(self.account)}, sealed=True, priority=self.priority)
+        when = {} if self.asked_at is None else {"asked_at": timestamp(self.asked_at)}
+        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait, **when, **naming(self.account)}, sealed=True, priority=self.priority)
 
     @property
     def priority(self) -> int:
@@ -112,13 +117,17 @@ class AskedMail(Frozen):
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "AskedMail":
-        """Reads a payload that `as_job` made. Processes of older releases made payloads without a language. Raises `NoAccountMail`."""
+        """Reads a payload that `as_job` made. Processes of older releases made payloads without a language or a time. Raises
+        `NoAccountMail`.
+        """
         kind, email, organization = (payload.get(part) for part in ("mail", "email", "organization"))
         if not (kind in set(AccountMail) and isinstance(email, str) and isinstance(organization, str)):
             raise NoAccountMail
         onward = Onward(**{name: str(payload.get(name, "")) for name in _ONWARD})
         language, can_wait = Language.of(str(payload.get("language"))), payload.get("can_wait") is True
-        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait, named_account(payload))
+        when = payload.get("asked_at")
+        asked_at = datetime.fromisoformat(when) if isinstance(when, str) else None
+        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait, named_account(payload), asked_at)
 
 
 _ONWARD: Final = ("flow", "service", "redirect_uri", "state")

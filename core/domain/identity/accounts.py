@@ -41,22 +41,28 @@ class Account(Frozen):
 
     @property
     def opens_by_proof(self) -> bool:
-        """An organization's directory has deactivated the account, and nobody has proved the address. The directory does not know the owner
-        of the address, so it must not keep the owner from registering. If the platform has deactivated the account, or its owner had proved
-        the address, a proof does not open it.
+        """An organization's directory has deactivated the account. A link that the reader of the mailbox asks for afterwards opens it:
+        otherwise any organization could lock any address out. If the platform has deactivated the account, no link opens it.
         """
-        return self.deactivated_at is not None and self.deactivated_by is not None and self.email_verified_at is None
+        return self.deactivated_at is not None and self.deactivated_by is not None
 
     @property
-    def is_the_platforms_to_open(self) -> bool:
-        """The platform has deactivated the account, and no directory may activate it. A deactivation without an organization counts as the
-        platform's.
+    def opens_by_first_proof(self) -> bool:
+        """A directory has deactivated the account, and nobody has proved the address. So the first proof of any kind opens it, without
+        being asked for: also an invitation that our own server has mailed afterwards, or the word of a provider of the installation.
         """
-        return self.deactivated_at is not None and self.deactivated_by is None
+        return self.opens_by_proof and self.email_verified_at is None
+
+    def is_shut_to(self, directory: OrganizationId) -> bool:
+        """The account is deactivated, and this organization's directory may not activate it. No directory lifts the platform's
+        deactivation; one without an organization counts as the platform's. Nor does one lift the deactivation by another organization,
+        whose account it may be, unless nobody has proved the address: then nobody can sign in who has not proved it first.
+        """
+        return self.deactivated_at is not None and self.deactivated_by != directory and not self.opens_by_first_proof
 
     @property
     def is_shut(self) -> bool:
-        """The account is deactivated, and no proof of its address opens it."""
+        """The account is deactivated, and no link opens it."""
         return self.deactivated_at is not None and not self.opens_by_proof
 
     def is_new(self, now: datetime) -> bool:
@@ -133,8 +139,8 @@ def email_change_refused(user: UserId, actor: Actor) -> Event:
 
 
 def opened_by_proof(user: UserId, actor: Actor) -> Event:
-    """A directory had deactivated the account, and its owner has now proved the address. The person's membership stays as the directory set
-    it.
+    """A directory had deactivated the account, and the reader of its mailbox has now opened it. The person's membership stays as the
+    directory set it.
     """
     return Event("user.activated", actor, Target("user", str(user)), details={"how": "address_proved"})
 

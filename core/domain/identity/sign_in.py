@@ -152,6 +152,8 @@ class Confirmed(Frozen, kw_only=True):
     """See `Caller.is_listed`."""
     owes_answers: bool = False
     """A page may have fields to ask the person for. False without a browser's flow."""
+    is_made_elsewhere: bool = False
+    """Another organization than the service's has made the account: see `core.domain.identity.makers`."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:

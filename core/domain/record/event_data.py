@@ -133,8 +133,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"invitation_id": _ID, "role": "member"},
     ),
     "user.removed": EventData(
-        "For a member the role, and the address or the way in which a directory removed the person; for a user of a service the effect on "
-        "the account.",
+        "For a member the role, and the address or the way in which a directory removed the person; for a user of a service, and where "
+        "somebody else deleted the account, the effect on the account.",
         {"role": "member", "email": "grace@example.org"},
     ),
     "user.role_updated": EventData(

@@ -56,30 +56,31 @@ class HeldServiceUser(Frozen):
     """A user of a service, with everything else that uses the account. The rows are locked until the unit of work ends."""
 
     account: Account
-    came_through_service: bool
-    """The account was created through this service."""
+    is_made_here: bool
+    """A key of this service has made the account, and nobody else holds it: see `core.domain.identity.makers`."""
     owns_an_organization: bool
-    is_held_elsewhere: bool
-    """A membership, a directory, another service or a role on the platform uses the account."""
+    is_used_here: bool
+    """The service's own organization has another tie to the person: as a member, in its directory, or in another service. A key reaches
+    none of these.
+    """
+    is_used_elsewhere: bool
+    """Another organization has a tie to the account, if only as one that lists the person."""
 
     @property
     def belongs_to_service(self) -> bool:
-        """Whether the service may change and delete this account as its owner may. Not when the owner has proved the address, because then
-        the account is the owner's. Not when the platform has deactivated the account, because after a deletion the person could register
-        again.
-        """
-        return (
-            self.came_through_service
-            and not self.is_held_elsewhere
-            and not self.owns_an_organization
-            and not self.account.is_platform_owner
-            and self.account.email_verified_at is None
-            and self.account.deactivated_at is None
-        )
+        """Whether the service may delete this account."""
+        return self.is_made_here and not self.is_used_here and not self.owns_an_organization and not self.account.is_platform_owner
 
-    def require_belonging(self) -> None:
-        """Raises `Forbidden` when the account does not belong to the service."""
-        if not self.belongs_to_service:
+    @property
+    def is_movable(self) -> bool:
+        """Whether the service may give the account another address: until somebody proves the address, and while no other organization
+        lists the person, because the place there would go over to the holder of the new address.
+        """
+        return self.belongs_to_service and not self.is_used_elsewhere and self.account.email_verified_at is None
+
+    def require_movable(self) -> None:
+        """Raises `Forbidden` for an account that only its owner can move."""
+        if not self.is_movable:
             raise Forbidden("The owner has proved this address, or others use the account too: only its owner can change it")
 
     def fate(self) -> AccountFate:

@@ -169,10 +169,13 @@ class InvitationOffer(Frozen):
 
     @property
     def opens_account(self) -> bool:
-        """Accepting activates the account. A directory has deactivated it, and the person who accepts has read the mail that our own server
-        sent to its address.
+        """Accepting activates the account. A directory has deactivated it, and the person who accepts is the first to prove its address, by
+        a mail that our own server has sent since. Nobody has asked for this mail, so it opens no account whose address somebody had proved.
         """
-        return self.by_mail and self.account is not None and self.account.opens_by_proof
+        shut = self.account
+        if not self.by_mail or shut is None or shut.deactivated_at is None:
+            return False
+        return shut.opens_by_first_proof and self.invitation.created_at > shut.deactivated_at
 
     @property
     def offered(self) -> Assignable:

@@ -57,7 +57,7 @@ class AccountMails(Frozen):
         if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self.brandings.find(organization) if organization else None
-        is_due = account is not None and permitted and kind.is_due(account)
+        is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
         address, language = email, asked.language
         if account is not None and is_due:
             address, language = account.email, account.language or language
@@ -73,7 +73,7 @@ class AccountMails(Frozen):
         )
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            await uow.mailed_tokens.issue(issued)
+            await uow.mailed_tokens.issue(issued, asked.asked_at)
             await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()
         return is_due

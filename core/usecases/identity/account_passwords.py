@@ -6,7 +6,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, opened_by_proof, require_acceptable
-from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, MailedTokenPurpose, refusal_of
+from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
@@ -95,7 +95,7 @@ class AccountPasswords(Frozen):
         """Sets the first password of an account that nobody has used, within the caller's unit of work, for a person who has just proved
         the address. Nobody gets a mail: the person is the only one who has ever had the account.
         """
-        await uow.account_passwords.reset(account.id, account.email, encoded, self.clock.now(), asked=False)
+        await uow.account_passwords.reset(account.id, account.email, encoded, self.clock.now())
         event = Event("security.password.changed", actor, Target("user", str(account.id)), details={"how": "set"})
         await uow.record_in_every_log(event, account.id)
 
@@ -138,8 +138,7 @@ class AccountPasswords(Frozen):
             now = self.clock.now()
             if await uow.mailed_tokens.redeem(token.digest(), CHOOSES_PASSWORD, now) is None:
                 raise refusal_of(await uow.mailed_tokens.find(token.digest(), CHOOSES_PASSWORD))
-            asked = found.purpose is MailedTokenPurpose.RESET_PASSWORD
-            reset = await uow.account_passwords.reset(found.user, found.email, encoded, now, asked=asked)
+            reset = await uow.account_passwords.reset(found.user, found.email, encoded, now)
             if reset is None:
                 raise refusal_of(None)
             before = reset.account

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
-from core.domain.identifiers import ServiceId, SessionId, UserId
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
-from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, opened_by_proof, signed_up, unverified_account
+from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
@@ -52,10 +52,10 @@ class Accounts(Frozen):
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, gives the mail its name
         and colour. The service is recorded as the origin of the account; a person becomes a user of the service by signing in there. If a
-        directory has made an account with this address and nobody has proved the address, that account is taken over. `browser` is given
-        when one of our pages registers the account: it is the secret that the browser keeps for its flows, and in that browser the person
-        can prove the address without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist,
-        `OrganizationNotActive`.
+        directory has deactivated an account with this address, the registration only asks for a link to that account, as "Forgot your
+        password?" does: whoever reads the mailbox opens the account, and nobody else changes it. `browser` is given when one of our pages
+        registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
+        without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
         self.rules.require(password, email)
         context = context_in(service, None if service is None else await self.destinations.find(service))
@@ -65,10 +65,16 @@ class Accounts(Frozen):
         account = unverified_account(user, email, now, actor.language)
         async with self.unit_of_work() as uow:
             registered_in = None if browser is None else browser.digest()
-            if not await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
-                user = await self._take_over(uow, account, encoded, context.service, actor, registered_in=registered_in)
-            await uow.jobs.add(AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user).as_job())
-            await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
+            if await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
+                mail = AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user)
+                await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
+            else:
+                known = await uow.accounts.find(email)
+                if known is None or not known.opens_by_proof:
+                    raise Conflict("This e-mail address is already registered", words="address_registered")
+                user = known.id
+                mail = AskedMail(AccountMail.RESET, email, organization, actor.language, asked_at=now)
+            await uow.jobs.add(mail.as_job())
             await uow.commit()
         return user
 
@@ -88,7 +94,7 @@ class Accounts(Frozen):
         person who has not chosen one.
         """
         async with self.unit_of_work() as uow:
-            await uow.jobs.add(AskedMail(kind, email, organization, language, onward).as_job())
+            await uow.jobs.add(AskedMail(kind, email, organization, language, onward, asked_at=self.clock.now()).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
@@ -182,20 +188,6 @@ class Accounts(Frozen):
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)
         return True
-
-    async def _take_over(
-        self, uow: UnitOfWork, account: Account, encoded: str, service: ServiceId | None, actor: Actor, *, registered_in: bytes | None
-    ) -> UserId:
-        """Takes over an account that a directory has made and switched off, and whose address nobody has proved. The content of the account
-        is removed; the directory's data of its member stays. Raises `Conflict` when another account has the address.
-        """
-        taken_over = await uow.accounts.take_over(account, encoded, service, registered_in=registered_in)
-        if taken_over is None:
-            raise Conflict("This e-mail address is already registered", words="address_registered")
-        await end_second_factor(uow, taken_over, actor)
-        await hand_over(uow, taken_over, account.created_at)
-        await uow.record(opened_by_proof(taken_over, replace(actor, user=taken_over)))
-        return taken_over
 
     async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
         account = await uow.accounts.verify_email(user, email, self.clock.now())

@@ -1,16 +1,15 @@
 """The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from core.domain.email import Email
 from core.domain.errors import NotFound, RateLimited, Unavailable
 from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity.accounts import unverified_account
-from core.domain.identity.privacy import forget_job
 from core.domain.json import Json
 from core.domain.pages import Listed
-from core.domain.record.events import Actor
+from core.domain.record.events import Actor, Event
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.service_users import (
     ADDITIONS,
@@ -27,6 +26,7 @@ from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metada
 from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
+from core.usecases.identity.made_accounts import delete_made_account
 from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.ids import Ids
@@ -85,7 +85,7 @@ class ServiceUsers(Frozen):
         now = self.clock.now()
         account = unverified_account(UserId(self.ids.new()), email, now)
         async with self.unit_of_work() as uow:
-            is_new = await uow.accounts.add(account, None, holder.service)
+            is_new = await uow.accounts.add(account, None, holder.service, origin_organization=holder.organization)
             if is_new:
                 await uow.record(user_created(account.id, holder, actor))
             joined = await uow.service_users.join(holder.service, email, now)
@@ -107,7 +107,7 @@ class ServiceUsers(Frozen):
             held = _found(await uow.service_users.hold(holder.service, user))
             if email is None or email.address == held.account.email.address:
                 return _found(await uow.service_users.detail(holder.service, user))
-            held.require_belonging()
+            held.require_movable()
             # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
             now = self.clock.now()
             await uow.service_users.change_email(user, email, now)
@@ -134,18 +134,20 @@ class ServiceUsers(Frozen):
 
     async def delete(self, holder: KeyHolder, user: UserId, actor: Actor) -> None:
         """Remove all data that the service has about the user, and the account itself if it belongs to this service alone. Raises
-        `NotFound`, and `Forbidden` for owners of an organization or of the platform.
+        `NotFound`, `Forbidden` for owners of an organization or of the platform, and `BadRequest` for an account of this service whose
+        person has a subscription at another organization.
         """
         async with self.unit_of_work() as uow:
+            organizations = await uow.service_users.hold_organizations(user, holder.organization, also=None)
             held = _found(await uow.service_users.hold(holder.service, user))
             fate = held.fate()
+            events: Sequence[Event] = ()
             if fate is AccountFate.DELETED:
-                request = PrivacyRequestId(self.ids.new())
-                await uow.service_users.delete_account(user, request, self.clock.now())
-                await uow.jobs.add(forget_job(request))
+                request, now = PrivacyRequestId(self.ids.new()), self.clock.now()
+                events = await delete_made_account(uow, user, holder.organization, organizations, request=request, at=now)
             else:
                 await uow.service_users.leave(holder.service, holder.organization, user)
-            await uow.record(user_deleted(user, fate, holder, actor))
+            await uow.record_all([user_deleted(user, fate, holder, actor), *events])
             await uow.commit()
 
 

@@ -34,6 +34,8 @@ class Newcomer(Frozen):
     """The directory has the person already, or the person is a member anyway."""
     known: int
     """How many people the directory knows, active and inactive."""
+    is_own: bool = False
+    """See `HeldUser.is_own`."""
 
 
 class Touched(Frozen):

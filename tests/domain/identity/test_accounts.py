@@ -28,21 +28,21 @@ def test_length_counts_characters_and_the_bounds_are_inside(text: str) -> None:
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-DIRECTORY = OrganizationId(UUID(int=2))
+DIRECTORY, ANOTHER = OrganizationId(UUID(int=2)), OrganizationId(UUID(int=3))
 
 
 @pytest.mark.parametrize(
-    ("deactivated_at", "deactivated_by", "verified_at", "opens_by_proof", "is_the_platforms"),
+    ("deactivated_at", "deactivated_by", "verified_at", "opens_by_proof", "shut_to"),
     [
-        (None, None, None, False, False),
-        (None, None, NOW, False, False),
+        (None, None, None, False, set()),
+        (None, None, NOW, False, set()),
         # Nobody can activate an active account.
-        (None, DIRECTORY, None, False, False),
-        (NOW, DIRECTORY, None, True, False),
-        (NOW, DIRECTORY, NOW, False, False),
+        (None, DIRECTORY, None, False, set()),
+        (NOW, DIRECTORY, None, True, set()),
+        (NOW, DIRECTORY, NOW, True, {ANOTHER}),
         # If nobody is recorded, the platform has deactivated the account.
-        (NOW, None, None, False, True),
-        (NOW, None, NOW, False, True),
+        (NOW, None, None, False, {DIRECTORY, ANOTHER}),
+        (NOW, None, NOW, False, {DIRECTORY, ANOTHER}),
     ],
 )
 def test_who_opens_an_account(
@@ -51,9 +51,11 @@ def test_who_opens_an_account(
     verified_at: datetime | None,
     *,
     opens_by_proof: bool,
-    is_the_platforms: bool,
+    shut_to: set[OrganizationId],
 ) -> None:
     fresh = unverified_account(UserId(UUID(int=1)), EMAIL, NOW)
     account = replace(fresh, deactivated_at=deactivated_at, deactivated_by=deactivated_by, email_verified_at=verified_at)
-    assert (account.opens_by_proof, account.is_the_platforms_to_open) == (opens_by_proof, is_the_platforms)
+    assert account.opens_by_proof is opens_by_proof
+    assert {one for one in (DIRECTORY, ANOTHER) if account.is_shut_to(one)} == shut_to
     assert account.is_shut is (deactivated_at is not None and not opens_by_proof)
+    assert account.opens_by_first_proof is (opens_by_proof and verified_at is None)

@@ -77,15 +77,19 @@ def test_the_holder_of_a_link_learns_why_it_does_nothing() -> None:
 @pytest.mark.parametrize("kind", AccountMail)
 def test_what_is_mailed_to_whom(kind: AccountMail) -> None:
     verified = replace(ADA, email_verified_at=NOW)
+    before, after = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)
     # An unproved address may have been registered by another person.
-    assert kind.is_due(ADA) is (kind is not AccountMail.SIGN_IN_LINK)
-    assert kind.is_due(verified) is (kind is not AccountMail.VERIFICATION)
-    assert not kind.is_due(replace(verified, deactivated_at=NOW))
-    # Deactivated by the platform, by a directory that knows nothing of the owner, and by one whose owner had proved the address.
-    assert not kind.is_due(replace(ADA, deactivated_at=NOW))
-    by_directory = replace(ADA, deactivated_at=NOW, deactivated_by=OrganizationId(UUID(int=7)))
-    assert kind.is_due(by_directory) is (kind in {AccountMail.RESET, AccountMail.SET_PASSWORD})
-    assert not kind.is_due(replace(by_directory, email_verified_at=NOW))
+    assert kind.is_due(ADA, after) is (kind is not AccountMail.SIGN_IN_LINK)
+    assert kind.is_due(verified, None) is (kind is not AccountMail.VERIFICATION)
+    # Deactivated by the platform, and by a directory.
+    assert not kind.is_due(replace(ADA, deactivated_at=NOW), after)
+    assert not kind.is_due(replace(verified, deactivated_at=NOW), after)
+    for account in (ADA, verified):
+        by_directory = replace(account, deactivated_at=NOW, deactivated_by=OrganizationId(UUID(int=7)))
+        opens = kind in {AccountMail.RESET, AccountMail.SET_PASSWORD} or (kind is AccountMail.SIGN_IN_LINK and account is verified)
+        assert kind.is_due(by_directory, after) is opens
+        for asked_at in (None, before, NOW):
+            assert not kind.is_due(by_directory, asked_at)
     assert kind.purpose in MailedTokenPurpose
 
 
@@ -102,6 +106,11 @@ def test_a_mail_that_can_wait_says_so_to_the_queue() -> None:
     hurried, patient = (AskedMail(AccountMail.SET_PASSWORD, ADA.email, "acme", can_wait=wait) for wait in (False, True))
     assert [one.as_job().priority for one in (hurried, patient)] == [0, CAN_WAIT]
     assert AskedMail.of_job(patient.as_job().payload) == patient
+
+
+def test_the_job_tells_when_somebody_asked() -> None:
+    asked = AskedMail(AccountMail.RESET, ADA.email, asked_at=NOW)
+    assert AskedMail.of_job(asked.as_job().payload) == asked
 
 
 def test_the_job_names_the_account_that_it_was_asked_for_by() -> None:

@@ -37,25 +37,20 @@ HOLDER = KeyHolder(
     ServiceProfile("Shop", ServiceType.WEB, NOW),
 )
 ACCOUNT = Account(USER, Email("ada@example.org"), is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=NOW)
-OWN = HeldServiceUser(ACCOUNT, came_through_service=True, owns_an_organization=False, is_held_elsewhere=False)
+OWN = HeldServiceUser(ACCOUNT, is_made_here=True, owns_an_organization=False, is_used_here=False, is_used_elsewhere=False)
 
 
-def test_an_account_belongs_to_the_service_that_it_came_through_when_nothing_else_holds_it() -> None:
-    for came, owns, elsewhere, in_office, deactivated, proved in product((True, False), repeat=6):
-        account = replace(
-            ACCOUNT,
-            is_platform_owner=in_office,
-            deactivated_at=NOW if deactivated else None,
-            email_verified_at=NOW if proved else None,
-        )
-        held = HeldServiceUser(account, came_through_service=came, owns_an_organization=owns, is_held_elsewhere=elsewhere)
-        belongs = came and not (owns or elsewhere or in_office or deactivated or proved)
+def test_an_account_belongs_to_the_service_that_has_made_it_when_nobody_else_holds_it() -> None:
+    for made, owns, here, elsewhere, in_office, proved in product((True, False), repeat=6):
+        account = replace(ACCOUNT, is_platform_owner=in_office, email_verified_at=NOW if proved else None)
+        held = HeldServiceUser(account, is_made_here=made, owns_an_organization=owns, is_used_here=here, is_used_elsewhere=elsewhere)
+        belongs = made and not (owns or here or in_office)
         assert held.belongs_to_service is belongs
-        if belongs:
-            held.require_belonging()
+        if belongs and not (proved or elsewhere):
+            held.require_movable()
         else:
             with pytest.raises(Forbidden):
-                held.require_belonging()
+                held.require_movable()
         if owns or in_office:
             with pytest.raises(Forbidden):
                 held.fate()

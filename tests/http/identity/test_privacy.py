@@ -411,7 +411,7 @@ async def test_what_an_account_did_at_one_organization_is_not_known_to_another(h
         assert not await is_known()
         service = house.tenants.service(tenant, "shop")
         if way == "made":
-            house.people.change("update users set origin_service_id = %s where id = %s", service.id, bob.user)
+            house.people.change("update users set origin_org_id = %s where id = %s", tenant.id, bob.user)
         else:
             house.tenants.uses(bob, service, first=now, last=now)
     assert await is_known()
@@ -528,7 +528,7 @@ async def test_an_owner_forgets_an_account_that_came_to_be_through_them(house: P
     bob = house.member(came_by="added")
     shop = house.tenants.service(house.acme, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
-    house.people.change("update users set origin_service_id = %s where id = %s", shop.id, bob.user)
+    house.people.change("update users set origin_org_id = %s where id = %s", house.acme.id, bob.user)
     assert (await house.forget(bob, by=house.ada)).status == 200
 
 
@@ -1025,8 +1025,9 @@ async def test_so_has_one_after_a_service_has_deleted_its_user(house: PrivacySce
     shop = house.tenants.service(house.acme, "shop")
     house.tenants.uses(bob, shop, first=house.postern.foundation.clock.now())
     house.people.change("delete from memberships where user_id = %s", bob.user)
-    # The address was proved once and must be proved again; otherwise the account would be his alone.
+    # As long as nobody has proved the address, it may be somebody else's.
     house.people.change("update users set origin_service_id = %s, email_verified_at = null where id = %s", shop.id, bob.user)
+    house.people.change("update users set origin_org_id = %s where id = %s", house.acme.id, bob.user)
     key = await api_key(house, shop)
     answer = await house.client.request("DELETE", f"/api/service/users/{bob.user}", headers=[("x-api-key", key)])
     assert answer.status == 204

@@ -86,6 +86,16 @@ async def test_people_sign_in_through_it_and_its_end_is_theirs(house: UpstreamSc
     assert house.identities() == []
 
 
+@pytest.mark.parametrize("own", [True, False])
+async def test_its_first_sign_in_makes_the_account_and_the_organization_is_the_maker(house: UpstreamScene, *, own: bool) -> None:
+    """Whoever comes through a provider of the installation makes their own account, also on the way to an organization's service."""
+    word = await house.own_provider() if own else "websuite"
+    house.sits(word="own" if own else word)
+    await house.go(house.browser(), house.direct(), word=word)
+    (account,) = house.people.rows("select origin_org_id from users where email = %s", ADA)
+    assert account["origin_org_id"] == (house.acme.id if own else None)
+
+
 @pytest.mark.parametrize("prompt", ["select_account", "select_account consent"])
 async def test_an_application_that_asks_for_a_choice_asks_it_of_us_alone(house: UpstreamScene, prompt: str) -> None:
     provider = await house.own_provider()

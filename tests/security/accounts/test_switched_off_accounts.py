@@ -1,5 +1,5 @@
-"""A directory has switched off an account whose address nobody has proved. The address's owner can sign in all the same, and the
-directory's own tie stays switched off. An account that the platform has deactivated stays deactivated.
+"""A directory has switched off an account whose address nobody has proved. Whoever reads the mailbox opens the account by a link that they
+ask for, and the directory's own tie stays switched off. An account that the platform has deactivated stays deactivated.
 """
 
 from typing import Any, Final
@@ -99,11 +99,11 @@ async def test_the_owner_of_the_address_registers(off: SwitchedOff) -> None:
     # The answer does not differ from that for an address that no directory has added.
     other = (await off.register("bob@example.org")).ok()
     assert registered.keys() == other.keys()
-    # Registering does not prove the address.
+    # Registering does not prove the address, and chooses no password for an account that is there.
     assert (await off.login()).status == 401
+    assert off.row()["deactivated_at"] is not None
     mails = {mail.to: mail for mail in await off.postbox.empty()}
-    token = token_in(link_in(mails[VICTIM]))
-    assert (await off.client.get(f"/auth/verify-email?token={token}")).status == 200
+    assert (await off.resets(token_in(link_in(mails[VICTIM])))).status == 200
     assert (await off.login()).status == 200
     row = off.row()
     assert (row["email"], row["deactivated_at"], row["deactivated_by"], row["origin_org_id"]) == (VICTIM, None, None, None)
@@ -111,7 +111,8 @@ async def test_the_owner_of_the_address_registers(off: SwitchedOff) -> None:
     await off.require_tie_off()
 
 
-async def test_whoever_registers_first_gets_it_and_the_others_hear_of_it(off: SwitchedOff) -> None:
+async def test_however_many_register_nobody_gets_it_but_the_reader_of_the_mailbox(off: SwitchedOff) -> None:
+    before = off.row()
     answers: list[Received] = []
 
     async def register() -> None:
@@ -120,13 +121,17 @@ async def test_whoever_registers_first_gets_it_and_the_others_hear_of_it(off: Sw
     async with trio.open_nursery() as nursery:
         for _ in range(6):
             nursery.start_soon(register)
-    assert sorted(answer.status for answer in answers) == [200] + [409] * 5
+    assert [answer.status for answer in answers] == [200] * 6
+    assert off.row() == before
+    # Five mails of a kind go to an address at once, and only the last link works.
+    *_, mail = await off.postbox.empty()
+    assert (await off.resets(token_in(link_in(mail)))).status == 200
     assert off.activated() == ["address_proved"]
-    assert [row["email"] for row in off.people.rows("select email from users where email_key = %s", VICTIM)] == [VICTIM]
 
 
-async def test_the_directory_has_no_say_of_an_account_that_somebody_has_registered(off: SwitchedOff) -> None:
+async def test_the_directory_has_no_say_of_an_account_that_somebody_has_opened(off: SwitchedOff) -> None:
     (await off.register()).ok()
+    (await off.resets(await off.postbox.token())).ok()
     before = off.row()
     for change in (
         {"op": "replace", "path": "userName", "value": "mine@evil.example"},
@@ -140,7 +145,7 @@ async def test_the_directory_has_no_say_of_an_account_that_somebody_has_register
     assert off.row() == before
 
 
-async def test_what_an_earlier_holder_left_there_goes_with_the_registration(off: SwitchedOff) -> None:
+async def test_what_an_earlier_holder_left_there_goes_with_the_first_proof(off: SwitchedOff) -> None:
     ada = Person(UUID(off.user), UUID(off.user), VICTIM)
     off.people.give_passkey(ada)
     off.people.connect(ada)
@@ -149,6 +154,7 @@ async def test_what_an_earlier_holder_left_there_goes_with_the_registration(off:
         off.user,
     )
     (await off.register()).ok()
+    (await off.resets(await off.postbox.token())).ok()
     for table in ("passkeys", "identities", "mfa_secrets"):
         assert off.people.rows(f"select from {table} where user_id = %s", off.user) == [], table
 
@@ -160,7 +166,7 @@ async def test_the_owner_of_the_address_resets_the_password(off: SwitchedOff) ->
     assert off.activated() == ["address_proved"]
     assert off.row()["origin_org_id"] is None
     await off.require_tie_off()
-    # The address is proved now, so no directory can switch the account off.
+    # The account is nobody's now, so no directory can switch it off.
     (await off.evil.patch(off.user, ACTIVATE)).ok()
     (await off.evil.patch(off.user, {**ACTIVATE, "value": False})).ok()
     assert (await off.login()).status == 200
@@ -232,12 +238,31 @@ async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff
     assert refused(await off.register()) == (409, "CONFLICT")
 
 
-async def test_what_a_proved_owner_has_lost_no_proof_lifts(off: SwitchedOff) -> None:
-    """The person has proved the address, and their own directory has switched them off. No new proof lifts that."""
+async def test_a_proved_owner_opens_it_by_a_link_alone(off: SwitchedOff, log: CapturedLog) -> None:
+    """The person has proved the address, and their own directory has switched them off. An invitation that nobody asked for is no link."""
     off.people.change("update users set email_verified_at = now() where id = %s", off.user)
-    assert refused(await off.register()) == (409, "CONFLICT")
+    house = Inviting(off.postern, off.people, off.client, log)
+    await house.invite(VICTIM)
+    ((_, mailed),) = await house.mailed()
+    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+    assert off.row()["deactivated_at"] is not None
     await off.asks_for_reset()
-    assert await off.postbox.empty() == []
+    assert (await off.resets(await off.postbox.token())).status == 200
+    assert (await off.login()).status == 200
+    await off.require_tie_off()
+
+
+async def test_an_invitation_from_before_the_deactivation_opens_nothing(off: SwitchedOff, log: CapturedLog) -> None:
+    house = Inviting(off.postern, off.people, off.client, log)
+    await house.invite(VICTIM)
+    ((_, mailed),) = await house.mailed()
+    off.people.change("update users set deactivated_at = now() where id = %s", off.user)
+    off.people.change("update invitations set created_at = now() - interval '1 hour'")
+    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+
+
+async def test_the_directory_brings_back_whom_it_has_switched_off(off: SwitchedOff) -> None:
+    off.people.change("update users set email_verified_at = now() where id = %s", off.user)
     assert (await off.evil.patch(off.user, ACTIVATE)).ok()["active"] is True
     assert off.row()["deactivated_at"] is None
 
@@ -257,9 +282,8 @@ async def test_the_end_of_the_organization_frees_the_account(off: SwitchedOff, *
 
 @pytest.mark.parametrize("proved", [False, True])
 async def test_the_directory_frees_whom_it_forgets(off: SwitchedOff, *, proved: bool) -> None:
-    """Otherwise nobody would be left who could activate the account."""
-    globex = await Directory(off.postern, off.client, off.people, "globex").connect()
-    await globex.create(VICTIM, active=False)
+    """Otherwise nobody would be left who could activate an account that others hold by now."""
+    off.people.change("insert into held_accounts (user_id, held_since) values (%s, now())", off.user)
     if proved:
         off.people.change("update users set email_verified_at = now() where id = %s", off.user)
     assert (await off.evil.ask("DELETE", f"/scim/v2/Users/{off.user}")).status == 204

@@ -145,16 +145,12 @@ async def joins_an_organization_that_waits_for_approval(market: Market, person: 
 
 
 async def uses_another_service(market: Market, person: Person) -> None:
-    market.tenants.uses(person, market.theirs)
+    await reset_password(market, person, PASSWORD)
+    (await Browser(market.client).login(person, org_slug="globex", service_slug=market.theirs.slug)).ok()
 
 
 async def uses_another_service_of_the_same_organization(market: Market, person: Person) -> None:
     market.tenants.uses(person, market.app)
-
-
-async def proves_the_address(market: Market, person: Person) -> None:
-    """The owner proves the address by a mailed link. Nothing else holds the account."""
-    await reset_password(market, person, PASSWORD)
 
 
 async def is_deactivated(market: Market, person: Person) -> None:
@@ -166,7 +162,6 @@ HELD: Final[tuple[Callable[[Market, Person], Awaitable[None]], ...]] = (
     joins_an_organization_that_waits_for_approval,
     uses_another_service,
     uses_another_service_of_the_same_organization,
-    proves_the_address,
     is_deactivated,
 )
 
@@ -186,6 +181,15 @@ async def test_an_account_that_has_come_to_be_held_elsewhere_is_no_longer_the_se
     assert refused(await evil.move(victim, MINE)) == FORBIDDEN
     assert (await evil.delete(victim)).status == 204
     assert row(market, victim)["email"] == VICTIM
+
+
+async def test_an_account_that_the_service_has_made_goes_although_its_address_was_proved(market: Market, evil: Backend) -> None:
+    """Whoever proves the address of an account that somebody made for them keeps it from being moved, and not from being deleted."""
+    victim = await evil.create(VICTIM)
+    await reset_password(market, victim, PASSWORD)
+    assert refused(await evil.move(victim, MINE)) == FORBIDDEN
+    assert (await evil.delete(victim)).status == 204
+    assert market.people.rows("select from users where email_key = %s", VICTIM) == []
 
 
 async def test_a_deactivated_account_does_not_come_back_by_being_made_again(market: Market, evil: Backend) -> None:
@@ -271,6 +275,10 @@ BECOMING: Final = {
     "a member": (
         "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %(globex)s, %(user)s, 'member', now())"
     ),
+    "a member by their own act": (
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since)"
+        " values (gen_random_uuid(), %(globex)s, %(user)s, 'member', now(), now())"
+    ),
     "an owner": (
         "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %(globex)s, %(user)s, 'owner', now())"
     ),
@@ -288,7 +296,9 @@ BECOMING: Final = {
 async def test_what_somebody_is_about_to_become_is_waited_for(
     market: Market, evil: Backend, database_url: str, becoming: str, method: str
 ) -> None:
-    """A tie that is begun before the service acts and committed meanwhile counts."""
+    """A tie that is begun before the service acts and committed meanwhile counts: any tie keeps the account from being moved, and the
+    person's own act, a right or a deactivation by the platform from being deleted.
+    """
     victim = await evil.create(VICTIM)
     answers: list[Received] = []
 
@@ -310,8 +320,17 @@ async def test_what_somebody_is_about_to_become_is_waited_for(
                 await trio.sleep(0.01)
         assert answers == []
     (answer,) = answers
-    kept = method == "DELETE" and becoming not in {"an owner", "a platform owner"}
-    assert (answer.status, row(market, victim)["email"]) == (204 if kept else 403, VICTIM)
+    there = market.people.rows("select email from users where id = %s", victim.user)
+    if method == "PATCH" or becoming in {"an owner", "a platform owner"}:
+        assert (answer.status, there) == (403, [{"email": VICTIM}])
+    elif becoming == "a member":
+        # Another organization has listed the person at this very moment.
+        assert (answer.status, there) == (503, [{"email": VICTIM}])
+        assert (await evil.delete(victim)).status == 204
+        assert market.people.rows("select from users where id = %s", victim.user) == []
+    else:
+        assert answer.status == 204
+        assert bool(there) is (becoming in {"a member by their own act", "deactivated"})
 
 
 async def test_nobody_becomes_anything_while_the_account_goes(market: Market, evil: Backend, database_url: str) -> None:

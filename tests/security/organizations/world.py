@@ -94,7 +94,7 @@ WHOSE: Final[Mapping[str, str]] = {
 NOBODYS: Final = frozenset(
     (
         *("users", "devices", "former_addresses", "privacy_requests", "mfa_secrets", "backup_codes", "passkeys", "mfa_events"),
-        *("pictures", "used_usernames", "imported_people"),
+        *("pictures", "used_usernames", "imported_people", "held_accounts"),
         *("mailed_tokens", "impersonations", "passkey_challenges", "platform_login_counts", "tiers", "jobs", "rate_limit_buckets"),
         "storage_samples",
         *("schema_migrations", "server_secrets", "all_signing_keys", "provider_outages", "billing_events", "billing_sweeps"),

@@ -24,7 +24,7 @@ State = frozenset[tuple[str, str]]
 _PASSED_OVER: Final = ("rate_limit_buckets", "schema_migrations")
 _ACCOUNTS: Final = (
     *("users", "memberships", "provisioned_users", "service_users", "all_organizations", "sessions", "all_services", "scim_groups"),
-    *("audit_entries", "invitations", "passkeys", "identities", "former_addresses", "relations", "join_requests"),
+    *("audit_entries", "invitations", "passkeys", "identities", "former_addresses", "relations", "join_requests", "held_accounts"),
 )
 # Each row in these tables belongs to one person, to a session or to an identity of the person.
 _OF_PERSON: Final[Mapping[str, str]] = {
@@ -169,17 +169,18 @@ class Accounts:
     def runs(self, organization: str, user: str) -> bool:
         return (organization, user) in self._running
 
-    def own(self, organization: str, asking: Collection[str]) -> set[str]:
-        """Accounts that were made through this directory, and that nothing else holds; except those of people who run the organization.
-        Other callers that ask at the same moment may give up their hold meanwhile.
-        """
-        held = {
+    def listed(self, organization: str, asking: Collection[str]) -> set[str]:
+        """Accounts of which another organization has anything. Those that ask at the same moment may give theirs up meanwhile."""
+        return {
             row["user_id"]
             for table in ("memberships", "provisioned_users", "service_users")
             for row in self.tables[table]
             if row["org_id"] not in {organization, *(asking if table != "service_users" else ())}
         }
-        held |= {row["owner_user_id"] for row in self.tables["all_organizations"]}
+
+    def own(self, organization: str) -> set[str]:
+        """Accounts that this organization has made, and that nobody else holds; except those of people who run the organization."""
+        held = {row["user_id"] for row in self.tables["held_accounts"]}
         return {
             row["id"]
             for row in self.tables["users"]
@@ -206,7 +207,8 @@ class Territory:
         self._mail_of = mail_of
         self._before = before
         self._after = after
-        self._own = before.own(organization, asking)
+        self._own = before.own(organization)
+        self._listed = before.listed(organization, asking)
         self._known = before.known(organization)
         # Other organizations' data about an address are forgotten with the account if the person has proved the address, now or earlier
         # (0055).
@@ -215,6 +217,9 @@ class Territory:
         self._forgotten = {users[user]["email_key"] for user in gone if users[user]["email_verified_at"] is not None}
         self._forgotten |= {row["email_key"] for row in before.tables["former_addresses"] if row["user_id"] in gone}
         self._services = {row["id"] for row in before.tables["all_services"] if row["org_id"] == organization}
+        # Where others had listed a person whose account is gone, the place goes, and is counted.
+        self._losing = {row["org_id"] for row in before.tables["memberships"] if row["user_id"] in gone}
+        self._services |= {row["service_id"] for row in before.tables["service_users"] if row["user_id"] in gone}
 
     def allows(self, one: Change) -> bool:
         rule = getattr(self, f"_{one.table}", None)
@@ -269,24 +274,30 @@ class Territory:
             return False
         if self._was_disowned(before["id"]):
             return one.only("password_hash", "password_changed_at", "pending_email", "pending_email_key", "origin_service_id", "updated_at")
-        # A directory's deactivation ends when another directory adds the person.
-        lifted = before["deactivated_by_org_id"] is not None and after["deactivated_at"] is None and after["deactivated_by_org_id"] is None
+        # A directory's deactivation ends when it adds the person again. If nobody has proved the address, any directory may do so.
+        may_lift = before["deactivated_by_org_id"] is not None and before["email_verified_at"] is None
+        may_lift |= before["deactivated_by_org_id"] == self.organization
+        lifted = may_lift and after["deactivated_at"] is None and after["deactivated_by_org_id"] is None
         return lifted and one.only("deactivated_at", "deactivated_by_org_id", "deactivated_by", "updated_at")
 
-    @staticmethod
-    def _own_user(one: Change, before: Row) -> bool:
-        """A directory can prove no address and choose no password, and both are removed when the address changes. A proved address holds
-        the account.
+    def _own_user(self, one: Change, before: Row) -> bool:
+        """A directory can prove no address and choose no password, and both are removed when the address changes. A proved address, and
+        what another organization has of the person, keep the account from being moved.
         """
         after = one.after
         if after is None:
-            return before["email_verified_at"] is None
+            return True
         is_moved = after["email_key"] != before["email_key"]
         proofs = {None} if is_moved else {None, before["password_hash"], before["email_verified_at"]}
-        may_move = before["email_verified_at"] is None or not is_moved
+        may_move = (before["email_verified_at"] is None and before["id"] not in self._listed) or not is_moved
         return may_move and one.only(*_OWN_USER) and {after["password_hash"], after["email_verified_at"]} <= proofs
 
+    def _goes_along(self, one: Change) -> bool:
+        return one.after is None and one.one("user_id") in self._gone
+
     def _memberships(self, one: Change) -> bool:
+        if self._goes_along(one):
+            return True
         if not one.is_of(self.organization):
             return False
         if one.before is not None and one.after is not None:
@@ -297,6 +308,8 @@ class Territory:
         return one.one("role") == "member" if one.after is not None else not self._before.runs(self.organization, one.one("user_id"))
 
     def _relations(self, one: Change) -> bool:
+        if self._goes_along(one):
+            return True
         if one.kind == "changed" or not one.is_of(self.organization, "organization_id"):
             return False
         if one.after is not None:
@@ -304,7 +317,7 @@ class Territory:
         return one.one("user_id") is not None and not self._before.runs(self.organization, one.one("user_id"))
 
     def _all_organizations(self, one: Change) -> bool:
-        return one.one("id") == self.organization and one.only("member_count")
+        return one.one("id") in {self.organization, *self._losing} and one.only("member_count")
 
     def _invitations(self, one: Change) -> bool:
         """Invitations to people who leave end."""
@@ -313,9 +326,10 @@ class Territory:
         return one.is_of(self.organization) or (one.before["email_key"] in self._forgotten and one.after["email"] == NOBODY)
 
     def _provisioned_users(self, one: Change) -> bool:
-        return one.is_of(self.organization)
+        return one.is_of(self.organization) or self._goes_along(one)
 
-    _scim_groups = _provisioned_users
+    def _scim_groups(self, one: Change) -> bool:
+        return one.is_of(self.organization)
 
     def _former_members(self, one: Change) -> bool:
         """The mark of a former member is removed with the account, too."""
@@ -331,7 +345,7 @@ class Territory:
         return one.kind != "changed"
 
     def _all_services(self, one: Change) -> bool:
-        return one.is_of(self.organization) and one.only("user_count")
+        return one.one("id") in self._services and one.only("user_count")
 
     def _service_user_marks(self, one: Change) -> bool:
         return one.one("service_id") in self._services
@@ -339,8 +353,8 @@ class Territory:
     def _record(self, one: Change) -> bool:
         if one.kind != "added":
             return False
-        told = one.one("organization_id")
-        return told in {None, self.organization} or (one.one("target_type") == "user" and self._was_disowned(one.one("target_id")))
+        told, about = one.one("organization_id"), one.one("target_id") if one.one("target_type") == "user" else None
+        return told in {None, self.organization} or about in self._gone or (about is not None and self._was_disowned(about))
 
     _audit_entries = _record
 

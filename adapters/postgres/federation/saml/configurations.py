@@ -13,6 +13,7 @@ from adapters.postgres.federation.saml.rows import (
     configuration,
     configuration_parameters,
 )
+from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -260,6 +261,13 @@ def _taking(source: LiteralString = "") -> LiteralString:
 
 _TAKE: Final[LiteralString] = _taking()
 
+_LET_HOLD: Final[LiteralString] = holding_by_use(
+    "account.id",
+    "%(at)s",
+    "parent.authenticated_by",
+    "from account cross join parent cross join place where account.origin_org_id <> place.org_id",
+)
+
 # Rows that may have changed since the person was looked up are locked, because a lock reads the newest row. The account is locked first, as
 # in every transaction that opens or ends sessions or takes a consent back. The membership, the consent and the session follow. A session
 # that acts in another person's name (`impersonator_id`) cannot sign in here, because the service's session would outlive the impersonation.
@@ -268,7 +276,7 @@ _TAKE: Final[LiteralString] = _taking()
 # The account is locked before the request. So if the same request comes twice at once, the second waits for the account without any lock.
 _ENTER: Final[LiteralString] = f"""
     with account as materialized (
-             select id from users where id = %(user)s and deactivated_at is null for no key update
+             select id, origin_org_id from users where id = %(user)s and deactivated_at is null for no key update
          ),
          membership as materialized (
              select {IS_OWN_MEMBERSHIP} as is_own
@@ -284,7 +292,7 @@ _ENTER: Final[LiteralString] = f"""
                 for share
          ),
          parent as materialized (
-             select sessions.id, sessions.device_id
+             select sessions.id, sessions.device_id, sessions.authenticated_by
                from sessions
               where sessions.id = %(session)s
                 and sessions.user_id = (select id from account)
@@ -323,6 +331,8 @@ _ENTER: Final[LiteralString] = f"""
          ),
          exported as (
              {queue_for_export("parent cross join place", "%(login_id)s::uuid", "place.org_id")}
+         ),
+         let_hold as ({_LET_HOLD}
          ),
          entered as (
              insert into service_users (service_id, user_id, org_id, first_login_at, last_login_at, created_at, own_since)

@@ -13,7 +13,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
-from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE
+from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
@@ -78,12 +78,15 @@ class _Capacity(Frozen, kw_only=True):
         return Capacity(self.member_count, user_limit(self.max_users, self.default_max_users))
 
 
+_WHOSE: Final = ("is_own", "is_used_here_alone")
+
+
 class _Held:
     """The columns of a held user, and the columns that the statement adds."""
 
     def __init__(self, **columns: Any) -> None:
         self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
-        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_own")}
+        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", *_WHOSE)}
         account = {name: columns[name] for name in names_of(DeactivationRow) if name in columns}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
@@ -98,6 +101,7 @@ class _Held:
                 is_deactivated=own["is_deactivated"] or False,
                 in_group=own["in_group"] is not False,
                 is_own=own["is_own"],
+                is_used_here_alone=own["is_used_here_alone"],
             )
 
 
@@ -114,6 +118,7 @@ class _Newcomer(_Capacity, kw_only=True):
     language: str | None
     deactivated_by: UUID | None
     is_known: bool
+    is_own: bool
     known: int
 
     def newcomer(self) -> Newcomer:
@@ -129,7 +134,9 @@ class _Newcomer(_Capacity, kw_only=True):
                 Language.of(self.language),
                 None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
             )
-        return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known)
+        return Newcomer(
+            self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known, is_own=self.is_own
+        )
 
 
 class _Changed(Frozen):
@@ -243,7 +250,7 @@ class ProvisionedUserRows:
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
         parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
-        await self._statements.tell(_LIFT, {"users": list(users), "at": at})
+        await self._statements.tell(_LIFT, {"organization": organization, "users": list(users), "at": at})
         await self._statements.tell(_ENTER, parameters)
 
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
@@ -503,11 +510,7 @@ _HELD: Final[LiteralString] = f"""
                 cross join lateral ({RELATED_BESIDES_DIRECTORY}) as related
                 where wanted.id = %(organization)s
            ) as relations,
-           (
-               users.origin_org_id is not distinct from %(organization)s
-           and (users.deactivated_at is null or users.deactivated_by is not distinct from %(organization)s)
-           and {HELD_BY_NOTHING_ELSE}
-           ) as is_own
+           {IS_THE_MAKERS} as is_own, {HELD_BY_NOTHING_ELSE} as is_used_here_alone
 """
 
 _FIND_HELD: Final[LiteralString] = f"""
@@ -541,7 +544,7 @@ _FIND_TOUCHED: Final[LiteralString] = f"""
 """
 
 _FIND_NEWCOMER: Final[LiteralString] = f"""
-    select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known,
+    select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
            organizations.member_count
          + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member)::integer as known,
            organizations.name, organizations.logo_url, organizations.primary_color
@@ -552,11 +555,13 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
      where organizations.id = %(organization)s
 """
 
-# A directory's deactivation ends when a directory adds the person again. The platform's deactivation stays.
+# The directory's deactivation ends when it adds the person again, and that of another directory if nobody has proved the address: the same
+# condition as `Account.is_shut_to`. The platform's deactivation stays.
 _LIFT: Final = """
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
-     where id = any(%(users)s) and deactivated_by is not null
+     where id = any(%(users)s)
+       and (deactivated_by = %(organization)s or deactivated_by is not null and email_verified_at is null)
 """
 
 # The new membership does not revive sessions of an earlier membership.

@@ -1,8 +1,81 @@
-"""The ties that hold an account. Before a tenant moves, deactivates, deletes or forgets an account, these conditions tell whether anything
-outside the tenant holds the account.
+"""Whose account it is. Before a tenant deactivates or deletes an account, `IS_THE_MAKERS` tells whether the tenant has made it and nobody
+else holds it. Before a tenant moves or forgets one, the ties tell whether anything outside the tenant uses the account at all: whatever
+others have of its person would go over to the next holder of the account.
 """
 
 from typing import Final, LiteralString
+
+from core.domain.identity.upstream.sign_in import FEDERATED
+
+
+# A condition on a row of `users`: the same as `Making.is_the_makers` in the domain. `users.origin_org_id` is the organization that has made
+# the account, and `held_accounts` has each made account that its person once let somebody else hold.
+def is_the_makers(organization: LiteralString) -> LiteralString:
+    return f"""(
+               users.origin_org_id = {organization} and not users.is_platform_owner
+           and (users.deactivated_at is null or users.deactivated_by is not distinct from {organization})
+           and not exists (select from held_accounts where held_accounts.user_id = users.id)
+           )"""
+
+
+IS_THE_MAKERS: Final[LiteralString] = is_the_makers("%(organization)s")
+
+
+def holding_by_use(person: LiteralString, at: LiteralString, methods: LiteralString, condition: LiteralString) -> LiteralString:
+    """Stores that the person has opened a session at another organization's service. `methods` are those that the session rests on. A
+    visit through an organization's own provider holds nothing: the organization opens that way in, not the person. `condition` is a
+    `from` and `where`, which compare `origin_org_id` of the account with the service's organization.
+    """
+    return f"""
+             insert into held_accounts (user_id, held_since)
+             select {person}, {at}
+              {condition}
+                and (
+                        '{FEDERATED}' <> all ({methods})
+                     or exists (select from identities where user_id = {person} and upstream_provider_id is null)
+                     or not exists (select from identities where user_id = {person})
+                    )
+                 on conflict (user_id) do nothing"""
+
+
+# What other organizations have of the person, before the maker deletes the account. An organization that is being deleted hears nothing.
+ELSEWHERE: Final[LiteralString] = """
+    select array(select org_id from memberships where user_id = %(user)s and org_id <> %(organization)s) as members_of,
+           array(
+               select organizations.id
+                 from organizations
+                where organizations.id <> %(organization)s
+                  and organizations.id in (
+                          select org_id from memberships where user_id = %(user)s
+                           union all
+                          select org_id from provisioned_users where user_id = %(user)s
+                           union all
+                          select org_id from service_users where user_id = %(user)s
+                      )
+                order by organizations.id
+           ) as known_to,
+           exists (
+               select
+                 from subscriptions
+                 join all_services on all_services.id = subscriptions.service_id and all_services.org_id <> %(organization)s
+                where subscriptions.user_id = %(user)s and subscriptions.status in ('active', 'past_due')
+           ) as is_subscribed
+"""
+
+# Each membership that ends changes a number of its organization, and organizations are locked before accounts.
+HOLD_ORGANIZATIONS: Final = """
+    select id
+      from all_organizations
+     where id = %(also)s
+        or id in (
+               select memberships.org_id
+                 from memberships
+                 join users on users.id = memberships.user_id
+                where memberships.user_id = %(user)s and users.origin_org_id = %(organization)s
+           )
+     order by id
+       for no key update
+"""
 
 # The ties of a row of `users`. A directory may reactivate people, so it keeps a tie to every account that it knows. An organization or a
 # service that is being deleted still holds an account. `has_come` is false for a person whom a service has added and who has not signed in
@@ -62,7 +135,7 @@ _USES: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     *(("subscriptions", "user_id"), ("billing_checkouts", "user_id"), ("relations", "user_id"), ("profile_values", "user_id")),
     *(("pictures", "user_id"), ("impersonations", "impersonator_id"), ("impersonations", "user_id"), ("invitations", "invited_by")),
     *(("join_requests", "user_id"), ("join_requests", "decided_by"), ("former_members", "user_id"), ("managed_objects", "managed_by")),
-    ("imported_people", "user_id"),
+    *(("imported_people", "user_id"), ("held_accounts", "user_id")),
 )
 
 

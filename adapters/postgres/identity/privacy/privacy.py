@@ -318,9 +318,7 @@ _PERSON: Final[LiteralString] = f"""
              select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at,
                     {IS_OWN_MEMBERSHIP} as is_own,
                     coalesce({_IS_THE_ASKERS}, false) as is_the_askers,
-                    memberships.came_by = 'created' or exists (
-                        select from all_services where all_services.id = person.origin_service_id and all_services.org_id = organizations.id
-                    ) as made_the_account,
+                    memberships.came_by = 'created' or person.origin_org_id is not distinct from organizations.id as made_the_account,
                     exists (
                         select from service_users
                          where service_users.user_id = person.id and service_users.org_id = organizations.id

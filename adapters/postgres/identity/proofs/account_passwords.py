@@ -45,8 +45,8 @@ class AccountPasswordRows:
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
 
-    async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> BeforeReset | None:
-        parameters = {"user": user, "email_key": email.key, "new": new, "at": at, "asked": asked}
+    async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> BeforeReset | None:
+        parameters = {"user": user, "email_key": email.key, "new": new, "at": at}
         rows = await self._transaction.ask(_BeforeReset, _RESET_HASH, parameters)
         return BeforeReset(rows[0].account(), rows[0].had_password) if rows else None
 
@@ -76,9 +76,9 @@ _REPLACE_HASH: Final = """
  returning id
 """
 
-# Somebody else may have chosen the password before the address was proved. So the service through which the account was made is no longer
-# its origin. The directory that has made the account is no longer its origin either, if the link that first proves the address was not
-# mailed in the directory's name, or if the directory had deactivated the account.
+# A stranger may have registered the account, with a password, before the address was proved. So the service where that happened is no
+# longer its origin. Who made an account for somebody else stays its maker, however often the password is reset, until the account is
+# deactivated: whoever then asks for a link opens it, and it is nobody's.
 _RESET_HASH: Final[LiteralString] = f"""
     with before as (
              select {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash
@@ -88,13 +88,12 @@ _RESET_HASH: Final[LiteralString] = f"""
          )
   update users
      set origin_service_id = case
-                                  when before.email_verified_at is null and before.password_hash is not null then null
+                                  when before.deactivated_at is not null then null
+                                  when users.origin_org_id is null and before.email_verified_at is null
+                                   and before.password_hash is not null then null
                                   else origin_service_id
                               end,
-         origin_org_id = case
-                              when before.email_verified_at is null and (%(asked)s::boolean or before.deactivated_at is not null) then null
-                              else origin_org_id
-                          end,
+         origin_org_id = case when before.deactivated_at is null then origin_org_id end,
          deactivated_at = null, deactivated_by_org_id = null,
          password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
          email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
@@ -105,8 +104,8 @@ returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}, before.pas
 
 _FORGET_UNVERIFIED_HASH: Final = """
     update users
-       set password_hash = null, registered_in = null, language = null, origin_service_id = null, pending_email = null,
-           pending_email_key = null, updated_at = %(at)s
+       set password_hash = null, registered_in = null, language = null, pending_email = null, pending_email_key = null,
+           origin_service_id = case when origin_org_id is not null then origin_service_id end, updated_at = %(at)s
      where id = %(user)s and email_verified_at is null
  returning id
 """

@@ -48,7 +48,7 @@ class MailedTokenRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def issue(self, token: MailedToken) -> None:
+    async def issue(self, token: MailedToken, asked_at: datetime | None = None) -> None:
         await self.end(token.user, token.purpose, token.created_at)
         await self._transaction.tell(
             _ADD,
@@ -61,6 +61,7 @@ class MailedTokenRows:
                 "expires_at": token.expires_at,
                 "flow": token.flow,
                 "code_digest": token.code_digest,
+                "asked_at": asked_at,
             },
         )
 
@@ -97,7 +98,7 @@ _ADD: Final = """
     insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at, flow_id, code_digest)
     select %(digest)s, %(purpose)s, users.id, %(email)s, %(created_at)s, %(expires_at)s, %(flow)s, %(code_digest)s
       from users
-     where users.id = %(user)s
+     where users.id = %(user)s and (users.deactivated_at is null or users.deactivated_at < %(asked_at)s)
 """
 
 _FIND: Final = """

@@ -1,6 +1,6 @@
 """Signing in, in PostgreSQL: one statement reads everything that a password check needs, another is the last look before the session."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, LiteralString
@@ -10,6 +10,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
+from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
@@ -119,6 +120,7 @@ class _Confirmed:
         tells_more: bool,
         is_admitted: bool | None,
         owes_second_factor: bool,
+        is_made_elsewhere: bool,
         **columns: Any,
     ) -> None:
         of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
@@ -137,6 +139,7 @@ class _Confirmed:
             belongs_to_several=belongs_to_several,
             is_listed=is_listed,
             owes_answers=owes_answers,
+            is_made_elsewhere=is_made_elsewhere,
         )
 
 
@@ -205,6 +208,9 @@ class SignInRows:
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})
+
+    async def let_hold(self, user: UserId, service: ServiceId, methods: Sequence[str], at: datetime) -> None:
+        await self._transaction.tell_along(_LET_HOLD, {"user": user, "service": service, "methods": list(methods), "at": at})
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         # A trigger counts the new users of a service. The trigger runs after all other writes of the statement into which `tell_along`
@@ -304,7 +310,7 @@ _IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = 
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
 _LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
-             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language
+             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language, origin_org_id
                from users
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)
@@ -352,6 +358,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
            services.status = 'active' as organization_is_active,
            {admits(_IS_MEMBER, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
+           coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,
            exists (
                select
                  from service_users
@@ -366,6 +373,15 @@ _LAST_LOOK: Final[LiteralString] = f"""
 """
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
+
+_LET_HOLD: Final[LiteralString] = holding_by_use(
+    "users.id",
+    "%(at)s",
+    "%(methods)s::text[]",
+    """from users
+              join services on services.id = %(service)s
+             where users.id = %(user)s and users.origin_org_id <> services.org_id""",
+)
 
 # The person signs in to the service by their own act, with a password or another factor, so `own_since` is set.
 _ENTER: Final[LiteralString] = f"""

@@ -16,7 +16,7 @@ from core.domain.errors import Forbidden
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.identifiers import UserId
+from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.json import Json
 from core.domain.rate_limits import RateLimit
@@ -82,14 +82,18 @@ class HeldUser(Frozen, kw_only=True):
     in_group: bool
     """Counts only for deactivated people; every member is in the group."""
     is_own: bool
-    """The account was created through this organization's directory, and nothing else uses the account."""
+    """The organization has made the account, and nobody else holds it: see `core.domain.identity.makers`. The directory blocks and deletes
+    such an account.
+    """
+    is_used_here_alone: bool
+    """No other organization has a tie to the account, not even as one that lists the person."""
 
     @property
-    def is_unclaimed(self) -> bool:
-        """The directory may change the address of this account, and delete the account. If the owner of an address has proved it, the
-        account is the owner's, whoever created it.
+    def is_movable(self) -> bool:
+        """The directory may change the address of this account, until somebody proves the address. Not while another organization lists the
+        person, because the place there would go over to the holder of the new address.
         """
-        return self.is_own and self.account.email_verified_at is None
+        return self.is_own and self.is_used_here_alone and self.account.email_verified_at is None
 
     @property
     def is_member(self) -> bool:
@@ -100,12 +104,13 @@ class HeldUser(Frozen, kw_only=True):
         """Whether the group has the person."""
         return self.is_member or (self.is_deactivated and self.in_group)
 
-    def require_activable(self) -> None:
-        """Refuses to activate a person whom the platform has deactivated: the directory would show somebody as active who cannot sign in.
-        Raises `Mutability`.
+    def require_activable(self, directory: OrganizationId) -> None:
+        """Refuses to activate a person whose account this directory may not activate: the directory would show somebody as active who
+        cannot sign in. Raises `Mutability`.
         """
-        if self.account.is_the_platforms_to_open:
-            raise Mutability("active: this person cannot sign in, and only the operator of the platform can change that")
+        if self.account.is_shut_to(directory):
+            who = "the operator of the platform" if self.account.is_shut else 'the person, by "Forgot your password?",'
+            raise Mutability(f"active: this person cannot sign in, and only {who} can change that")
 
     def require_ordinary(self) -> None:
         """Refuses people who may do more than a plain member, whatever their role is called. A token must not give its maker power over
@@ -119,7 +124,7 @@ class HeldUser(Frozen, kw_only=True):
 
     def require_movable(self) -> None:
         """Refuses to change the address of an account that is not the directory's alone. Raises `Mutability`."""
-        if not self.is_unclaimed:
+        if not self.is_movable:
             raise Mutability("userName: the person has proved this address, or uses the account elsewhere too: only they can change it")
 
 

@@ -100,7 +100,7 @@ def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organizatio
 
 def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
     """The decision about an existing account with the address that the provider vouches for."""
-    if account.is_shut:
+    if account.deactivated_at is not None and not account.opens_by_first_proof:
         return Linking.DEACTIVATED
     if account.is_platform_owner and (of_organization or account.email_verified_at is None):
         return Linking.NOT_FOR_ACCOUNT

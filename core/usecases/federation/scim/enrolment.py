@@ -30,9 +30,9 @@ class Enrolment(Frozen):
     now: datetime
 
     async def enter(self, capacity: Capacity, people: Sequence[HeldUser]) -> Sequence[Event]:
-        """Adds people in the role member. Raises `TeamLimitExceeded`, and `Mutability` for people whom the platform has deactivated."""
+        """Adds people in the role member. Raises `TeamLimitExceeded`, and `Mutability` for people whose account is shut to it."""
         for held in people:
-            held.require_activable()
+            held.require_activable(self.holder.organization)
         require_room(capacity, len(people))
         members = {held.user.id: MembershipId(self.ids.new()) for held in people}
         await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)

@@ -34,7 +34,6 @@ from core.domain.identifiers import MembershipId, PrivacyRequestId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import Account, unverified_account
 from core.domain.identity.links import Links
-from core.domain.identity.privacy import forget_job
 from core.domain.jobs import CAN_WAIT, NewJob
 from core.domain.json import Json
 from core.domain.languages import Language
@@ -45,8 +44,9 @@ from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
-from core.usecases.identity.account_access import leave_to_another
+from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.made_accounts import delete_made_account
 from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
@@ -103,9 +103,9 @@ class ScimUsers(Frozen):
             return await self.lookup.list(holder.organization, search.filter, search.order, offset, search.count)
 
     async def create(self, holder: ScimHolder, stated: Stated, actor: Actor) -> ProvisionedUser:
-        """Makes the person a member, with a new account if the address has none. An existing account is not changed, and an account that
-        the platform has deactivated is not active here either. Raises `Conflict` for a person that the directory knows already,
-        `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
+        """Makes the person a member, with a new account if the address has none. An existing account is not changed, unless the
+        organization has made it, and an account that is shut to the directory is not active here either. Raises `Conflict` for a person
+        that the directory knows already, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
         profile = stated_profile(stated)
         email = self._email(profile.user_name)
@@ -120,9 +120,8 @@ class ScimUsers(Frozen):
                 if newcomer.is_known:
                     raise Conflict(_KNOWN)
                 require_place(newcomer.known, newcomer.capacity)
-                # The directory knows a person that the platform has deactivated from now on, but this person is no member. The answer says
-                # so.
-                kept_out = newcomer.account is not None and newcomer.account.is_the_platforms_to_open
+                # The directory knows a person whose account is shut to it from now on, but this person is no member. The answer says so.
+                kept_out = newcomer.account is not None and newcomer.account.is_shut_to(holder.organization)
                 stays = replace(profile, active=profile.active and not kept_out)
                 if stays.active:
                     require_room(newcomer.capacity, 1)
@@ -151,23 +150,23 @@ class ScimUsers(Frozen):
             return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
-        """Deletes the account if this directory has made it, nobody has proved its address, and nothing else needs it. Otherwise the person
-        leaves the organization, and an account that the directory had switched off is active again. Raises `NotFound`,
-        `PreconditionFailed`, `Forbidden`.
+        """Deletes the account if this organization has made it and nobody else holds it. Otherwise the person leaves the organization, and
+        an account that the directory had switched off is active again. Raises `NotFound`, `PreconditionFailed`, `Forbidden`, and
+        `BadRequest` while the person has a subscription at another organization.
         """
         async with self.changes.one(holder) as uow:
+            organizations = await uow.service_users.hold_organizations(user, holder.organization, also=holder.organization)
             _, held = await self._held(uow, holder, user, version)
             held.require_ordinary()
             now = self.clock.now()
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
-            if held.is_unclaimed:
+            if held.is_own:
                 request = PrivacyRequestId(self.ids.new())
-                await uow.service_users.delete_account(user, request, now)
-                await uow.jobs.add(forget_job(request))
+                events += await delete_made_account(uow, user, holder.organization, organizations, request=request, at=now)
             else:
                 await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
                 await uow.provisioned_users.forget(holder.organization, user)
-            fate = ProvisionedFate.DELETED if held.is_unclaimed else ProvisionedFate.KEPT
+            fate = ProvisionedFate.DELETED if held.is_own else ProvisionedFate.KEPT
             await uow.record_all([*events, user_left(held, ReasonForLeaving.DELETED, fate, holder, actor)])
             await uow.commit()
 
@@ -190,9 +189,11 @@ class ScimUsers(Frozen):
             await self._welcome(enrolment, newcomer, account)
         else:
             await users.leave(holder.organization, [account.id], now, deactivated=True)
-            if newcomer.account is None:
+            if newcomer.is_own:
+                await end_access(uow, account.id, now)
+            if newcomer.account is None or newcomer.is_own:
                 await users.deactivate_accounts(holder.organization, [account.id], now)
-            else:
+            if newcomer.account is not None:
                 events.append(user_listed(account.id, holder, actor))
         await users.save(holder.organization, account.id, profile, now)
         await uow.record_all(events)

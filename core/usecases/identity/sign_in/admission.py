@@ -194,8 +194,11 @@ class Admission(Frozen):
         await self.login_events.log(uow, outcome)
         await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
         if context.service is not None:
+            now = self.clock.now()
+            if arrived.confirmed.is_made_elsewhere:
+                await uow.sign_ins.let_hold(account.id, context.service, arrived.authenticated_by, now)
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
-            await uow.sign_ins.enter(account.id, context.service, self.clock.now())
+            await uow.sign_ins.enter(account.id, context.service, now)
         return Admitted(kept, remembered)
 
     async def _keep_told(self, arrival: Arrival) -> None:

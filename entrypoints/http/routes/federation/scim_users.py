@@ -243,8 +243,9 @@ async def change_scim_user(
     """Change a user
 
     Either all operations are carried out, or none. `active: false` ends the membership from the person's next request on, and with it the
-    person's sessions in the organization; `active: true` makes the person a member again. You can change the address only if the account
-    was created through this directory and is used nowhere else.
+    person's sessions in the organization; `active: true` makes the person a member again. If your organization has made the account and
+    nobody else holds it, `active: false` also blocks every sign-in. You can change the address of such an account until somebody proves the
+    address, and while no other organization lists the person.
     """
     want = call.query.wanted
     changed = await postern.federation.scim_users.patch(
@@ -257,8 +258,8 @@ async def change_scim_user(
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
     """Delete a user
 
-    If the account was created through this directory and is used nowhere else, it is deleted. Otherwise the person leaves the organization
-    and keeps the account. This cannot be undone.
+    If your organization has made the account and nobody else holds it, the account is deleted; while the person has a subscription at
+    another organization, this is refused. Otherwise the person leaves the organization and keeps the account. This cannot be undone.
     """
     await postern.federation.scim_users.delete(call.caller, UserId(call.path.user_id), version_of(call.request), call.actor)
     return NO_BODY

@@ -115,9 +115,9 @@ async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], poste
 async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserWhole:
     """Change what is kept of a user, or the user's e-mail address
 
-    A change of the address is only possible if this service created the account, and if the account belongs to no organization, no other
-    service and no platform owner. The new address counts as unverified, and all of the user's sessions and mailed links end. We tell the
-    old address by mail.
+    A change of the address is only possible if a key of this service created the account, nobody has proved the address, and the account
+    belongs to no organization, no other service and no platform owner. The new address counts as unverified, and all of the user's sessions
+    and mailed links end. We tell the old address by mail.
     """
     body, users, user = call.body, postern.services.service_users, UserId(call.path.user_id)
     email = None if isinstance(body.email, msgspec.UnsetType) else email_field(body.email, postern.foundation.email_syntax)
@@ -129,13 +129,13 @@ async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath
     raise BadRequest("email: send it alone, without metadata and profile")
 
 
-@endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, status=204, tags=_TAGS)
+@endpoint.delete(_USER, caller=key(Permission.DELETE_USERS), limit=UNLIMITED, refuses=(BadRequest,), status=204, tags=_TAGS)
 async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> NoBody:
     """Delete a user of the service
 
-    We delete all that the service has about the user: subscriptions, sessions, sign-ins. If this service created the account and nothing
-    else uses it, we delete the account as well; otherwise the account stays, and is no longer a user of this service. This cannot be
-    undone. You cannot delete owners of organizations or of the platform.
+    We delete all that the service has about the user: subscriptions, sessions, sign-ins. If a key of this service created the account and
+    nobody else holds it, we delete the account as well, unless the person has a subscription at another organization; otherwise the account
+    stays, and is no longer a user of this service. This cannot be undone. You cannot delete owners of organizations or of the platform.
     """
     await postern.services.service_users.delete(call.caller, UserId(call.path.user_id), call.actor)
     return NO_BODY

@@ -8,6 +8,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
+from core.domain.identity.accounts import opened_by_proof
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.links import Links
@@ -89,12 +90,15 @@ class SignInLinks(Frozen):
         attempt = await self.attempts.find(link.email, approach)
         if attempt.named is None or attempt.named.account.id != link.user:
             raise refusal_of(None)
+        is_shut = attempt.named.account.deactivated_at is not None
         proof = Proof(
             method=ProofMethod.LINK,
             provider=LINK_PROVIDER,
             amr=_METHODS,
             at=self.clock.now(),
             use=self._use(link, attempt.tries, client),
+            # A deactivation ends earlier links, so somebody has asked for this one since.
+            opens=self._opening(link, client) if is_shut and link.purpose is MailedTokenPurpose.MAGIC_LINK else None,
             # A new password or the end of the account ends the link, so a link is void if one of these came after it.
             since=link.created_at,
             refusal=lambda: refusal_of(None),
@@ -113,6 +117,13 @@ class SignInLinks(Frozen):
             await uow.record(Event("security.sign_in_link.used", client.actor(link.user), Target("user", str(link.user))))
 
         return use
+
+    def _opening(self, link: MailedToken, client: Client) -> Callable[[UnitOfWork], Awaitable[None]]:
+        async def open_account(uow: UnitOfWork) -> None:
+            if await uow.accounts.open_by_proof(link.user, self.clock.now()):
+                await uow.record(opened_by_proof(link.user, client.actor(link.user)))
+
+        return open_account
 
     async def _find(self, token: Token) -> MailedToken:
         async with self.unit_of_work() as uow:

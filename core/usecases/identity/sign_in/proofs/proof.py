@@ -56,6 +56,8 @@ class Proof(Frozen, kw_only=True):
     at: datetime
     use: Callable[[UnitOfWork], Awaitable[None]]
     """Uses up single-use values, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
+    opens: Callable[[UnitOfWork], Awaitable[None]] | None = None
+    """Opens an account that a directory has deactivated, before the last look and in its unit of work. None where no proof opens it."""
     encoded: str | None = None
     """The hash that a password was checked against."""
     renewed: str | None = None
@@ -91,6 +93,8 @@ class Arrival(Frozen):
     ) -> Confirmed:
         """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
+        if proof.opens is not None:
+            await proof.opens(uow)
         if proof.encoded is not None and proof.renewed is not None:
             # If the password has changed meanwhile, nothing is renewed, and the last look refuses this proof. Another sign-in with the same
             # password has made the same hash.

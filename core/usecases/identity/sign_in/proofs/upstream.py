@@ -163,7 +163,7 @@ class UpstreamProofs(Frozen):
         identity = self.linked.of(account.id, vouched)
         actor = client.actor(account.id)
         async with self.unit_of_work() as uow:
-            if not await uow.accounts.add(account, None, way.service):
+            if not await uow.accounts.add(account, None, way.service, origin_organization=vouched.upstream.organization):
                 return None
             if not await uow.identities.add(identity, account, origin=way.service):
                 return None
@@ -217,7 +217,7 @@ class UpstreamProofs(Frozen):
             await hand_over(uow, user, now)
             if not await uow.identities.add(identity, named.account, origin=way.service):
                 return None
-            if named.account.opens_by_proof:
+            if named.account.opens_by_first_proof:
                 await uow.record(opened_by_proof(user, actor))
             await uow.record(Event("user.account.reclaimed", actor, Target("user", str(user)), details={"provider": vouched.upstream.key}))
             await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
