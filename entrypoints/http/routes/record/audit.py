@@ -12,7 +12,7 @@ from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
 from core.domain.record.events import ActingKey, TargetType
-from core.domain.tenancy.members import Member
+from core.domain.tenancy.members import Member, told_of_office
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
@@ -169,7 +169,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     """
     query = call.query
     found = await postern.record.audit.list(call.caller.organization, filter_of(query), page_of(query))
-    return AuditLogPage([logged(entry) for entry in found.items], _pagination(query, found))
+    return AuditLogPage([logged(call.caller, entry) for entry in found.items], _pagination(query, found))
 
 
 @endpoint.get(
@@ -177,7 +177,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
 )
 async def audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> LoggedAction:
     """Get one entry of the audit log"""
-    return logged(await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
+    return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
 
 def filter_of(query: AuditLogQuery) -> AuditFilter:
@@ -205,12 +205,12 @@ def _pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
     return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
-def logged(entry: AuditEntry) -> LoggedAction:
+def logged(reader: Member, entry: AuditEntry) -> LoggedAction:
     return LoggedAction(
         id=entry.id,
         org_id=entry.organization,
-        actor=_actor(entry.actor),
-        impersonator=_actor(entry.impersonator),
+        actor=_actor(reader, entry.actor),
+        impersonator=_actor(reader, entry.impersonator),
         action=entry.action,
         target_type=entry.target_type,
         target_id=entry.target_id,
@@ -222,7 +222,7 @@ def logged(entry: AuditEntry) -> LoggedAction:
     )
 
 
-def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
+def _actor(reader: Member, actor: Person | ActingKey | None) -> AuditActor | None:
     match actor:
         case None:
             return None
@@ -230,4 +230,5 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
             keys: dict[str, Any] = {actor.kind.value: AuditActorKey(actor.name, actor.prefix)}
             return AuditActor(id=actor.id, email=None, is_platform_owner=False, **keys)
         case Person():
-            return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=actor.is_platform_owner)
+            governs = told_of_office(reader, actor.id, is_platform_owner=actor.is_platform_owner)
+            return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=governs)
