@@ -14,7 +14,7 @@ from entrypoints.assembly.identity import Identity, open_identity
 from entrypoints.assembly.platform import Platform, assemble_platform
 from entrypoints.assembly.record import Record, assemble_record
 from entrypoints.assembly.services import Services, assemble_services
-from entrypoints.assembly.tenancy import Tenancy, assemble_tenancy
+from entrypoints.assembly.tenancy import Tenancy, assemble_ownerships, assemble_tenancy
 from entrypoints.assembly.traced import with_spans
 from entrypoints.settings import Settings
 
@@ -41,9 +41,10 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
     raises `Unavailable`. Raises `SettingsError` or `StartFailed`.
     """
     async with open_foundation(settings) as foundation:
-        with open_identity(settings, foundation) as identity:
+        ownerships = assemble_ownerships(foundation)
+        with open_identity(settings, foundation, ownerships.decline_in) as identity:
             record = assemble_record(foundation)
-            tenancy = assemble_tenancy(settings, foundation, identity)
+            tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
             services = assemble_services(settings, foundation)
             federation = assemble_federation(settings, foundation, identity)
             platform = assemble_platform(settings, foundation, identity)

@@ -59,7 +59,7 @@ from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore
 from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.management_keys import ManagementKeyStore
-from ports.tenancy.members import MemberStore
+from ports.tenancy.members import MemberStore, OwnershipStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.profile_fields import ProfileFieldStore
@@ -130,6 +130,8 @@ class UnitOfWork(Protocol):
     def organizations(self) -> OrganizationStore: ...
     @property
     def members(self) -> MemberStore: ...
+    @property
+    def ownerships(self) -> OwnershipStore: ...
     @property
     def sign_in_rules(self) -> SignInRulesStore: ...
     @property

@@ -150,6 +150,21 @@ create index memberships_oldest on memberships (org_id, created_at, id);
 create index memberships_by_role on memberships (org_id, role, created_at, id);
 create index memberships_of_role on memberships (role_id) where role_id is not null;
 
+-- Ownership that came to somebody by others: from a transfer, or with an organization that was moved here. An organization without a row
+-- here is owned by whoever founded it. A row whose membership is not the owner's any more says nothing.
+create table ownerships (
+    org_id               uuid        primary key references all_organizations on delete cascade,
+    membership_id        uuid        not null references memberships on delete cascade,    -- the owner's
+    former_membership_id uuid        references memberships on delete set null,    -- the former owner's; null: none, or no member any more
+    former_role          text        not null,                    -- what the owner was before; its slug
+    former_role_id       uuid        references roles on delete set null,
+    since                timestamptz not null,
+    confirmed_at         timestamptz                              -- the owner's first act that needs an owner, or their word; null: neither
+);
+create index ownerships_of_member on ownerships (membership_id);
+create index ownerships_of_former_owner on ownerships (former_membership_id) where former_membership_id is not null;
+create index ownerships_of_role on ownerships (former_role_id) where former_role_id is not null;
+
 -- Every list and every acceptance asks for the number of members, which must not cost a count of them.
 create function count_members() returns trigger language plpgsql as $$
 begin

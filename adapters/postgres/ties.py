@@ -17,6 +17,15 @@ IS_OWN_MEMBERSHIP: Final = "memberships.own_since is not null"
 IS_OWN_USE: Final = "service_users.own_since is not null"
 
 
+# A condition on a row of `memberships`: the person is the owner, because others made them the owner, and has not confirmed that. See
+# `UnconfirmedOwnership`.
+IS_UNCONFIRMED_OWNER: Final = """(
+               memberships.role = 'owner' and exists (
+                   select from ownerships where ownerships.membership_id = memberships.id and ownerships.confirmed_at is null
+               )
+           )"""
+
+
 def is_own_member(organization: LiteralString, person: LiteralString) -> LiteralString:
     """Whether the person is a member by their own act, for a statement that does not read `memberships`. Without `offset 0`, a
     long list of people makes the planner read the whole table.

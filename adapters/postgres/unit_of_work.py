@@ -64,6 +64,7 @@ from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
+from adapters.postgres.tenancy.owners import OwnershipRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
@@ -127,6 +128,7 @@ class PostgresUnitOfWork:
     privacy = _Made(PrivacyRows)
     organizations = _Made(OrganizationRows)
     members = _Made(MemberRows)
+    ownerships = _Made(OwnershipRows)
     profile_fields = _Made(ProfileFieldRows)
     profile_values = _Made(ProfileValueRows)
     roles = _Made(RoleRows)

@@ -55,7 +55,7 @@ from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.pictures import Pictures
-from core.usecases.identity.privacy import Privacy
+from core.usecases.identity.privacy import Declining, Privacy
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
@@ -128,7 +128,7 @@ class Identity(Frozen, kw_only=True):
 
 
 @contextmanager
-def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identity]:
+def open_identity(settings: Settings, foundation: Foundation, decline: Declining) -> Iterator[Identity]:
     """Raises `SettingsError` or `StartFailed`."""
     new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
     statements = foundation.statements
@@ -340,7 +340,9 @@ def open_identity(settings: Settings, foundation: Foundation) -> Iterator[Identi
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
-            privacy=Privacy(new_unit_of_work, PrivacyRows(statements), most_logins=settings.export_login_events, clock=clock, ids=ids),
+            privacy=Privacy(
+                new_unit_of_work, PrivacyRows(statements), decline, most_logins=settings.export_login_events, clock=clock, ids=ids
+            ),
             realms=realms,
             joining=joining,
             admission=admission,

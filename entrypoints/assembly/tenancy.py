@@ -59,6 +59,7 @@ from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
 from core.usecases.tenancy.oauth_credentials import OrganizationOAuthCredentials
 from core.usecases.tenancy.organizations import Organizations
+from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
 from core.usecases.tenancy.roles import Roles
@@ -87,6 +88,7 @@ class Tenancy(Frozen, kw_only=True):
     callers: Callers
     organizations: Organizations
     members: Members
+    ownerships: Ownerships
     member_factors: MemberFactors
     invitations: Invitations
     profile_fields: ProfileFields
@@ -122,7 +124,17 @@ class Tenancy(Frozen, kw_only=True):
     siem_export: SiemExport
 
 
-def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity) -> Tenancy:
+def assemble_ownerships(foundation: Foundation) -> Ownerships:
+    return Ownerships(
+        foundation.unit_of_work,
+        OrganizationRows(foundation.statements),
+        foundation.mail_templates,
+        foundation.links,
+        clock=foundation.clock,
+    )
+
+
+def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     heads = Es256HeadSigner(foundation.server_secrets)
     clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
@@ -199,7 +211,10 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        members=Members(new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, clock, FairTurns()),
+        members=Members(
+            new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, ownerships, clock=clock, turns=FairTurns()
+        ),
+        ownerships=ownerships,
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,

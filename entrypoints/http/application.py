@@ -24,7 +24,7 @@ from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
-from entrypoints.http.pages.account.organizations import founding_pages, membership_pages, organization_pages
+from entrypoints.http.pages.account.organizations import founding_pages, membership_pages, organization_pages, ownership_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -98,6 +98,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     sign_in_log_pages,
     founding_pages,
     organization_pages,
+    ownership_pages,
     application_pages,
     connection_pages,
     proof_pages,

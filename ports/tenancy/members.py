@@ -7,7 +7,16 @@ from typing import Protocol
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
-from core.domain.tenancy.members import Entry, ListedMembership, MemberDetail, MemberList, Membership
+from core.domain.tenancy.members import (
+    DeclinedOwnership,
+    Entry,
+    ListedMembership,
+    MemberDetail,
+    MemberList,
+    Membership,
+    Person,
+    UnconfirmedOwnership,
+)
 from core.domain.tenancy.roles import Assignable, Capability
 from core.frozen import Frozen
 
@@ -16,6 +25,15 @@ class KnownMember(Frozen):
     account: Account
     membership: Membership
     capabilities: frozenset[Capability]
+    is_unconfirmed_owner: bool = False
+    """See `UnconfirmedOwnership`."""
+
+
+class Handed(Frozen):
+    """The organization that a member has become the owner of."""
+
+    organization_slug: str
+    organization_name: str
 
 
 class MemberStore(Protocol):
@@ -83,5 +101,27 @@ class MemberStore(Protocol):
         has not confirmed.
         """
 
-    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
-        """Both are members. The new owner becomes the owner, the old owner an admin. After `hold`."""
+    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> Handed:
+        """Both are members. The new owner becomes the owner, and has not confirmed it yet; the old owner becomes an admin. After `hold`."""
+
+
+class OwnershipStore(Protocol):
+    """Ownership that its owner has not confirmed. Every method needs a unit of work. Only PostgreSQL implements `OwnershipStore`."""
+
+    async def confirm(self, ownership: UnconfirmedOwnership, at: datetime) -> bool:
+        """False when this person is not the owner, or has confirmed the ownership: of two callers, one gets True."""
+
+    async def hold(self, organization: OrganizationId) -> None:
+        """Holds the organization, then the accounts of its owner and of the former owner, and their memberships."""
+
+    async def hold_all(self, user: UserId) -> Sequence[OrganizationId]:
+        """Holds the organizations whose ownership this person has not confirmed, by their ids, and returns them."""
+
+    async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
+        """The former owner becomes the owner again, and this person has the role of before. If there is no former owner who is an active
+        member, the organization has no owner, and is suspended for this reason. After `hold`. None when this person is not the owner, or
+        has confirmed the ownership: of two callers, one gets the organization.
+        """
+
+    async def governors(self) -> Sequence[Person]:
+        """The active owners of the platform, the oldest accounts first, `MOST_TOLD` at most."""

@@ -55,6 +55,43 @@ async def test_a_person_leaves_with_a_keyboard_alone(plain_page: Page, people: P
     assert people.rows("select from memberships") == []
 
 
+async def given_away(people: People, tenants: Tenants, heir: Person, *, listed: bool) -> None:
+    """Acme's owner has handed it to this person."""
+    acme = tenants.add("acme")
+    tenants.join(people.add(), acme, "admin")
+    tenants.join(heir, acme, "owner", listed=listed)
+    people.change(
+        "insert into ownerships (org_id, membership_id, former_membership_id, former_role, since)"
+        " select owner.org_id, owner.id, former.id, 'member', now() from memberships as owner, memberships as former"
+        "  where owner.role = 'owner' and former.role = 'admin'"
+    )
+
+
+async def test_a_new_owner_declines_with_a_keyboard_alone(plain_page: Page, people: People, tenants: Tenants, ada: Person) -> None:
+    page = plain_page
+    await given_away(people, tenants, ada, listed=True)
+    await signed_in(page, ada)
+    assert await require_keyboard(page) == ["Not now", "Yes, I belong there", "Not mine", "Leave"]
+    await tab_to(page, "Not mine")
+    async with page.loading():
+        await page.press("Enter")
+    assert await page.place() == f"{BASE_URL}/ui"
+    assert people.rows("select user_id from memberships where role = 'member'") == [{"user_id": ada.user}]
+    assert people.rows("select from ownerships") == []
+
+
+async def test_a_new_owner_confirms_in_the_account(page: Page, people: People, tenants: Tenants, ada: Person) -> None:
+    await given_away(people, tenants, ada, listed=False)
+    await page.open("/ui/sign-in?to=/ui/organizations")
+    await enter(page, {"E-mail address": ada.email})
+    await enter(page, {"Password": PASSWORD})
+    await page.follow("Is it yours?")
+    await require_sound(page)
+    await page.follow("Yes, it is mine")
+    assert await page.place() == f"{BASE_URL}/ui/organizations/acme?done=owned"
+    assert people.rows("select from ownerships where confirmed_at is not null") != []
+
+
 async def test_several_are_answered_with_a_keyboard_alone(plain_page: Page, people: People, tenants: Tenants, ada: Person) -> None:
     page = plain_page
     for slug in ("acme", "globex", "initech"):

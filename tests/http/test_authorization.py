@@ -435,6 +435,8 @@ EXPECTED: dict[str, Expected] = {
 
 # The declaration lets these people in, and only the use case looks at the organization. No caller here is its member.
 REFUSED_LATER = {"POST /api/organizations/{org_slug}/select": FORBIDDEN}
+# Also for whoever owes the organization a second factor, and where it is suspended: `tests/http/tenancy/test_ownership.py` asks as others.
+FOUND_LATER = {"POST /api/organizations/{org_slug}/ownership"}
 
 
 async def call(client: Client, one: Endpoint, token: str | None) -> Received:
@@ -634,6 +636,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/auth/reauthenticate",
         "POST /api/auth/reauthenticate/options",
         "POST /api/organizations",
+        "POST /api/organizations/{org_slug}/ownership",
         "POST /api/organizations/{org_slug}/select",
     },
     MEMBER_OF_INACTIVE.name: {
@@ -935,7 +938,7 @@ def test_who_may_what_in_an_organization_in_a_service_and_on_the_platform() -> N
 
 def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_own() -> None:
     for one in HOUSE:
-        if "{org_slug}" in one.path and str(one) not in REFUSED_LATER.keys() | OPEN:
+        if "{org_slug}" in one.path and str(one) not in REFUSED_LATER.keys() | FOUND_LATER | OPEN:
             assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one

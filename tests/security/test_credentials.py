@@ -221,6 +221,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}/ownership
 .....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
@@ -290,6 +292,7 @@ everybody                         POST   /api/invitations/accept
 everybody                         POST   /api/invitations/decline
 maogx   po.  yes        -         GET    /api/organizations
 maogx   po.  no         -         POST   /api/organizations
+maogx   po.  no         -         POST   /api/organizations/{org_slug}/ownership
 maogx   po.  no         -         POST   /api/organizations/{org_slug}/select
 maogx   pos  yes        @         GET    /api/subscription
 maogx   pos  yes        @         GET    /api/user

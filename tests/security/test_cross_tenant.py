@@ -268,6 +268,7 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/management-keys",
+    "POST /api/organizations/{org_slug}/ownership",
     "POST /api/organizations/{org_slug}/profile-fields",
     "POST /api/organizations/{org_slug}/roles",
     "PATCH /api/organizations/{org_slug}/scim/settings",
@@ -306,6 +307,7 @@ def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: s
 KEPT = (
     "all_organizations",
     "memberships",
+    "ownerships",
     "relations",
     "roles",
     "teams",

@@ -28,7 +28,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.platform.arrivals import is_checked, require_fit
-from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, TableReport, UnfitFile, is_bearable
+from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
 from core.frozen import Frozen
 from ports.encryption import KeyRing
@@ -220,6 +220,7 @@ class ArrivingOrganization:
                 told.append(await self._write(table.name, _insert(table)))
             advance(self._rows[table.name])
         await self._ask(USERS, people.BIND, self._given(people.BIND))
+        await self._ask("memberships", people.UNCONFIRMED, self._given(people.UNCONFIRMED))
         return told
 
     async def link(self, key: bytes, proof: AuditProof) -> ChainHead:
@@ -249,6 +250,10 @@ class ArrivingOrganization:
         (numbers,) = await self._transaction.ask(_Numbers, people.COUNT)
         (without,) = await self._transaction.ask(CountRow, people.TO_CHOOSE)
         return MovedPeople(numbers.new, numbers.known, numbers.renamed, without.count)
+
+    async def named(self) -> Sequence[NamedPerson]:
+        """After everything is written."""
+        return await self._transaction.ask(NamedPerson, people.NAMED, self._given(people.NAMED))
 
     async def status(self) -> str:
         (row,) = await self._transaction.ask(_Status, _STATUS, self._given(_STATUS))

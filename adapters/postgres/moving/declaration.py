@@ -81,7 +81,15 @@ MOVED: Final[Mapping[str, Moved]] = {
         ids={"approved_by": IdMeaning.KEPT},
     ),
     "roles": Moved(),
-    "memberships": Moved(sets={"own_since": _OWN_TIE}),
+    "memberships": Moved(
+        sets={"own_since": _OWN_TIE},
+        checks={
+            "name an owner beside the owner": """
+                row.role <> 'owner'
+                or row.user_id = (select owned.owner_user_id from arriving_all_organizations as owned)
+            """
+        },
+    ),
     "all_services": Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": IdMeaning.ITS_OWN}),
     "all_profile_fields": Moved(rows="row.deleted_at is null", leaves=("deleted_at",)),
     "profile_values": Moved(ids={"asked": IdMeaning.KEPT}),
@@ -108,7 +116,8 @@ MOVED: Final[Mapping[str, Moved]] = {
     "service_claims": Moved(),
     "client_secrets": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
     "api_keys": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
-    "management_keys": Moved(ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON}),
+    # An owner here has adopted nothing yet, whatever the file says of them.
+    "management_keys": Moved(leaves=("adopted_by", "adopted_at"), ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON}),
     # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
     "invitations": Moved(leaves=("mailed_digest",)),
     "service_users": Moved(sets={"own_since": _OWN_TIE}),
@@ -187,6 +196,7 @@ LEFT: Final[Mapping[str, tuple[str, ...]]] = {
     "The chain is made anew, in the same order": ("audit_links", "audit_pending"),
     "It is what the other installation's payment provider knows": ("billing_customers", "billing_checkouts", "billing_subscriptions"),
     "The person asked for it with an address that the other installation has proved, and may ask again": ("join_requests",),
+    "Whoever owns an organization that was moved has to confirm it here": ("ownerships",),
     "A provider gave it to the other installation's client": ("identity_grants",),
     "It is a digest under a key of the other installation": ("backup_codes", "imported_people"),
     "It leads to the other installation, or to a document there": ("setup_links", "setup_drafts", "managed_objects"),

@@ -184,3 +184,33 @@ WHO: Final[LiteralString] = """
     select old, new, is_known from arriving_people where old > %(after)s::uuid and (new <> old or not %(changed)s::boolean)
      order by old limit %(most)s
 """
+
+# Whoever becomes the owner here by a tie that they did not make may decline the ownership, and there is nobody to give it back to.
+UNCONFIRMED: Final[LiteralString] = """
+    insert into ownerships (org_id, membership_id, former_role, since)
+    select org_id, id, 'member', now()
+      from memberships
+     where org_id = %(organization)s::uuid and role = 'owner' and own_since is null
+"""
+# Those who have had an account here, and in whose name things happen from now on.
+NAMED: Final[LiteralString] = """
+    select users.email,
+           exists (
+               select from memberships where org_id = %(organization)s::uuid and user_id = users.id and role = 'owner'
+           ) as owns,
+           (
+               select count(*) from management_keys where org_id = %(organization)s::uuid and created_by = users.id and expires_at > now()
+           ) as keys
+      from arriving_people as people
+      join users on users.id = people.new
+     where people.is_known
+       and (
+               exists (select from memberships where org_id = %(organization)s::uuid and user_id = users.id and role = 'owner')
+            or exists (
+                   select
+                     from management_keys
+                    where org_id = %(organization)s::uuid and created_by = users.id and expires_at > now()
+               )
+           )
+     order by owns desc, users.id
+"""

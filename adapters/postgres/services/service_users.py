@@ -17,7 +17,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
-from adapters.postgres.ties import has_come, shown_name
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
@@ -263,8 +263,21 @@ FIND_HELD: Final[LiteralString] = f"""
            coalesce(users.origin_service_id = %(service)s, false) as came_through_service,
            coalesce({is_the_makers("service_users.org_id")}, false) as is_the_makers,
            (
-               exists (select from organizations where organizations.owner_user_id = users.id)
-            or exists (select from memberships where memberships.user_id = users.id and memberships.role = 'owner')
+               exists (
+                   select
+                     from organizations
+                    where organizations.owner_user_id = users.id
+                      and not exists (
+                              select
+                                from memberships
+                               where memberships.org_id = organizations.id and memberships.user_id = users.id and {IS_UNCONFIRMED_OWNER}
+                          )
+               )
+            or exists (
+                   select
+                     from memberships
+                    where memberships.user_id = users.id and memberships.role = 'owner' and not {IS_UNCONFIRMED_OWNER}
+               )
            ) as owns_an_organization,
            {held_by("ties.service_id is distinct from %(service)s and ties.org_id = service_users.org_id")} as is_used_here,
            {held_by("ties.org_id <> service_users.org_id")} as is_used_elsewhere

@@ -75,6 +75,7 @@ class _Prospect(Frozen):
     inviter_created_at: datetime
     inviter_name: str | None
     inviter_relations: list[str]
+    inviter_is_own: bool
     is_member: bool
     language: str | None
     to_address: datetime | None
@@ -104,6 +105,7 @@ class _Prospect(Frozen):
             to_address=self.to_address,
             to_anybody=self.to_anybody,
             domains=self.invitation_domains,
+            inviter_is_own=self.inviter_is_own,
             has_mail_server=self.has_mail_server,
         )
 
@@ -334,6 +336,7 @@ _PROSPECT: Final[LiteralString] = f"""
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {_inviter_name("wanted.id")} as inviter_name,
          {RELATIONS_OF_MEMBER} as inviter_relations,
+         {is_own_member("wanted.id", "users.id")} as inviter_is_own,
          exists (
              select
                from users as others

@@ -15,7 +15,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, shown_name
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
@@ -26,7 +26,7 @@ from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilit
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
-from ports.tenancy.members import KnownMember
+from ports.tenancy.members import Handed, KnownMember
 
 
 class _Membership(Frozen):
@@ -59,10 +59,11 @@ class _Known(AccountRow):
     joined_at: datetime
     own_since: datetime | None
     relations: list[str]
+    is_unconfirmed_owner: bool
 
     def known(self) -> KnownMember:
         belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at, self.own_since)
-        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations))
+        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations), self.is_unconfirmed_owner)
 
 
 class _Entry(Frozen):
@@ -94,6 +95,7 @@ class _Listing(Frozen):
     by_directory: bool
     by_domain: bool
     made_the_account: bool
+    is_unconfirmed_owner: bool
 
     def listing(self) -> ListedMembership:
         adding = Adding.DIRECTORY if self.by_directory else Adding.DOMAIN if self.by_domain else Adding.OTHERS
@@ -106,6 +108,7 @@ class _Listing(Frozen):
             self.since,
             adding,
             self.made_the_account,
+            self.is_unconfirmed_owner,
         )
 
 
@@ -220,7 +223,7 @@ class MemberRows:
         held = await self._statements.ask(IdRow, _HOLD_LISTED, parameters)
         return await self.find(organization, user) if held else None
 
-    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> None:
+    async def transfer_ownership(self, organization: OrganizationId, old: UserId, new: UserId, at: datetime) -> Handed:
         parameters = {
             "organization": organization,
             "old": old,
@@ -229,7 +232,8 @@ class MemberRows:
             "owner": BuiltInRole.OWNER.value,
             "admin": BuiltInRole.ADMIN.value,
         }
-        await self._statements.tell(_TRANSFER, parameters)
+        (handed,) = await self._statements.ask(Handed, _TRANSFER, parameters)
+        return handed
 
     async def _find(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, KnownMember]:
         rows = await self._statements.ask(_Known, _FIND, {"organization": organization, "users": list(users)})
@@ -289,7 +293,8 @@ _FIND: Final[LiteralString] = f"""
     select {ACCOUNT},
            memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
            memberships.own_since,
-           {RELATIONS_OF_MEMBER} as relations
+           {RELATIONS_OF_MEMBER} as relations,
+           {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from organizations as wanted
       join memberships on memberships.org_id = wanted.id
       join users on users.id = memberships.user_id
@@ -406,10 +411,22 @@ _TRANSFER: Final = """
              select %(organization)s, user_id, role, 'organization', %(organization)s
                from successors
                  on conflict do nothing
+         ),
+         kept as (
+             insert into ownerships (org_id, membership_id, former_membership_id, former_role, former_role_id, since)
+             select heir.org_id, heir.id, former.id, heir.role, heir.role_id, %(at)s::timestamptz
+               from memberships as heir
+               join memberships as former on former.org_id = heir.org_id and former.user_id = %(old)s
+              where heir.org_id = %(organization)s and heir.user_id = %(new)s
+                 on conflict (org_id) do update
+                    set membership_id = excluded.membership_id, former_membership_id = excluded.former_membership_id,
+                        former_role = excluded.former_role, former_role_id = excluded.former_role_id, since = excluded.since,
+                        confirmed_at = null
          )
   update all_organizations
      set owner_user_id = %(new)s, updated_at = %(at)s
    where id = %(organization)s
+returning slug as organization_slug, name as organization_name
 """
 
 # The foreign key takes the person out of the teams.
@@ -478,7 +495,8 @@ _LISTING: Final[LiteralString] = f"""
                   and provisioned_users.is_member
            ) as by_directory,
            {{by_domain}} as by_domain,
-           memberships.came_by = 'created' as made_the_account
+           memberships.came_by = 'created' as made_the_account,
+           {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id
       left join roles on roles.id = memberships.role_id

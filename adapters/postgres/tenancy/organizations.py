@@ -11,6 +11,7 @@ from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, TierId, UserId
 from core.domain.tenancy.members import Membership
@@ -147,6 +148,7 @@ class _OverviewRow(WithTierRow, kw_only=True):
     service_count: int
     second_factor_due: datetime | None
     role_name: str | None
+    is_unconfirmed_owner: bool
 
     def overview(self) -> OrganizationOverview:
         organization = self.organization()
@@ -160,7 +162,14 @@ class _OverviewRow(WithTierRow, kw_only=True):
             own_since=self.membership_own_since,
         )
         return OrganizationOverview(
-            organization, membership, self.member_count, self.service_count, self.tier(), self.second_factor_due, self.role_name or ""
+            organization,
+            membership,
+            self.member_count,
+            self.service_count,
+            self.tier(),
+            self.second_factor_due,
+            self.role_name or "",
+            is_unconfirmed_owner=self.is_unconfirmed_owner,
         )
 
 
@@ -229,7 +238,8 @@ _OVERVIEW: Final = f"""
            memberships.own_since as membership_own_since,
            (select count(*) from services where services.org_id = organizations.id) as service_count,
            {second_factor_due("memberships.user_id")} as second_factor_due,
-           (select roles.name from roles where roles.id = memberships.role_id) as role_name
+           (select roles.name from roles where roles.id = memberships.role_id) as role_name,
+           {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id
       join tiers on tiers.id = organizations.tier_id

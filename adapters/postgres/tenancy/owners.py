@@ -1,14 +1,20 @@
-"""The owners of an organization, who get mails about its settings, and its administrators, who get mails about decisions to make."""
+"""The owners of an organization, who get mails about its settings, and its administrators, who get mails about decisions to make; and
+ownership that its owner has not confirmed.
+"""
 
 from collections.abc import Sequence
-from typing import Final
+from datetime import datetime
+from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
+from core.domain.tenancy.members import DeclinedOwnership, Person, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
@@ -21,12 +27,37 @@ class _Owner(Frozen):
     name: str
 
 
+class _Person(Frozen):
+    id: UUID
+    email: str
+    language: str | None
+
+    def person(self) -> Person:
+        return Person(UserId(self.id), Email(self.email), Language.of(self.language))
+
+
+class _Declined(Frozen):
+    slug: str
+    name: str
+    was_active: bool
+    former_id: UUID | None
+    former_email: str | None
+    former_language: str | None
+
+    def declined(self) -> DeclinedOwnership:
+        former = None
+        if self.former_id is not None and self.former_email is not None:
+            former = _Person(self.former_id, self.former_email, self.former_language).person()
+        return DeclinedOwnership(self.slug, self.name, former, suspended=self.was_active and former is None)
+
+
 async def owners(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
+    """The owner. Until the owner has confirmed the ownership, also the former owner."""
     return await _in_roles(statements, organization, [BuiltInRole.OWNER], None)
 
 
 async def administrators(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
-    """The owner and the admins, the oldest accounts first."""
+    """The owner and the admins, the oldest accounts first. Until the owner has confirmed the ownership, also the former owner."""
     return await _in_roles(statements, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_TOLD)
 
 
@@ -38,14 +69,172 @@ async def _in_roles(
     return [Owner(UserId(row.id), Email(row.email), Language.of(row.language), row.name) for row in rows]
 
 
+class OwnershipRows:
+    """Implements `ports.tenancy.members.OwnershipStore`."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def confirm(self, ownership: UnconfirmedOwnership, at: datetime) -> bool:
+        parameters = {"organization": ownership.organization, "user": ownership.user, "at": at}
+        return bool(await self._transaction.ask(IdRow, _CONFIRM, parameters))
+
+    async def hold(self, organization: OrganizationId) -> None:
+        parameters = {"organization": organization}
+        await self._transaction.tell(_HOLD, parameters)
+        await self._transaction.tell(_HOLD_PEOPLE, parameters)
+        await self._transaction.tell(_HOLD_MEMBERSHIPS, parameters)
+
+    async def hold_all(self, user: UserId) -> Sequence[OrganizationId]:
+        return [OrganizationId(row.id) for row in await self._transaction.ask(IdRow, _HOLD_ALL, {"user": user})]
+
+    async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
+        parameters = {"organization": ownership.organization, "user": ownership.user, "reason": reason, "at": at}
+        rows = await self._transaction.ask(_Declined, _DECLINE, parameters)
+        return rows[0].declined() if rows else None
+
+    async def governors(self) -> Sequence[Person]:
+        return [row.person() for row in await self._transaction.ask(_Person, _GOVERNORS, {"most": MOST_TOLD})]
+
+
 MOST_TOLD: Final = 20
 
-_IN_ROLES: Final = """
+_IN_ROLES: Final[LiteralString] = f"""
     select users.id, users.email, users.language, organizations.name
-      from memberships
-      join users on users.id = memberships.user_id
-      join organizations on organizations.id = memberships.org_id
-     where memberships.org_id = %(organization)s and memberships.role = any(%(roles)s) and users.deactivated_at is null
+      from memberships as told
+      join users on users.id = told.user_id
+      join organizations on organizations.id = told.org_id
+     where told.org_id = %(organization)s and users.deactivated_at is null
+       and (
+               told.role = any(%(roles)s)
+            or told.id in (
+                   select ownerships.former_membership_id
+                     from ownerships
+                     join memberships on memberships.id = ownerships.membership_id
+                    where ownerships.org_id = %(organization)s and {IS_UNCONFIRMED_OWNER}
+               )
+           )
      order by users.id
      limit %(most)s
+"""
+
+_HOLD: Final = "select from organizations where id = %(organization)s for no key update"
+
+# By their ids, as everywhere. The statement reads whose accounts these are after the organization is held.
+_HOLD_PEOPLE: Final = """
+    select
+      from users
+     where id in (
+               select memberships.user_id
+                 from ownerships
+                 join memberships on memberships.id in (ownerships.membership_id, ownerships.former_membership_id)
+                where ownerships.org_id = %(organization)s
+           )
+     order by id
+       for no key update
+"""
+
+# Memberships come before the ownership, as where somebody confirms both.
+_HOLD_MEMBERSHIPS: Final = """
+    select
+      from memberships
+     where id in (
+               select unnest(array[ownerships.membership_id, ownerships.former_membership_id])
+                 from ownerships
+                where ownerships.org_id = %(organization)s
+           )
+     order by id
+       for no key update
+"""
+
+_HOLD_ALL: Final[LiteralString] = f"""
+    select organizations.id
+      from organizations
+     where organizations.id in (
+               select memberships.org_id from memberships where memberships.user_id = %(user)s and {IS_UNCONFIRMED_OWNER}
+           )
+     order by organizations.id
+       for no key update
+"""
+
+# One of two callers finds the row as it was. So an owner confirms or declines, and never both.
+_CONFIRM: Final[LiteralString] = f"""
+    with held as (
+             select memberships.id, memberships.user_id
+               from memberships
+              where memberships.org_id = %(organization)s and memberships.user_id = %(user)s and {IS_UNCONFIRMED_OWNER}
+                for no key update
+         )
+  update ownerships
+     set confirmed_at = %(at)s, former_membership_id = null, former_role_id = null
+    from held
+   where ownerships.org_id = %(organization)s and ownerships.membership_id = held.id and ownerships.confirmed_at is null
+returning held.user_id as id
+"""
+
+# A role of the organization's own may be gone by now: then its holder is a plain member. A forgotten person is deactivated, too.
+_DECLINE: Final[LiteralString] = f"""
+    with declined as (
+             delete from ownerships
+              using memberships
+              where ownerships.org_id = %(organization)s and ownerships.confirmed_at is null
+                and memberships.id = ownerships.membership_id and memberships.user_id = %(user)s and {IS_UNCONFIRMED_OWNER}
+          returning ownerships.former_membership_id, ownerships.former_role_id as role_id,
+                    case
+                        when ownerships.former_role_id is null and ownerships.former_role <> 'admin' then 'member'
+                        else ownerships.former_role
+                    end as role
+         ),
+         former as (
+             select users.id, users.email, users.language
+               from declined
+               join memberships on memberships.id = declined.former_membership_id
+               join users on users.id = memberships.user_id and users.deactivated_at is null
+         ),
+         successors (user_id, role, role_id, relation, object_type, object_id) as (
+             select former.id, 'owner', null::uuid, 'owner', 'organization', %(organization)s::uuid from former
+              union all
+             select %(user)s::uuid, role, role_id, case when role_id is null then role else 'holder' end,
+                    case when role_id is null then 'organization' else 'role' end, coalesce(role_id, %(organization)s::uuid)
+               from declined
+         ),
+         changed as (
+             update memberships
+                set role = successors.role, role_id = successors.role_id
+               from successors
+              where memberships.org_id = %(organization)s and memberships.user_id = successors.user_id
+         ),
+         ended as (
+             delete from relations
+              using successors
+              where relations.user_id = successors.user_id
+                and relations.organization_id = %(organization)s
+                and relations.service_id is null
+                and (relations.object_id, relations.relation) <> (successors.object_id, successors.relation)
+         ),
+         related as (
+             insert into relations (organization_id, user_id, relation, object_type, object_id)
+             select %(organization)s, user_id, relation, object_type, object_id
+               from successors
+                 on conflict do nothing
+         ),
+         owned as (
+             update all_organizations
+                set owner_user_id = former.id, updated_at = %(at)s,
+                    status = case when former.id is null and status = 'active' then 'suspended' else status end,
+                    suspended_at = case when former.id is null and status = 'active' then %(at)s else suspended_at end,
+                    suspension_reason = case when former.id is null and status = 'active' then %(reason)s else suspension_reason end
+               from declined
+               left join former on true
+              where all_organizations.id = %(organization)s
+         )
+  select organizations.slug, organizations.name, organizations.status = 'active' as was_active,
+         former.id as former_id, former.email as former_email, former.language as former_language
+    from declined
+    join organizations on organizations.id = %(organization)s
+    left join former on true
+"""
+
+_GOVERNORS: Final = """
+    select id, email, language from users where is_platform_owner and deactivated_at is null order by id limit %(most)s
 """

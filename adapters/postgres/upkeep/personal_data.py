@@ -378,7 +378,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *("all_profile_fields.key", "all_profile_fields.label", "all_profile_fields.kind", "all_profile_fields.rule"),
         *("all_profile_fields.written_by", "all_profile_fields.scope", "all_profile_fields.asked_at"),
         *("all_organizations.metadata", "all_services.metadata"),
-        *("roles.slug", "roles.name", "roles.description", "memberships.role", "invitations.role"),
+        *("roles.slug", "roles.name", "roles.description", "memberships.role", "ownerships.former_role", "invitations.role"),
         *("teams.slug", "teams.name", "teams.external_id", "teams.role", "former_slugs.slug"),
         *("all_services.slug", "all_services.name", "all_services.redirect_uris", "all_services.device_activation_uri"),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes"),

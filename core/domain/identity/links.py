@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from core.domain.identifiers import SetupLinkId
+from core.domain.identifiers import OrganizationId, SetupLinkId
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -36,6 +36,18 @@ class Links(Frozen):
     def setup_in_console(self, organization: str, link: SetupLinkId) -> str:
         """The page on which an owner decides."""
         return f"{self.base_url}/ui/o/{organization}/directories/setup-links/{link}/drafts"
+
+    def ownership(self, organization: str) -> str:
+        """The page on which a new owner says whether the organization is theirs."""
+        return f"{self.base_url}/ui/organizations/{organization}/ownership"
+
+    def organization(self, organization: str) -> str:
+        """The page of an organization for its members."""
+        return f"{self.base_url}/ui/organizations/{organization}"
+
+    def organization_of_platform(self, organization: OrganizationId) -> str:
+        """The page on which platform owners decide about the organization."""
+        return f"{self.base_url}/ui/platform/organizations/{organization}"
 
     def invitation(self, token: Token) -> str:
         """The mailed link is short. When it is opened, it redirects to the configured frontend."""

@@ -62,6 +62,8 @@ class Belonging(Frozen, kw_only=True):
     """The organization may know how old the account is: the person joined by themselves, came through it, or signed in there."""
     teams: Sequence[str] = ()
     """The slugs of the person's teams in the organization."""
+    is_unconfirmed_owner: bool = False
+    """Others have made the person the owner, and the person has not confirmed it: that stops nobody from going."""
 
 
 class Subject(Frozen, kw_only=True):
@@ -237,17 +239,19 @@ def shown_since(subject: Subject, scope: Scope) -> datetime:
     return min(one.joined_at for one in shown)
 
 
-def require_may_forget(subject: Subject) -> None:
+def require_may_forget(subject: Subject, asker: PrivacyRequester) -> None:
     """Raises `Forbidden` when the requester may not have this person forgotten. An owner of organizations must own all organizations of the
     person. The person must also have joined them by themselves, or the account must have been created through one of them. Otherwise a
-    tenant could make somebody its member, and then delete the account.
+    tenant could make somebody its member, and then delete the account. What others have made people the owner of stops nobody who asks for
+    themselves.
     """
     if subject.account.is_platform_owner:
         raise Forbidden("A platform owner cannot be forgotten: demote them first")
     if subject.asker_governs:
         return
-    belongings = subject.belongings
-    owns_all = bool(belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
+    asks_for_themselves = subject.account.id == asker.user
+    belongings = [one for one in subject.belongings if not (asks_for_themselves and one.is_unconfirmed_owner)]
+    owns_all = bool(subject.belongings) and all(one.is_the_askers for one in belongings) and not subject.is_held_elsewhere
     came_there = all(one.is_own for one in belongings) or any(one.made_the_account for one in belongings)
     if not (owns_all and came_there):
         raise Forbidden(_NOT_YOURS)

@@ -100,6 +100,15 @@ class MovedPeople(Frozen):
     """Trusted people whose password is not good here, so that they choose a new one."""
 
 
+class NamedPerson(Frozen):
+    """Somebody who has had an account here, and who becomes the owner, or answers for management keys. They have not been asked."""
+
+    email: str
+    owns: bool
+    keys: int
+    """How many living management keys answer in their name."""
+
+
 class DepartedOrganization(Frozen):
     """The report of an export."""
 
@@ -127,6 +136,7 @@ class ArrivedOrganization(Frozen):
     trusted: bool
     planned: bool
     people: MovedPeople
+    named: Sequence[NamedPerson]
     changed_ids: Mapping[str, str]
     tables: Sequence[TableReport]
     audit: AuditProof

@@ -309,6 +309,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.saml.certificate.activated": EventData("The certificate, and its service.", _SAML_CERTIFICATE),
     "organization.created": EventData("The new organization.", {"slug": "acme", "name": "Acme", "status": "active"}),
     "organization.owner.changed": EventData("The owners before and after.", {"old_owner_user_id": _ID, "new_owner_user_id": _ID}),
+    "organization.owner.confirmed": EventData("The owner who has confirmed the ownership.", {"owner_user_id": _ID}),
+    "organization.owner.declined": EventData(
+        "The one who has declined the ownership, and the former owner, who is the owner again; null: the organization is suspended.",
+        {"owner_user_id": _ID, "former_owner_user_id": _ID},
+    ),
     "profile_field.created": EventData("The new field.", {"key": "department", "kind": "text", "written_by": ["administrator"]}),
     "profile_field.updated": EventData(
         "The field, and what of it has changed.", {"key": "department", "changed": ["label"], "written_by": ["administrator"]}

@@ -177,6 +177,8 @@ _FURTHER: Final = (
         "Organization management",
         ("organization.created", "Organization created"),
         ("organization.owner.changed", "Ownership transferred"),
+        ("organization.owner.confirmed", "Ownership confirmed by the new owner"),
+        ("organization.owner.declined", "Ownership declined by the new owner"),
         ("organization.sign_in_rules.updated", "Sign-in rules changed"),
         ("organization.smtp.failed", "Mail server failed for an hour"),
         ("organization.smtp.recovered", "Mail server works again"),

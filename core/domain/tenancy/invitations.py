@@ -126,6 +126,8 @@ class Prospect(Frozen):
     """The domains that the organization sends invitations to. Empty when it sends them to any domain."""
     has_mail_server: bool = False
     """Whether the organization's mails go through a server of its own."""
+    inviter_is_own: bool = False
+    """The inviter's membership is their own: see `Membership`."""
 
     def seconds_to_wait(self, now: datetime) -> float:
         """0 when the next invitation may be sent at once."""

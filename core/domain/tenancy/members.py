@@ -1,6 +1,6 @@
 """Members: the people of an organization, each with one role."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -9,6 +9,8 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ManagementKeyId, MembershipId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.callers import Caller
+from core.domain.json import Json
+from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
 from core.domain.tenancy.roles import BuiltInRole, Capability
@@ -80,6 +82,48 @@ class ListedMembership(Frozen):
     adding: Adding
     made_the_account: bool = False
     """The account was created together with the membership."""
+    is_unconfirmed_owner: bool = False
+    """See `UnconfirmedOwnership`."""
+
+
+class OwnershipAnswer(StrEnum):
+    """What a new owner says of the ownership."""
+
+    CONFIRM = "confirm"
+    DECLINE = "decline"
+
+
+DECLINED: Final = "Its owner said that it is not theirs, and there was no former owner to give it back to"
+"""Why an organization is suspended whose owner has declined it."""
+
+
+class UnconfirmedOwnership(Frozen):
+    """Others have made this person the owner: by a transfer, or with an organization that was moved here. The first act that needs an owner
+    confirms the ownership. Until then the person may decline it, and it stops them from nothing. The former owner then is the owner again,
+    as long as they are an active member; otherwise the platform decides.
+    """
+
+    organization: OrganizationId
+    user: UserId
+
+
+class Person(Frozen):
+    """Somebody who gets a mail about the ownership."""
+
+    user: UserId
+    email: Email
+    language: Language | None
+
+
+class DeclinedOwnership(Frozen):
+    """What became of an organization when its owner declined it."""
+
+    organization_slug: str
+    organization_name: str
+    former: Person | None
+    """The former owner, who is the owner again. None when there is none."""
+    suspended: bool
+    """The organization was active, and has no owner any more."""
 
 
 # The limit of one page. Many organizations can list the same person; the person's own list has the others.
@@ -138,6 +182,16 @@ class Member(Frozen):
     def require(self, capability: Capability) -> None:
         if not self.may(capability):
             raise Forbidden
+
+
+def told_of_office(reader: Caller | Member | ManagementKeyHolder, person: UserId, *, is_platform_owner: bool) -> bool:
+    """What a record about this person says of `is_platform_owner`. Only platform owners learn who else is one, and people learn it of
+    themselves. Everybody else reads false: tenants, keys of any kind, and who acts for somebody. Every record with the field asks this.
+    """
+    caller = reader.signed_in if isinstance(reader, Member) else reader if isinstance(reader, Caller) else None
+    if caller is None or not is_platform_owner:
+        return False
+    return caller.user == person or (caller.is_platform_owner and caller.impersonator is None)
 
 
 class OrganizationStanding(Frozen):
@@ -228,6 +282,31 @@ def membership_confirmed(member: Membership, actor: Actor) -> Event:
 def ownership_transferred(organization: OrganizationId, old: UserId, new: UserId, actor: Actor) -> Event:
     details = {"old_owner_user_id": str(old), "new_owner_user_id": str(new)}
     return Event("organization.owner.changed", actor, Target("organization", str(organization)), organization, details)
+
+
+def ownership_confirmed(ownership: UnconfirmedOwnership) -> Event:
+    details = {"owner_user_id": str(ownership.user)}
+    return _of_ownership("organization.owner.confirmed", ownership, ownership.organization, details)
+
+
+def ownership_declined(ownership: UnconfirmedOwnership, declined: DeclinedOwnership) -> Sequence[Event]:
+    """If nobody has taken the organization back, the log of the platform names it, too."""
+    former = None if declined.former is None else str(declined.former.user)
+    told = {"owner_user_id": str(ownership.user), "former_owner_user_id": former}
+    events = [_of_ownership("organization.owner.declined", ownership, ownership.organization, told)]
+    if declined.former is None:
+        named = {**told, "slug": declined.organization_slug, "name": declined.organization_name}
+        events.append(_of_ownership("organization.owner.declined", ownership, None, named))
+    else:
+        events.append(ownership_transferred(ownership.organization, ownership.user, declined.former.user, Actor(ownership.user)))
+    if declined.suspended:
+        events.append(_of_ownership("organization.suspended", ownership, ownership.organization, {"reason": DECLINED}))
+    return events
+
+
+def _of_ownership(name: str, ownership: UnconfirmedOwnership, log: OrganizationId | None, details: Mapping[str, Json]) -> Event:
+    """The person is the actor, without IP address and device: the organization learns what they said, but not where."""
+    return Event(name, Actor(ownership.user), Target("organization", str(ownership.organization)), log, details)
 
 
 def session_opened(member: Membership, session: SessionId, actor: Actor) -> Event:

@@ -89,6 +89,8 @@ class OrganizationOverview(Frozen):
     """The name of the role, if it is one of the organization's own."""
     metadata: Metadata | None = None
     """None in lists."""
+    is_unconfirmed_owner: bool = False
+    """See `UnconfirmedOwnership`."""
 
 
 def organization_slug(text: str) -> str:

@@ -8,9 +8,9 @@ from core.domain.errors import NotFound
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.token_preview import PreviewedPerson, TokenPreview, token_preview
 from core.domain.identifiers import UserId
-from core.domain.tenancy.members import Member
+from core.domain.tenancy.members import Member, told_of_office
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.federation.token_preview import PreviewLookup
 
@@ -29,7 +29,7 @@ class TokenPreviews(Frozen):
         found = await self.lookup.find(member.organization, service_slug, user)
         if found is None:
             raise NotFound("The organization has no such service, or nobody of this id has to do with it")
-        return self._preview(found.for_organization, scopes)
+        return self._preview(_as_read(member, found.for_organization), scopes)
 
     async def preview_of(
         self, member: Member, organization_slug: str, service_slug: str, email: Email, scopes: Sequence[str] = SCOPES
@@ -41,7 +41,7 @@ class TokenPreviews(Frozen):
         found = await self.lookup.find_named(organization_slug, service_slug, email)
         if found is None or found.application.organization != member.organization:
             raise NotFound("The organization has no such service, or nobody with this address has to do with it")
-        return self._preview(found.for_organization, scopes)
+        return self._preview(_as_read(member, found.for_organization), scopes)
 
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
         """For operators. Raises `NotFound`."""
@@ -52,3 +52,7 @@ class TokenPreviews(Frozen):
 
     def _preview(self, found: PreviewedPerson, scopes: Sequence[str]) -> TokenPreview:
         return token_preview(found, scopes, issuer=self.issuer, now=self.clock.now(), lifetime=self.access_lifetime)
+
+
+def _as_read(member: Member, person: PreviewedPerson) -> PreviewedPerson:
+    return replace(person, is_platform_owner=told_of_office(member, person.user, is_platform_owner=person.is_platform_owner))

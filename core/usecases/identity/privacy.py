@@ -1,12 +1,12 @@
 """A person's data: exported for the person and for people with permission, and forgotten."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import structlog
 
 from core.domain.email import Email
 from core.domain.errors import NotFound
-from core.domain.identifiers import LoginEventId, PrivacyRequestId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, UserId
 from core.domain.identity.privacy import (
     PAGE,
     Export,
@@ -26,7 +26,7 @@ from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.privacy import PlaceholderTaken, PrivacyStore
 from ports.ids import Ids
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -40,11 +40,16 @@ class Exported(Frozen):
     logins: AsyncGenerator[Sequence[ExportedLogin], None]
 
 
+# What becomes of an organization whose owner, who has not confirmed the ownership, goes.
+Declining = Callable[[UnitOfWork, OrganizationId, UserId], Awaitable[object]]
+
+
 class Privacy(Frozen):
     """`most_logins` is the largest number of sign-ins in an export."""
 
     unit_of_work: UnitOfWorkFactory
     lookup: PrivacyStore
+    decline: Declining
     most_logins: int
     clock: Clock
     ids: Ids
@@ -91,12 +96,17 @@ class Privacy(Frozen):
 
     async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
         async with self.unit_of_work() as uow:
+            # Organizations are held before accounts.
+            await uow.ownerships.hold_all(user)
             subject = await uow.privacy.hold(user, asker, self.clock.now())
             if subject is None:
                 raise NotFound(_UNKNOWN)
-            require_may_forget(subject)
+            require_may_forget(subject, asker)
             if subject.request is not None:
                 return subject.request
+            # Asked again, because somebody may have made the person an owner before the account was held. Nobody can from now on.
+            for organization in await uow.ownerships.hold_all(user):
+                await self.decline(uow, organization, user)
             # The time is read after `hold`, so that it is later than every other change of the account.
             now = self.clock.now()
             request = PrivacyRequest(PrivacyRequestId(self.ids.new()), user, asker.user, now, None)

@@ -18,7 +18,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
-from core.usecases.tenancy.rights import hold_members, require_capability
+from core.usecases.tenancy.rights import acted_as_owner, hold_members, require_capability
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.assignments import AssignmentStore
@@ -73,6 +73,8 @@ class Assignments(Frozen):
             require_capability(acting, Capability.SERVICES_MANAGE)
             to = await _assignee(uow, member.organization, wanted)
             require_may_assign(to, is_owner=acting.is_owner, is_proved=is_proved)
+            if needs_owner(to):
+                await acted_as_owner(uow, acting, self.clock.now())
             service = found(await uow.services.hold(member.organization, service_slug))
             role = await uow.service_roles.get(service.id, role_slug)
             if role is None:

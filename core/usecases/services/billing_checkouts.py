@@ -14,6 +14,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.services.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
+from core.usecases.tenancy.rights import hold_members, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.services.billing import (
@@ -237,7 +238,11 @@ class Checkouts(Frozen):
         and `BillingFailed`.
         """
         async with self.unit_of_work() as uow:
+            acting, _ = await hold_members(uow, member)
+            await require_owner(uow, acting, self.clock.now())
             portal = await uow.billing.portal(member.organization)
+            if acting.unconfirmed is not None:
+                await uow.commit()
         return_url = return_url or self.pages[-1]
         return_address(return_url, "return_url", [*portal.redirect_uris, *self.pages])
         provider = self._required()

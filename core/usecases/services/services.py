@@ -126,7 +126,7 @@ class OrganizationServices(Frozen):
         async with self.unit_of_work() as uow:
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the service.
             acting, _ = await hold_members(uow, member)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             service = found(await uow.services.hold(member.organization, slug))
             await uow.services.delete(service.id, self.clock.now())
             await uow.jobs.add(purge_job(service.id))

@@ -98,6 +98,8 @@ class Invitations(Frozen):
             prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
             if prospect is None and granted is not None:
                 raise Forbidden("Nobody answers for this management key any more: an owner has to adopt it before it can invite people")
+            if prospect is not None and granted is not None and not prospect.inviter_is_own:
+                raise Forbidden("Whoever answers for this management key has not confirmed that they belong to the organization")
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
             offered = await uow.roles.assignable(member.organization, role)

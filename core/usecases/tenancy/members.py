@@ -19,6 +19,7 @@ from core.domain.tenancy.members import (
     MemberDetail,
     MemberList,
     Membership,
+    UnconfirmedOwnership,
     member_removed,
     membership_confirmed,
     ownership_transferred,
@@ -31,7 +32,8 @@ from core.domain.tenancy.sign_in_rules import outlasted, require_second_factor
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.sessions import Sessions
-from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
+from core.usecases.tenancy.ownerships import Ownerships, require_in_person
+from core.usecases.tenancy.rights import confirm_ownership, hold_members, require_capability, require_owner
 from ports.clock import Clock
 from ports.tenancy.members import KnownMember, MemberStore
 from ports.turns import Turns
@@ -55,6 +57,7 @@ class Members(Frozen):
     lookup: MemberStore
     sessions: Sessions
     passwords: AccountPasswords
+    ownerships: Ownerships
     clock: Clock
     turns: Turns
 
@@ -84,7 +87,7 @@ class Members(Frozen):
             raise BadRequest("role: to make somebody the owner, transfer the ownership")
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             target = target_in(known, user)
             role = await uow.roles.assignable(caller.organization, slug)
             if role is None:
@@ -121,20 +124,23 @@ class Members(Frozen):
         return await self.lookup.listed(caller.user, mail_domain(caller.email), slug, most)
 
     async def confirm(self, caller: Caller, organizations: Collection[OrganizationId]) -> None:
-        """The caller confirms their memberships in these organizations, which makes the memberships the caller's own. Nothing changes in an
-        organization where the caller has confirmed already or is no member. Raises `Forbidden` while somebody impersonates the caller.
+        """The caller confirms their memberships in these organizations, which makes the memberships the caller's own; and the ownership of
+        those that others have made the caller the owner of. Nothing changes in an organization where the caller has confirmed already or is
+        no member. Raises `Forbidden` while somebody impersonates the caller.
         """
-        _require_in_person(caller)
+        require_in_person(caller)
         async with self.unit_of_work() as uow:
             await self._confirm(uow, caller.user, organizations)
             await uow.commit()
 
     async def leave(self, caller: Caller, organization: OrganizationId) -> None:
-        """The caller says that they do not belong to this organization. The effect is the same as that of `remove`. May be repeated. Raises
-        `BadRequest` for a membership that the caller has confirmed, and `Forbidden` while somebody impersonates the caller.
+        """The caller says that they do not belong to this organization. The effect is the same as that of `remove`. An owner who has not
+        confirmed the ownership declines it, too. May be repeated. Raises `BadRequest` for a membership that the caller has confirmed, and
+        `Forbidden` while somebody impersonates the caller.
         """
-        _require_in_person(caller)
+        require_in_person(caller)
         async with self.unit_of_work() as uow:
+            await self.ownerships.decline_in(uow, organization, caller.user)
             known = await uow.members.hold_listed(organization, caller.user)
             if known is None:
                 if await uow.members.find(organization, caller.user) is not None:
@@ -164,24 +170,26 @@ class Members(Frozen):
     async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId]) -> None:
         own = await uow.members.confirm(user, organizations, self.clock.now())
         await uow.record_all([membership_confirmed(one, _themselves(user)) for one in own])
+        for one in own:
+            if one.role == BuiltInRole.OWNER:
+                await confirm_ownership(uow, UnconfirmedOwnership(one.organization, user), self.clock.now())
 
     async def transfer_ownership(self, caller: Member, user: UserId, actor: Actor) -> None:
-        """The caller, who is the owner, becomes an admin, and this member becomes the owner. Raises `BadRequest` when that person is not a
-        member, has not confirmed the membership, or is deactivated, and `Forbidden` when the caller is no longer the owner.
+        """The caller, who is the owner, becomes an admin, and this member becomes the owner, who hears of it by mail and may decline it.
+        Raises `BadRequest` when that person is not a member, or is deactivated, and `Forbidden` when the caller is no longer the owner.
         """
         if user == caller.user:
             raise BadRequest("new_owner_user_id: you are already the owner")
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             target = known.get(user)
             if target is None:
                 raise BadRequest("new_owner_user_id: this user is not a member of the organization")
             if target.account.deactivated_at is not None:
                 raise BadRequest("new_owner_user_id: this user is deactivated")
-            if not target.membership.is_own:
-                raise BadRequest("new_owner_user_id: this user has not confirmed the membership yet; they are asked when they sign in")
-            await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
+            handed = await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
+            await self.ownerships.tell_heir(uow, target.account, handed)
             await uow.record(ownership_transferred(caller.organization, caller.user, user, actor))
             await uow.commit()
 
@@ -223,12 +231,6 @@ class Members(Frozen):
 def _themselves(user: UserId) -> Actor:
     """The person as actor, without IP address and device: the organization learns the person's answer, but not where it was given."""
     return Actor(user)
-
-
-def _require_in_person(caller: Caller) -> None:
-    """Raises `Forbidden` while somebody impersonates the caller."""
-    if caller.impersonator is not None:
-        raise Forbidden("Only the person themselves can say where they belong")
 
 
 def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:

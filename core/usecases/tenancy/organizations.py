@@ -31,6 +31,7 @@ from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
+from core.usecases.tenancy.rights import hold_members, require_owner
 from ports.clock import Clock
 from ports.identity.sessions import Opener
 from ports.ids import Ids
@@ -191,9 +192,8 @@ class Organizations(Frozen):
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
-            known = await uow.members.find(member.organization, member.user)
-            if known is None or known.membership.role != BuiltInRole.OWNER:
-                raise Forbidden
+            acting, _ = await hold_members(uow, member)
+            await require_owner(uow, acting, self.clock.now())
             now = self.clock.now()
             await uow.organizations.delete(member.organization, now)
             await uow.jobs.add(purge_job(member.organization))

@@ -5,13 +5,14 @@ the rights are checked again when the organization is held, and cannot change un
 key, which may have ended meanwhile, and whose maker may have lost rights.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from datetime import datetime
 
 from core.domain.errors import Forbidden, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
-from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import GRANTED_BY_OWNER, BuiltInRole, Capability
+from core.domain.tenancy.members import Member, UnconfirmedOwnership, ownership_confirmed
+from core.domain.tenancy.roles import GRANTED_BY_OWNER, BuiltInRole, Capability, require_grantable
 from core.frozen import Frozen
 from ports.tenancy.members import KnownMember
 from ports.unit_of_work import UnitOfWork
@@ -23,6 +24,8 @@ class Acting(Frozen):
     capabilities: frozenset[Capability]
     role: str
     """Empty for a management key."""
+    unconfirmed: UnconfirmedOwnership | None = None
+    """The ownership that the caller, who acts in person, has not confirmed yet."""
 
     @property
     def is_owner(self) -> bool:
@@ -47,7 +50,7 @@ async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tupl
     acting = known.get(member.user)
     if acting is None:
         raise Forbidden(NOT_A_MEMBER)
-    return Acting(acting.capabilities, acting.membership.role), known
+    return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting)), known
 
 
 async def hold_rights(uow: UnitOfWork, member: Member, needed: Capability) -> frozenset[Capability]:
@@ -70,6 +73,34 @@ def require_capability(acting: Acting, needed: Capability) -> None:
         raise Forbidden
 
 
-def require_owner(acting: Acting) -> None:
+async def require_owner(uow: UnitOfWork, acting: Acting, at: datetime) -> None:
+    """For an act that needs the owner. The owner's first such act confirms the ownership, in the same transaction. Raises `Forbidden`."""
     if not acting.is_owner:
         raise Forbidden
+    await acted_as_owner(uow, acting, at)
+
+
+async def acted_as_owner(uow: UnitOfWork, acting: Acting, at: datetime) -> None:
+    """For an act that anybody else may not do, where the code has checked this."""
+    if acting.unconfirmed is not None:
+        await confirm_ownership(uow, acting.unconfirmed, at)
+
+
+async def require_may_grant(uow: UnitOfWork, acting: Acting, wanted: Collection[Capability], at: datetime) -> None:
+    """For an act that gives capabilities to others. Only the owner grants some of them. Raises `Forbidden`."""
+    require_grantable(wanted, acting.grantable)
+    if not GRANTED_BY_OWNER.isdisjoint(wanted):
+        await acted_as_owner(uow, acting, at)
+
+
+async def confirm_ownership(uow: UnitOfWork, ownership: UnconfirmedOwnership, at: datetime) -> None:
+    """Does nothing for anybody but an owner who has not confirmed the ownership."""
+    if await uow.ownerships.confirm(ownership, at):
+        await uow.record(ownership_confirmed(ownership))
+
+
+def _unconfirmed(member: Member, acting: KnownMember) -> UnconfirmedOwnership | None:
+    # Nobody confirms anything in somebody else's name.
+    if not acting.is_unconfirmed_owner or member.caller.impersonator is not None:
+        return None
+    return UnconfirmedOwnership(member.organization, member.user)

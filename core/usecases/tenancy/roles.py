@@ -13,7 +13,6 @@ from core.domain.tenancy.roles import (
     Role,
     capabilities_of,
     permissions_of,
-    require_grantable,
     require_no_more,
     role_created,
     role_deleted,
@@ -23,7 +22,7 @@ from core.domain.tenancy.roles import (
     role_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_owner
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_may_grant, require_owner
 from core.usecases.tenancy.teams import require_fit_for_directory
 from ports.clock import Clock
 from ports.ids import Ids
@@ -63,7 +62,9 @@ class Roles(Frozen):
             updated_at=now,
         )
         async with self.unit_of_work() as uow:
-            require_grantable(role.permissions, await hold_rights(uow, caller, Capability.ROLES_MANAGE))
+            acting, _ = await hold_members(uow, caller)
+            require_capability(acting, Capability.ROLES_MANAGE)
+            await require_may_grant(uow, acting, role.permissions, now)
             if await uow.roles.count(caller.organization) >= MOST_ROLES:
                 raise BadRequest(f"An organization has at most {MOST_ROLES} roles of its own: delete one first")
             if not await uow.roles.add(role):
@@ -105,11 +106,11 @@ class Roles(Frozen):
                 permissions=before.permissions if wanted_permissions is None else wanted_permissions,
             )
             # What only an owner grants stays with the role when somebody else who holds it changes the role, and is not added by them.
-            require_grantable(after.permissions - before.permissions, acting.grantable)
+            await require_may_grant(uow, acting, after.permissions - before.permissions, self.clock.now())
             if after == before:
                 return before
             if after.permissions - before.permissions and await uow.teams.directory_carries(role):
-                require_owner(acting)
+                await require_owner(uow, acting, self.clock.now())
                 require_fit_for_directory(capabilities_of(after.permissions))
                 if not proved:
                     raise FreshProofNeeded

@@ -1,6 +1,7 @@
 """Teams of an organization's members: made, changed, filled and deleted."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import TeamId, UserId
@@ -23,7 +24,7 @@ from core.domain.tenancy.teams import (
     team_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_owner
+from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_may_grant, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.tenancy.teams import TeamStore
@@ -62,7 +63,7 @@ class Teams(Frozen):
         slug, name, now = team_slug(slug), team_name(name), self.clock.now()
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            carried = await _assignable(uow, caller, acting, role)
+            carried = await _assignable(uow, caller, acting, role, self.clock.now())
             present, former = await uow.teams.count(caller.organization)
             require_room(present, former)
             team = Team(
@@ -99,9 +100,9 @@ class Teams(Frozen):
             after = before if wanted_name is None else replace(before, name=wanted_name)
             if role is not None and role != before.role:
                 await _require_carried(uow, caller, acting, before)
-                carried = await _assignable(uow, caller, acting, role)
+                carried = await _assignable(uow, caller, acting, role, self.clock.now())
                 if carried is not None and before.is_directorys:
-                    require_owner(acting)
+                    await require_owner(uow, acting, self.clock.now())
                     require_fit_for_directory(carried.capabilities)
                     if not proved:
                         raise FreshProofNeeded
@@ -135,7 +136,7 @@ class Teams(Frozen):
         async with self.unit_of_work() as uow:
             acting, team = await self._hold_own(uow, caller, slug)
             role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
-            require_grantable(() if role is None else role.capabilities, acting.grantable)
+            await require_may_grant(uow, acting, () if role is None else role.capabilities, self.clock.now())
             if await uow.teams.gives_service_roles(team):
                 require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
             if await uow.teams.add_members(team, [user], self.clock.now()):
@@ -184,7 +185,7 @@ async def _hold(uow: UnitOfWork, caller: Member) -> Acting:
     return acting
 
 
-async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str) -> Assignable | None:
+async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str, at: datetime) -> Assignable | None:
     """The role with this slug, if the caller may give it; None for no role."""
     if not slug:
         return None
@@ -193,7 +194,7 @@ async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str
     role = await uow.roles.assignable(caller.organization, slug)
     if role is None:
         raise BadRequest("role: there is no such role")
-    require_grantable(role.capabilities, acting.grantable)
+    await require_may_grant(uow, acting, role.capabilities, at)
     return role
 
 

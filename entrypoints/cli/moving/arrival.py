@@ -99,6 +99,7 @@ async def _take(postern: Postern, reader: FileReader, options: ImportOptions, re
                 trusted=options.trusts,
                 planned=options.plan,
                 people=await arrival.counted_people(),
+                named=await arrival.named(),
                 changed_ids=await _changed_ids(arrival),
                 tables=tables,
                 audit=reader.end.audit,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from core.domain.platform.moving import ArrivedOrganization, DepartedOrganization
+from core.domain.platform.moving import ArrivedOrganization, DepartedOrganization, NamedPerson
 from entrypoints.cli.output.printing import print_json, printable
 
 
@@ -30,6 +30,7 @@ def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
             print(f"{one.table}: {one.sentence}.")
     people = arrived.people
     print(f"{people.new} people are new here, {people.known} have an account here, {people.renamed} have another id than before.")
+    _print_named(arrived.named)
     for old, new in arrived.changed_ids.items():
         print(f"  {old} -> {new}")
     if len(arrived.changed_ids) < people.renamed:
@@ -45,6 +46,16 @@ def say_arrived(arrived: ArrivedOrganization, *, as_json: bool) -> None:
     print(f"{arrived.slug} of {source} has arrived with the tier {arrived.tier}, and is {arrived.status}.")
     opens = "approve" if arrived.status == "pending" else "activate"
     print(f"Next: look at it, then `postern organization {opens} --organization {arrived.slug}`.")
+
+
+def _print_named(named: Sequence[NamedPerson]) -> None:
+    """Whoever has had an account here has been asked nothing, so the operator may want to ask them first."""
+    for one in named:
+        email = printable(one.email, 320)
+        if one.owns:
+            print(f"{email} has an account here and becomes the owner, which they may decline.")
+        if one.keys:
+            print(f"{email} has an account here and answers for {one.keys} management keys. No owner has adopted these keys here.")
 
 
 def _print_table(rows: Sequence[tuple[str, ...]]) -> None:

@@ -67,7 +67,9 @@ PersonName = Annotated[
     _described("The name that the person gives, or their first and last name; null if there is none, or if you may not see it."),
     example("Ada Lovelace"),
 ]
-IsPlatformOwner = Annotated[bool, _described("Whether the account is a platform owner."), example(False)]
+IsPlatformOwner = Annotated[
+    bool, _described("Whether the account is a platform owner. Only platform owners learn it of others."), example(False)
+]
 HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
 CreatedAt = Annotated[datetime, _described("The time of creation.")]
 UpdatedAt = Annotated[datetime, _described("The time of the last change.")]

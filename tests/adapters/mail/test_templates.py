@@ -36,6 +36,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "domain_route_lost": {"domain": "example.org", "record": "_postern-verification.example.org", "when": WHEN},
     "join_requested": {"person": "grace@example.org", "domain": "example.org"},
     "join_approved": {},
+    **{f"ownership_{what}": {"link": LINK} for what in ("received", "returned", "declined")},
     "connection_ends": {"connection": "Our login", "what": "directory", "date": "2026-08-01", "link": LINK},
     "connection_certificate_waits": {"connection": "Our login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
     "connection_unread": {"connection": "Our login", "other_entity": False, "since": "2026-08-01", "link": LINK},

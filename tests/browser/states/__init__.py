@@ -39,11 +39,18 @@ FROM_THE_RIGHT: Final = Branding("ياسمين للتجارة", color="#5b2a86")
 
 
 def listing(
-    number: int, name: str, slug: str, role: str = "member", role_name: str = "", adding: Adding = Adding.OTHERS
+    number: int,
+    name: str,
+    slug: str,
+    role: str = "member",
+    role_name: str = "",
+    adding: Adding = Adding.OTHERS,
+    *,
+    unconfirmed: bool = False,
 ) -> ListedMembership:
     """A membership that others have made."""
-    at = NOW - timedelta(days=2)
-    return ListedMembership(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made_the_account=number == 1)
+    at, made = NOW - timedelta(days=2), number == 1
+    return ListedMembership(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made, unconfirmed)
 
 
 LISTED: Final = [
@@ -51,6 +58,7 @@ LISTED: Final = [
     listing(2, ENDLESS.name, "endless-" + "e" * 42, "revision", LONG_ROLE, Adding.DOMAIN),
     listing(3, FROM_THE_RIGHT.name, "yasmin", "auditor", "محاسب الفرع الشمالي"),
     listing(4, "Globex", "globex", "owner"),
+    listing(5, ENDLESS.name, "given-" + "e" * 44, "owner", unconfirmed=True),
 ]
 
 

@@ -190,7 +190,8 @@ STATES: Final = (
     ),
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
-    State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:]}),
+    State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:4]}),
+    State("listed as an owner who may decline", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[4:]}, ENDLESS),
     State(
         "listed by many organizations", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}
     ),

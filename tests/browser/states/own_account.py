@@ -172,9 +172,11 @@ def _organization(
     second_factor_due: datetime | None = None,
     *,
     is_own: bool = True,
+    unconfirmed: bool = False,
 ) -> Thing:
     return Thing(
-        organization=Thing(slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
+        is_unconfirmed_owner=unconfirmed,
+        organization=Thing(id=1, slug=name[:8].lower(), name=name, is_active=status == "active", status=Thing(value=status)),
         membership=Thing(role=role, created_at=_LAST_YEAR, is_own=is_own),
         member_count=4,
         service_count=2,
@@ -579,6 +581,7 @@ STATES: Final = (
             _organization("Acme Metals", "owner"),
             _organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
             _organization(FROM_THE_RIGHT.name, "auditor", "محاسب", is_own=False),
+            _organization("Globex", "owner", is_own=False, unconfirmed=True),
         ],
         status=lambda one: f"organizations.status.{one.organization.status.value}",
         opened="acme met",
@@ -597,11 +600,26 @@ STATES: Final = (
         action="/",
         back="/ui/organizations",
     ),
+    *(
+        _account(
+            f"account, owner of {one.organization.slug}",
+            "organizations/ownership.html",
+            "/ui/organizations",
+            one=one,
+            action="/",
+            back="/",
+        )
+        for one in (
+            _organization("Acme Metals", "owner"),
+            _organization(ENDLESS.name, "owner"),
+            _organization(FROM_THE_RIGHT.name, "owner"),
+        )
+    ),
     _account(
         "account, organization that lists you",
         "organizations/organization.html",
         "/ui/organizations",
-        one=_organization("Acme Metals", is_own=False),
+        one=_organization("Acme Metals", "owner", is_own=False, unconfirmed=True),
         set_up="",
         not_active="",
         is_open=False,

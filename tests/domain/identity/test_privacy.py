@@ -26,7 +26,9 @@ NOON = datetime(2026, 3, 10, 12, 0, 0, 123456, UTC)
 BOB = UserId(UUID(int=1))
 
 
-def belonging(*, theirs: bool, own_act: bool = False, made: bool = False, knows: bool = False) -> Belonging:
+def belonging(
+    *, theirs: bool, own_act: bool = False, made: bool = False, knows: bool = False, unconfirmed_owner: bool = False
+) -> Belonging:
     return Belonging(
         organization=OrganizationId(uuid4()),
         organization_slug="acme",
@@ -36,6 +38,7 @@ def belonging(*, theirs: bool, own_act: bool = False, made: bool = False, knows:
         is_own=own_act,
         made_the_account=made,
         knows_the_account=knows,
+        is_unconfirmed_owner=unconfirmed_owner,
     )
 
 
@@ -44,12 +47,21 @@ def subject(*belongings: Belonging, governs: bool = False, owner: bool = False, 
     return Subject(account=account, belongings=belongings, asker_governs=governs, is_held_elsewhere=elsewhere, request=None)
 
 
-def may_forget(one: Subject) -> bool:
+def may_forget(one: Subject, *, by: UserId | None = None) -> bool:
     try:
-        require_may_forget(one)
+        require_may_forget(one, PrivacyRequester(user=by or UserId(uuid4())))
     except Forbidden:
         return False
     return True
+
+
+@pytest.mark.parametrize(("own", "elsewhere"), list(product((False, True), repeat=2)))
+def test_what_others_made_somebody_the_owner_of_does_not_keep_them(own: bool, elsewhere: bool) -> None:
+    given, founded = belonging(theirs=False, unconfirmed_owner=True), belonging(theirs=True, own_act=own)
+    assert may_forget(subject(given, elsewhere=elsewhere), by=BOB) is not elsewhere
+    assert may_forget(subject(given, founded, elsewhere=elsewhere), by=BOB) is (own and not elsewhere)
+    # It still keeps them from others.
+    assert not may_forget(subject(given, founded, elsewhere=elsewhere))
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(product((False, True), repeat=3), repeat=2)))

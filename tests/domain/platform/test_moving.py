@@ -142,6 +142,7 @@ def test_the_logs_say_what_left_for_whom_and_what_arrived() -> None:
         trusted=True,
         planned=False,
         people=MovedPeople(1, 2, 0, 0),
+        named=(),
         changed_ids={},
         tables=(),
         audit=PROOF,

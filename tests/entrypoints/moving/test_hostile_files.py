@@ -107,6 +107,10 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
     "the installation's field": (on("all_profile_fields", org_id=None), "all_profile_fields: 1 of its rows: they name another"),
     "the platform's log": (on("audit_entries", organization_id=None), "audit_entries: 1 of its rows: they name another organization"),
     "another's service": (on("api_keys", service_id=OTHERS_SERVICE), "api_keys: 1 of its rows: their service_id is of nobody"),
+    "two owners": (
+        on("all_organizations", owner_user_id=None),
+        "memberships: 1 of its rows: name an owner beside the owner",
+    ),
     "another's role": (on("memberships", role_id=OTHERS_ROLE), "memberships: 1 of its rows: their role_id is of nobody"),
     "another's team": (on("team_members", team_id=OTHERS_TEAM), "team_members: .*violates foreign key"),
     "a right in another organization": (

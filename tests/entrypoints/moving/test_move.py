@@ -22,15 +22,19 @@ from adapters.postgres.moving.declaration import MOVED
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.upkeep.sealed_columns import sealed_in
 from core.domain.email import Email
-from core.domain.errors import Refusal, Unauthorized
-from core.domain.identifiers import OrganizationId
+from core.domain.errors import Forbidden, Refusal, Unauthorized
+from core.domain.identifiers import ManagementKeyId, OrganizationId, SessionId, UserId
+from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import AwaitingSecondFactor, ServiceName, SignedIn
 from core.domain.platform.governance import Authority
-from core.domain.platform.moving import UnfitFile
+from core.domain.platform.moving import NamedPerson, UnfitFile
 from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Password, Token
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from core.usecases.record.audit import CheckedChain
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli import main
@@ -284,6 +288,74 @@ def test_an_account_that_exists_gets_listed_ties_and_nothing_else(moving: Moving
     faults, (chain,) = faults_of_log(here)
     assert faults == []
     assert chain.forgotten == 3
+
+
+def test_who_has_an_account_here_and_becomes_the_owner_may_decline(moving: Moving, here: MovingPlace) -> None:
+    here.rows("insert into users (id, email, email_key, email_verified_at) values (%s, %s, %s, now())", ada := uuid4(), ADA, ADA)
+    root = uuid4()
+    here.rows(
+        "insert into users (id, email, email_key, email_verified_at, is_platform_owner) values (%s, 'root@example.org', 'root@example.org',"
+        " now(), true)",
+        root,
+    )
+    planned = here.import_(moving.file, ImportOptions(plan=True, trusts=True))
+    arrived = here.import_(moving.file, TRUSTED)
+    keys = here.one("select count(*) from management_keys where expires_at > now()")
+    assert arrived.named == planned.named == [NamedPerson(ADA, owns=True, keys=keys)]
+    assert keys > 0
+    # Nobody has adopted a key here, whatever the file says.
+    assert moving.there.one("select count(*) from management_keys where org_id = %s and adopted_by is not null", ACME) > 0
+    assert here.one("select count(*) from management_keys where adopted_by is not null or adopted_at is not null") == 0
+    assert here.one("select confirmed_at is null and former_membership_id is null from ownerships") is True
+
+    async def decline(postern: Postern) -> None:
+        caller = Caller(UserId(ada), Email(ADA), SessionId(uuid4()), is_platform_owner=False)
+        await postern.platform.governance.activate(ACME, Authority(SYSTEM, "grace"))
+        await postern.tenancy.ownerships.decline(caller, ACME)
+        await postern.tenancy.members.leave(caller, ACME)
+
+    within(here, decline)
+    assert here.rows("select status, owner_user_id from organizations") == [{"status": "suspended", "owner_user_id": None}]
+    assert here.rows("select from memberships where user_id = %s", ada) == []
+    told = here.rows("select payload from jobs where kind = 'mail'")
+    assert len(told) == 1
+    assert here.one("select count(*) from audit_entries where action = 'organization.owner.declined' and organization_id is null") == 1
+
+
+def test_a_key_whose_maker_has_no_tie_of_their_own_here_invites_nobody(moving: Moving, here: MovingPlace) -> None:
+    here.rows("insert into users (id, email, email_key, email_verified_at) values (%s, %s, %s, now())", ada := uuid4(), ADA, ADA)
+    here.import_(moving.file)
+    here.rows("update management_keys set capabilities = '{org.members.manage}', expires_at = now() + interval '1 day'")
+
+    async def invite(postern: Postern) -> None:
+        (row, *_) = here.rows("select id from management_keys")
+        able = ManagementKeyHolder(
+            key=ManagementKeyId(row["id"]),
+            name="Key",
+            prefix="pto_",
+            organization=ACME,
+            organization_slug="acme",
+            responsible=UserId(ada),
+            capabilities=frozenset({Capability.MEMBERS_MANAGE}),
+        )
+        member = Member(None, ACME, "acme", True, "", able.capabilities, able)
+        await postern.tenancy.invitations.create(member, Email("x@elsewhere.example"), "member", SYSTEM)
+
+    with pytest.raises(Forbidden, match="has not confirmed"):
+        within(here, invite)
+    here.rows("update memberships set own_since = now() where user_id = %s", ada)
+    within(here, invite)
+
+
+def test_an_owner_who_is_trusted_owns_it_here_as_there(moving: Moving, here: MovingPlace) -> None:
+    arrived = here.import_(moving.file, TRUSTED)
+    assert arrived.named == []
+    assert here.rows("select from ownerships") == []
+
+
+def test_an_owner_who_is_new_here_may_decline_too(moving: Moving, here: MovingPlace) -> None:
+    assert here.import_(moving.file).named == []
+    assert here.one("select count(*) from ownerships where confirmed_at is null") == 1
 
 
 def test_a_second_factor_follows_its_person_to_another_id(moving: Moving, here: MovingPlace) -> None:

@@ -20,6 +20,7 @@ NEVER: Final = {
     "people, and what they hold": (
         *(f"{ORGANIZATION}/members/", f"{ORGANIZATION}/users/", f"{ORGANIZATION}/invitations", f"{ORGANIZATION}/join-requests/"),
         *(f"{ORGANIZATION}/teams/{{team_slug}}/members/", f"{ORGANIZATION}/transfer-ownership", f"{ORGANIZATION}/select"),
+        f"{ORGANIZATION}/ownership",
         *(f"{PLATFORM}/users/", f"{PLATFORM}/owners", f"{PLATFORM}/impersonate/"),
     ),
     "keys, secrets and certificates of our own": (

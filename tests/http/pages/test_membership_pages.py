@@ -583,3 +583,71 @@ async def test_sent_twice_it_leads_on_twice(arriving: Arriving) -> None:
         assert answer.status == 200
         assert CALLBACK.encode() in answer.body
     assert len(arriving.codes()) == 2
+
+
+async def test_a_new_owner_is_asked_at_the_sign_in_and_may_decline(house: MembershipPageScene) -> None:
+    for answer, left in (("disown", {"acme": False}), ("leave", {})):
+        ada = await house.newcomer(f"{answer}@lovelace.example")
+        house.tenants.join(ada, house.acme, listed=True)
+        body = {"new_owner_user_id": str(ada.user)}
+        assert (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).status == 200
+        tab = await house.sign_in(ada)
+        assert "You were made the owner" in tab.page.text
+        assert b"autofocus" not in tab.shown.body
+        shown = tab.place
+        await tab.send(answers=f"{answer}:{house.acme.id}")
+        assert tab.place == "/ui"
+        assert house.ties(ada) == left
+        (owner,) = house.people.rows("select user_id from memberships where role = 'owner'")
+        assert owner["user_id"] == house.ada.user
+        # The form again, from another tab, is no error.
+        assert (await tab.tabs.tab().open(shown)).status == 200
+
+
+async def test_a_new_owner_who_confirms_the_membership_confirms_the_ownership(house: MembershipPageScene) -> None:
+    ada = await house.newcomer()
+    house.tenants.join(ada, house.acme, listed=True)
+    body = {"new_owner_user_id": str(ada.user)}
+    assert (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).status == 200
+    tab = await house.sign_in(ada)
+    await tab.send(answers=f"yes:{house.acme.id}")
+    assert house.ties(ada) == {"acme": True}
+    assert house.people.rows("select from ownerships where confirmed_at is null") == []
+    names = [one["name"] for one in house.told("audit_log")]
+    assert names[-2:] == ["user.membership.confirmed", "organization.owner.confirmed"]
+
+
+async def test_the_account_asks_a_new_owner_too(house: MembershipPageScene) -> None:
+    for answer, place, owns in (("decline", "declined", False), ("confirm", "owned", True)):
+        ada = await house.newcomer(f"{answer}@lovelace.example")
+        house.tenants.join(ada, house.acme)
+        body = {"new_owner_user_id": str(ada.user)}
+        assert (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).status == 200
+        tab = await house.sign_in(ada, f"/ui/sign-in?to={LISTS}")
+        assert f"{LISTS}/acme/ownership" in tab.page.links
+        assert f"{LISTS}/acme/ownership" in (await tab.open(f"{LISTS}/acme")).page.links
+        tab = await tab.open(f"{LISTS}/acme/ownership")
+        assert "Is Acme yours?" in tab.page.text
+        fields = tab.page.forms[-1].fields
+        await tab.send(len(tab.page.forms) - 1, answer=answer)
+        assert tab.place == f"{LISTS}/acme?done={place}"
+        rows = house.people.rows("select role from memberships where user_id = %s", ada.user)
+        assert rows == [{"role": "owner" if owns else "member"}]
+        # The same answer again, and the page again.
+        assert (await tab.tabs.request("POST", f"{LISTS}/acme/ownership", {**fields, "answer": answer})).status == 303
+        assert (await tab.tabs.request("GET", f"{LISTS}/acme/ownership")).status == 303
+        other = await tab.tabs.request("POST", f"{LISTS}/acme/ownership", {**fields, "answer": "decline" if owns else "confirm"})
+        assert other.status == 400
+        assert (await tab.tabs.request("GET", f"{LISTS}/nowhere/ownership")).status == 404
+
+
+async def test_the_list_asks_a_listed_new_owner_too(house: MembershipPageScene) -> None:
+    ada = await house.newcomer()
+    house.tenants.join(ada, house.acme, listed=True)
+    body = {"new_owner_user_id": str(ada.user)}
+    assert (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).status == 200
+    tab = await house.sign_in(ada)
+    tab = await tab.open(f"{LISTS}/acme/membership")
+    await tab.send(len(tab.page.forms) - 1, answer="disown")
+    assert tab.place == f"{LISTS}/acme?done=declined"
+    assert house.ties(ada) == {"acme": False}

@@ -416,6 +416,19 @@ async def test_owners_are_not_removed(market: Market, shop: Backend) -> None:
     assert (await users_of(shop))[1] == len(people)
 
 
+async def test_what_others_made_somebody_the_owner_of_keeps_them_in_no_service(market: Market, shop: Backend) -> None:
+    heir = market.tenants.member(market.globex, "owner")
+    market.people.change(
+        "insert into ownerships (org_id, membership_id, former_role, since) select org_id, id, 'member', now() from memberships"
+        " where user_id = %s",
+        heir.user,
+    )
+    market.tenants.uses(heir, market.shop)
+    assert (await shop.delete(heir)).status == 204
+    # The account is theirs, and so is what they own until they say otherwise.
+    assert market.people.rows("select role from memberships where user_id = %s", heir.user) == [{"role": "owner"}]
+
+
 async def test_sessions_in_the_service_end_on_the_next_request_and_others_go_on(market: Market, shop: Backend) -> None:
     ada = market.user(market.shop, market.app)
     tokens = {place: await market.tenants.token_in(ada, place) for place in (market.shop, market.app, None)}

@@ -176,13 +176,6 @@ async def news_in_the_log(town: ListedTieScene, ada: Person) -> bool:
     return bool(town.about("audit_log", "security.password.%", town.acme))
 
 
-async def ownership(town: ListedTieScene, ada: Person) -> bool:
-    body = {"new_owner_user_id": str(ada.user)}
-    answer = await town.request("POST", "/api/organizations/acme/transfer-ownership", body, by=town.owner)
-    assert answer.status in {200, 400}
-    return answer.status == 200
-
-
 async def forgetting(town: ListedTieScene, ada: Person) -> bool:
     answer = await town.request("DELETE", f"/api/privacy/forget/{ada.user}", by=town.owner)
     assert answer.status in {200, 403}
@@ -247,7 +240,6 @@ BY_MEMBERSHIP: Final[Mapping[str, Opening]] = {
     "links elsewhere": links_elsewhere,
     "news for webhooks": news_for_webhooks,
     "news in the log": news_in_the_log,
-    "ownership": ownership,
     "forgetting": forgetting,
     "age of the account": age_of_the_account,
 }

@@ -263,6 +263,7 @@ CHANGES: Final = (
     Step("PATCH", f"{ORGANIZATION}/teams/{{team_slug}}", {"name": "Renamed", "role": "member"}),
     Step("PUT", f"{ORGANIZATION}/teams/{{team_slug}}/members/{{user_id}}", ids={"user_id": "{quinn}"}),
     Step("DELETE", f"{ORGANIZATION}/teams/{{team_slug}}/members/{{user_id}}"),
+    Step("POST", f"{ORGANIZATION}/ownership", {"answer": "confirm"}),
     Step("POST", f"{ORGANIZATION}/select"),
     Step("POST", f"{ORGANIZATION}/select", by="quinn"),
     Step("PATCH", "/api/service/info", {"name": "Renamed by key"}, by="key"),

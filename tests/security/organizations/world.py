@@ -72,6 +72,7 @@ WHOSE: Final[Mapping[str, str]] = {
             *("login_counts", "service_users", "billing_subscriptions", "billing_customers", "former_services", "domain_routes"),
             *(
                 "memberships",
+                "ownerships",
                 "invitations",
                 "join_requests",
                 "former_members",
@@ -471,6 +472,11 @@ class World:
 
     def _people_of(self, house: FilledOrganization) -> None:
         org, ids, slug = house.tenant.id, house.ids, house.slug
+        self._people.change(
+            "insert into ownerships (org_id, membership_id, former_role, since) select org_id, id, 'member', now()"
+            "  from memberships where org_id = %s and role = 'owner'",
+            org,
+        )
         for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
             for service in (house.shop, house.app) if person is self.bob else (house.shop,):
                 self._tenants.uses(person, service)

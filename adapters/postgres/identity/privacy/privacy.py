@@ -17,7 +17,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP, has_come
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, UserId
@@ -267,6 +267,7 @@ def _belonging(one: Mapping[str, Any]) -> Belonging:
         made_the_account=one["made_the_account"],
         knows_the_account=one["is_own"] or one["made_the_account"] or one["has_been_there"],
         teams=one["teams"],
+        is_unconfirmed_owner=one["is_unconfirmed_owner"],
     )
 
 
@@ -316,7 +317,7 @@ _PERSON: Final[LiteralString] = f"""
          ),
          belonging as (
              select organizations.id, organizations.slug, memberships.role, memberships.created_at as joined_at,
-                    {IS_OWN_MEMBERSHIP} as is_own,
+                    {IS_OWN_MEMBERSHIP} as is_own, {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner,
                     coalesce({_IS_THE_ASKERS}, false) as is_the_askers,
                     memberships.came_by = 'created' or person.origin_org_id is not distinct from organizations.id as made_the_account,
                     exists (
@@ -343,6 +344,7 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                               jsonb_build_object(
                                   'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'is_own', is_own,
                                   'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there,
+                                  'is_unconfirmed_owner', is_unconfirmed_owner,
                                   'teams', array(
                                       select teams.slug
                                         from team_members
@@ -363,6 +365,10 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                  from ({TIES}) as ties
                  join organizations on organizations.id = ties.org_id
                 where ties.has_come and not coalesce({_IS_THE_ASKERS}, false)
+                  and not (
+                          coalesce(%(asker)s::uuid = %(user)s, false) and ties.service_id is null
+                          and organizations.id in (select belonging.id from belonging where belonging.is_unconfirmed_owner)
+                      )
            ) as is_held_elsewhere,
            privacy_requests.id as request_id, privacy_requests.requested_by, privacy_requests.requested_at, privacy_requests.completed_at
 """

@@ -199,7 +199,7 @@ class ScimSettings(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, caller)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             before = await uow.directory_teams.grouping(caller.organization)
             if before is wanted:
                 return before

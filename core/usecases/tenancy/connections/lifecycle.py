@@ -70,7 +70,7 @@ class Connections(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, before = await _held(uow, member, provider)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             after = activated(before, self.clock.now())
             if after != before:
                 await uow.upstream_providers.save(after, None)

@@ -188,7 +188,7 @@ class ConnectionRefreshes(Frozen):
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             held = found(await uow.upstream_providers.hold(member.organization, provider))
             settings = (approved if approves else declined)(held.saml or SamlSettings(), fingerprint)
             after = vouched_by_owner(held, replace(held, saml=settings))

@@ -25,10 +25,10 @@ from core.domain.tenancy.keys.management_keys import (
     wanted_capabilities,
 )
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability, require_grantable
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.keys.machine_keys import add_key
-from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
+from core.usecases.tenancy.rights import hold_members, hold_office, require_capability, require_may_grant, require_owner
 from ports.clock import Clock
 from ports.ids import Ids
 from ports.presence import Presence
@@ -60,7 +60,9 @@ class ManagementKeys(Frozen):
         """Raises `BadRequest`, and `Forbidden` for a capability that the member may not give."""
         wanted = wanted_capabilities(capabilities)
         async with self.unit_of_work() as uow:
-            require_grantable(wanted, await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE))
+            acting, _ = await hold_members(uow, member)
+            require_capability(acting, Capability.INTEGRATIONS_MANAGE)
+            await require_may_grant(uow, acting, wanted, self.clock.now())
             made = await self._add(uow, member.organization, member.user, (name, wanted, expires_in_days))
             await uow.record(management_key_created(made.key, actor))
             await uow.commit()
@@ -95,7 +97,7 @@ class ManagementKeys(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             return await self._adopt(uow, member.organization, key, member.user, actor)
 
     async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> ManagementKey:

@@ -85,7 +85,7 @@ class SetupDrafts(Frozen):
         activation = await self.activations.prepared(seen)
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            require_owner(acting)
+            await require_owner(uow, acting, self.clock.now())
             found = await uow.setup_links.find_draft(member.organization, draft)
             if found is None or found.link != link:
                 raise NotFound(NO_SUCH_DRAFT)

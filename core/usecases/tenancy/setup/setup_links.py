@@ -78,7 +78,7 @@ class SetupLinks(Frozen):
             acting, _ = await hold_members(uow, member)
             require_may_make(purposes, acting.capabilities)
             if activates:
-                require_owner(acting)
+                await require_owner(uow, acting, self.clock.now())
             made = await self._add(uow, self._link(member.organization, wanted, purposes, member.user, activates=activates), wanted, actor)
             await uow.commit()
         return made

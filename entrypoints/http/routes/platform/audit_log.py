@@ -7,9 +7,10 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId
+from core.domain.identity.callers import Caller
 from core.domain.record.audit import AuditEntry
 from core.domain.record.audit_chains import PLATFORM_CHAIN
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -52,14 +53,14 @@ async def platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) 
     """
     query = call.query
     found = await postern.record.audit.list(PLATFORM_CHAIN, filter_of(query), page_of(query))
-    return PlatformLogPage([_logged(entry) for entry in found.items], whole_pagination(query, found))
+    return PlatformLogPage([_logged(call.caller, entry) for entry in found.items], whole_pagination(query, found))
 
 
 @endpoint.get(f"{_LOG}/{{entry_id}}", caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, tags=_TAGS)
 async def platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> LoggedByPlatform:
     """Get one entry of the installation's audit log"""
-    return _logged(await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
+    return _logged(call.caller, await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
 
 
-def _logged(entry: AuditEntry) -> LoggedByPlatform:
-    return LoggedByPlatform(**parts_of(entry))
+def _logged(reader: Caller | ManagementKeyHolder, entry: AuditEntry) -> LoggedByPlatform:
+    return LoggedByPlatform(**parts_of(reader, entry))

@@ -9,6 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import OrganizationId, TierId
+from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.platform.governance import (
@@ -17,9 +18,11 @@ from core.domain.platform.governance import (
     LONGEST_SEARCH,
     Authority,
     GovernedOrganization,
+    GovernedOwner,
     OrganizationFilter,
 )
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
+from core.domain.tenancy.members import told_of_office
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -208,7 +211,7 @@ async def list_organizations_of_platform(call: Call[None, WantedOrganizations], 
     asked = call.query
     wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
     found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
-    return OrganizationList([_listed(one) for one in found.items], found.total)
+    return OrganizationList([_listed(call.caller, one) for one in found.items], found.total)
 
 
 @endpoint.get(
@@ -222,7 +225,7 @@ async def organization_of_platform(call: Call[None, None, GovernedPath], postern
     """Get an organization, with the things that would end with it"""
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
-    listed = _listed(found)
+    listed = _listed(call.caller, found)
     return GovernedDetail(
         organization=listed.organization,
         owner=listed.owner,
@@ -315,10 +318,15 @@ async def delete_organization_of_platform(call: Call[None, None, GovernedPath], 
     return OrganizationDeleted(True, f"The organization {deleted.slug} is deleted")
 
 
-def _listed(one: GovernedOrganization) -> ListedOrganization:
+def _listed(reader: Caller | ManagementKeyHolder, one: GovernedOrganization) -> ListedOrganization:
     owner = one.owner
     return ListedOrganization(
         organization_record(one.organization),
-        _GONE if owner is None else ListedOwner(str(owner.id), owner.email, owner.is_platform_owner, owner.created_at, owner.name),
+        _GONE if owner is None else _owner(reader, owner),
         ListedTier(one.tier.id, one.tier.name, one.tier.display_name),
     )
+
+
+def _owner(reader: Caller | ManagementKeyHolder, owner: GovernedOwner) -> ListedOwner:
+    governs = told_of_office(reader, owner.id, is_platform_owner=owner.is_platform_owner)
+    return ListedOwner(str(owner.id), owner.email, governs, owner.created_at, owner.name)

@@ -10,9 +10,11 @@ from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.alerts import AlertType
+from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
-from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
+from core.domain.tenancy.members import told_of_office
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -160,7 +162,7 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> Found
     """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
-    return FoundUsers([_found(one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
+    return FoundUsers([_found(call.caller, one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
 
 
 @endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
@@ -231,12 +233,12 @@ async def demote_platform_owner(call: Call[None, None, PlatformUserPath], poster
     return PlatformOwnerChanged(_owner(account))
 
 
-def _found(one: FoundUser) -> UserOfPlatform:
+def _found(reader: Caller | ManagementKeyHolder, one: FoundUser) -> UserOfPlatform:
     return UserOfPlatform(
         id=one.account.id,
         email=one.account.email.address,
         name=one.name,
-        is_platform_owner=one.account.is_platform_owner,
+        is_platform_owner=told_of_office(reader, one.account.id, is_platform_owner=one.account.is_platform_owner),
         mfa_enabled=one.mfa_enabled,
         created_at=one.account.created_at,
         organizations=[OrganizationOfUser(of.organization, of.slug, of.name, of.role) for of in one.organizations],

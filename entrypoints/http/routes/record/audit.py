@@ -9,10 +9,12 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, UserId
+from core.domain.identity.callers import Caller
 from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
 from core.domain.record.events import ActingKey, ActingKind, TargetType
-from core.domain.tenancy.members import Member
+from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
+from core.domain.tenancy.members import Member, told_of_office
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
@@ -174,7 +176,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
     """
     query = call.query
     found = await postern.record.audit.list(call.caller.organization, filter_of(query), page_of(query))
-    return AuditLogPage([logged(entry) for entry in found.items], whole_pagination(query, found))
+    return AuditLogPage([logged(call.caller, entry) for entry in found.items], whole_pagination(query, found))
 
 
 @endpoint.get(
@@ -182,7 +184,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
 )
 async def audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> LoggedAction:
     """Get one entry of the audit log"""
-    return logged(await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
+    return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
 
 def filter_of(query: AuditLogQuery) -> AuditFilter:
@@ -210,16 +212,16 @@ def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> WholePaginatio
     return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
-def logged(entry: AuditEntry) -> LoggedAction:
-    return LoggedAction(org_id=entry.organization, **parts_of(entry))
+def logged(reader: Member, entry: AuditEntry) -> LoggedAction:
+    return LoggedAction(org_id=entry.organization, **parts_of(reader, entry))
 
 
-def parts_of(entry: AuditEntry) -> dict[str, Any]:
+def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:
     """The fields that an entry has in every log."""
     return {
         "id": entry.id,
-        "actor": _actor(entry.actor),
-        "impersonator": _actor(entry.impersonator),
+        "actor": _actor(reader, entry.actor),
+        "impersonator": _actor(reader, entry.impersonator),
         "action": entry.action,
         "target_type": entry.target_type,
         "target_id": entry.target_id,
@@ -237,7 +239,7 @@ def key_of(actor: AuditActor) -> AuditActorKey | None:
     return next((one for one in keys if one is not msgspec.UNSET), None)
 
 
-def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
+def _actor(reader: Caller | Member | ManagementKeyHolder, actor: Person | ActingKey | None) -> AuditActor | None:
     match actor:
         case None:
             return None
@@ -245,4 +247,5 @@ def _actor(actor: Person | ActingKey | None) -> AuditActor | None:
             keys: dict[str, Any] = {actor.kind.value: AuditActorKey(actor.name, actor.prefix)}
             return AuditActor(id=actor.id, email=None, is_platform_owner=False, **keys)
         case Person():
-            return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=actor.is_platform_owner)
+            governs = told_of_office(reader, actor.id, is_platform_owner=actor.is_platform_owner)
+            return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=governs)

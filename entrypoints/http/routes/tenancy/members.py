@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import LONGEST_SEARCH, CameBy, Member, Membership
+from core.domain.tenancy.members import LONGEST_SEARCH, CameBy, ListedMember, Member, Membership, OwnershipAnswer, told_of_office
 from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
 from core.domain.tenancy.tiers import LimitSource
 from entrypoints.bootstrap import Postern
@@ -192,6 +192,13 @@ class Transferred(msgspec.Struct, frozen=True):
     """The new owner."""
 
 
+class OwnershipWord(msgspec.Struct, frozen=True):
+    """What the new owner says."""
+
+    answer: OwnershipAnswer
+    """`confirm` if the organization is yours, `decline` if it is not."""
+
+
 class SelectingAccount(msgspec.Struct, frozen=True):
     """Your account."""
 
@@ -231,7 +238,7 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
     return MembersAnswer(
         [
             MemberSummary(
-                MemberAccount(one.membership.user, one.email.address, one.is_platform_owner, one.name),
+                _account(call.caller, one),
                 MembershipSummary(one.membership.id, one.membership.role, one.membership.created_at),
             )
             for one in found.members
@@ -250,7 +257,7 @@ async def member_detail(call: Call[None, None, MemberPath, Member], postern: Pos
     found = await postern.tenancy.members.get(call.caller, UserId(call.path.user_id))
     one = found.listed
     return MemberDetailRecord(
-        user=MemberAccount(one.membership.user, one.email.address, one.is_platform_owner, one.name),
+        user=_account(call.caller, one),
         membership=MembershipSummary(one.membership.id, one.membership.role, one.membership.created_at),
         came_by=found.came_by,
         own_since=one.membership.own_since,
@@ -315,13 +322,32 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
 async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], postern: Postern) -> Transferred:
     """Make another member the owner
 
-    You become an admin. You need a recent proof of who you are: of the second factor, if you have one.
+    You become an admin, and the new owner gets a mail. The new owner confirms the ownership by the first thing that only an owner may do.
+    Until then they may decline it, which makes you the owner again, and the mails for owners go to you, too. You need a recent proof of who
+    you are: of the second factor, if you have one.
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
     return Transferred(
         "The ownership is transferred", FormerOwner(call.caller.user, BuiltInRole.ADMIN.value), NewOwner(new, BuiltInRole.OWNER.value)
     )
+
+
+@endpoint.post("/api/organizations/{org_slug}/ownership", caller=OWN_PERSON, limit=UNLIMITED, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def answer_ownership(call: Call[OwnershipWord, None, MembersPath], postern: Postern) -> Message:
+    """Say whether an organization is yours that others have made you the owner of
+
+    This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
+    if there is none who is still an active member, the organization is suspended, and the owners of the platform decide. You stay a member,
+    in the role that you had before. Once you have confirmed the ownership, you can only transfer it. You may repeat your answer.
+    """
+    ownerships = postern.tenancy.ownerships
+    organization = (await ownerships.of(call.caller, call.path.org_slug)).organization.id
+    if call.body.answer is OwnershipAnswer.CONFIRM:
+        await ownerships.confirm(call.caller, organization)
+        return Message("The organization is yours")
+    await ownerships.decline(call.caller, organization)
+    return Message("The organization is not yours")
 
 
 @endpoint.post("/api/organizations/{org_slug}/select", caller=OWN_PERSON, refuses=_SELECTION, tags=_TAGS)
@@ -340,6 +366,12 @@ async def select_organization(call: Call[None, None, MembersPath], postern: Post
         selected.tokens.access_token.reveal(),
         selected.tokens.refresh_token.reveal(),
     )
+
+
+def _account(reader: Member, one: ListedMember) -> MemberAccount:
+    user = one.membership.user
+    governs = told_of_office(reader, user, is_platform_owner=one.is_platform_owner)
+    return MemberAccount(user, one.email.address, governs, one.name)
 
 
 def membership_record(membership: Membership) -> MembershipRecord:

@@ -30,10 +30,11 @@ from entrypoints.http.pages.flows import CONFIRM_MEMBERSHIP, AnyCall, FlowLink, 
 
 YES: Final = "yes"
 LEAVE: Final = "leave"
+DISOWN: Final = "disown"
 _REFUSES: Final = (FlowOver, BadRequest, Forbidden, NotFound, OrganizationNotActive)
 MANY_ANSWERS: Final = Form(most_fields=2 * MOST_ASKED)
 """A form with the usual fields, and an answer for each organization."""
-_Answer = Annotated[str, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
+_Answer = Annotated[str, msgspec.Meta(pattern=rf"^(later|({YES}|{LEAVE}|{DISOWN}):[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})$")]
 
 
 class MembershipsForm(BoundForm, frozen=True, kw_only=True):
@@ -56,12 +57,14 @@ async def show_memberships_to_confirm(call: Call[None, FlowLink], postern: Poste
 
 @page.post(CONFIRM_MEMBERSHIP, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, accepts=MANY_ANSWERS, advice=advice, refuses=_REFUSES)
 async def answer_memberships(call: Call[MembershipsForm], postern: Postern) -> Page:
-    """Confirm memberships, leave organizations, or put the answer off, and go on"""
+    """Confirm memberships, leave organizations, decline their ownership, or put the answer off, and go on"""
 
     async def answered(flow: Flow) -> Page:
         members, answers = postern.tenancy.members, call.body.answers
         for organization in _named(answers, LEAVE):
             await members.leave(call.caller, organization)
+        for organization in _named(answers, DISOWN):
+            await postern.tenancy.ownerships.decline(call.caller, organization)
         if confirmed := _named(answers, YES):
             await members.confirm(call.caller, confirmed)
         return await go_on(call, postern, _asked(flow), call.caller)

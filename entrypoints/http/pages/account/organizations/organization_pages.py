@@ -31,6 +31,8 @@ from entrypoints.http.pages.declaring import WITH_FORM, page
 _OPENED: Final = {
     "opened": "organization.done_opened",
     "confirmed": "confirm_membership.done_confirmed",
+    "owned": "ownership.done_confirmed",
+    "declined": "ownership.done_declined",
     "joined": "own_invitations.done_joined",
 }
 _LEFT: Final = {"left": "confirm_membership.done_left"}
@@ -58,7 +60,7 @@ class InvitationPath(msgspec.Struct, frozen=True):
 class MembershipForm(BoundForm, frozen=True, kw_only=True):
     organization: UUID
     """The organization's id. By now the slug may belong to another organization."""
-    answer: Literal["accept", "leave"]
+    answer: Literal["accept", "leave", "disown"]
 
 
 class AnswerForm(BoundForm, frozen=True, kw_only=True):
@@ -140,9 +142,9 @@ async def show_listed_membership(call: Call[None, None, OrganizationPath], poste
     return redirect(ORGANIZATIONS)
 
 
-@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(BadRequest, Forbidden))
+@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(BadRequest, Forbidden, NotFound))
 async def answer_listed_membership(call: Call[MembershipForm, None, OrganizationPath], postern: Postern) -> Page:
-    """Confirm that you belong to an organization, or leave it
+    """Confirm that you belong to an organization, decline its ownership, or leave it
 
     The same answer, sent twice, is no error.
     """
@@ -150,6 +152,9 @@ async def answer_listed_membership(call: Call[MembershipForm, None, Organization
     if call.body.answer == "accept":
         await postern.tenancy.members.confirm(call.caller, [organization])
         return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "confirmed")
+    if call.body.answer == "disown":
+        await postern.tenancy.ownerships.decline(call.caller, organization)
+        return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "declined")
     await postern.tenancy.members.leave(call.caller, organization)
     return back_to(ORGANIZATIONS, "left")
 

@@ -177,9 +177,9 @@ async def _exported(call: AnyCall, postern: Postern, file: _File) -> Shown:
     first = await anext(batches)
 
     async def parts() -> AsyncGenerator[bytes, None]:
-        yield file.head + b"".join(file.encoded(logged(entry)) for entry in first)
+        yield file.head + b"".join(file.encoded(logged(call.caller, entry)) for entry in first)
         async for batch in batches:
-            yield b"".join(file.encoded(logged(entry)) for entry in batch)
+            yield b"".join(file.encoded(logged(call.caller, entry)) for entry in batch)
 
     return cast("Shown", Answer(Streamed(parts()), 200, attachment(visit, file.name, file.media_type)))
 
