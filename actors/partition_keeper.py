@@ -31,12 +31,14 @@ class PartitionKeeper:
         self._outage = Outage(self.name, spread)
         self._mishaps = Mishaps(self.name, metrics)
         self._began: float | None = None
+        self._has_dropped = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         # A later run, after a failure, is no start of the process.
         self._began = trio.current_time() if self._began is None else self._began
         while True:
+            self._has_dropped = False
             for table in self._tables:
                 await self._keep(table)
             turned(pause=self._interval * 1.2)
@@ -54,9 +56,13 @@ class PartitionKeeper:
             log.info("partitions_made", table=table.table, partitions=list(names))
 
     async def _drop(self, table: Partitions) -> None:
+        """One month a turn: a mistake must not cost all of them before somebody looks."""
+        if self._has_dropped:
+            return
         began = self._began
         assert began is not None  # noqa: S101 - for the type checker: `run` has set it
         if names := await self._outage.wait_out(lambda: table.drop(timedelta(seconds=trio.current_time() - began))):
+            self._has_dropped = True
             log.info("partitions_dropped", table=table.table, partitions=list(names))
 
     async def _tell(self, table: Partitions) -> None:

@@ -106,3 +106,12 @@ async def test_it_tells_of_a_table_in_the_way(log: CapturedLog, autojump_clock: 
     assert metrics.obstructed == {"events": 1, "login_events": 0}
     (line,) = log.events("partitions_obstructed")
     assert (line["table"], line["partitions"]) == ("events", ["events_2027_04"])
+
+
+async def test_a_turn_drops_one_month_of_all_tables(log: CapturedLog, autojump_clock: MockClock) -> None:  # noqa: ARG001 - waits in no time
+    events, sign_ins = Months(), Months(table="login_events")
+    await kept(sign_ins, events, metrics=RememberedMetrics())
+    assert [line["table"] for line in log.events("partitions_dropped")] == ["login_events"]
+    assert events.to_drop
+    await kept(sign_ins, events, metrics=RememberedMetrics(), rounds=2)
+    assert not events.to_drop
