@@ -1,6 +1,6 @@
 """The janitor: deletes expired rows, in small batches with pauses, so that requests stay fast."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import structlog
@@ -27,12 +27,17 @@ class Janitor:
         self,
         sweeps: Sequence[Housekeeping],
         *,
+        doubt: Callable[[], Awaitable[str | None]],
         metrics: Metrics,
         spread: Callable[[], float],
         interval: float = _INTERVAL,
         batch: int = _BATCH,
     ) -> None:
+        """`doubt` says why the clock cannot be believed. Nothing is swept meanwhile; each statement asks the database again."""
         self._sweeps = sweeps
+        self._doubt = doubt
+        self._doubted: str | None = None
+        self._metrics = metrics
         self._spread = spread
         self._interval = interval
         self._batch = batch
@@ -45,13 +50,33 @@ class Janitor:
         # Processes that start together should not sweep together.
         await trio.sleep(self._interval * self._spread())
         while True:
-            for sweep in self._sweeps:
-                try:
-                    await self._sweep(sweep)
-                except Exception as error:  # noqa: BLE001 - a mishap of this sweep must not stop the others
-                    self._mishaps.tell(error, sweep=type(sweep).__name__)
+            if await self._believes_clock():
+                await self._sweep_all()
             turned(pause=self._interval * 1.2)
             await trio.sleep(self._interval * (1 + self._spread() / 5))
+
+    async def _believes_clock(self) -> bool:
+        """A mishap is no reason to believe it."""
+        try:
+            doubted = await self._outage.wait_out(self._doubt)
+        except Exception as error:  # noqa: BLE001 - a mishap must not stop the process
+            self._mishaps.tell(error)
+            return False
+        self._metrics.clock_doubted(doubted)
+        if doubted != self._doubted:
+            if doubted is None:
+                log.info("clock_believed")
+            else:
+                log.warning("clock_doubted", why=doubted)
+            self._doubted = doubted
+        return doubted is None
+
+    async def _sweep_all(self) -> None:
+        for sweep in self._sweeps:
+            try:
+                await self._sweep(sweep)
+            except Exception as error:  # noqa: BLE001 - a mishap of this sweep must not stop the others
+                self._mishaps.tell(error, sweep=type(sweep).__name__)
 
     async def _sweep(self, sweep: Housekeeping) -> None:
         total = 0

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
 import trio
 
 from actors.heartbeats import turned
 from actors.outages import Outage
+from core.domain.clocks import clocks_differ
 from core.domain.errors import Overloaded, Unavailable
 from ports.clock import Clock
 from ports.database import Database
@@ -15,6 +17,8 @@ from ports.jobs import JobQueue
 from ports.metrics import Metrics
 from ports.record.audit import Backlog
 from ports.services.billing import WaitingBillingEvents
+
+log = structlog.get_logger()
 
 # The documentation of the metrics promises this interval.
 _INTERVAL: Final = 30.0
@@ -48,6 +52,7 @@ class MetricsRefresher:
         self._key_ages = key_ages
         self._clock = clock
         self._outage = Outage(self.name, spread)
+        self._clocks_differ = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -63,6 +68,7 @@ class MetricsRefresher:
             await trio.sleep(pause)
 
     async def _ask_database(self) -> None:
+        await self._compare_clocks()
         self._metrics.population(await self._database.population())
         states = await self._queue.state()
         self._metrics.queue(states, {state.kind: self._since(state.oldest_due) for state in states if state.oldest_due is not None})
@@ -73,6 +79,19 @@ class MetricsRefresher:
         self._metrics.backup_checked(await self._backup_checked())
         for purpose, age in (await self._key_ages()).items():
             self._metrics.key_age(purpose, age)
+
+    async def _compare_clocks(self) -> None:
+        # During an outage, the next statement says so.
+        if not await self._database.ping():
+            return
+        ahead = self._database.clock_ahead
+        self._metrics.clock_ahead(ahead)
+        differ = clocks_differ(ahead)
+        if differ:
+            log.warning("clocks_differ", ahead_of_database=round(ahead.total_seconds(), 3))
+        elif self._clocks_differ:
+            log.info("clocks_agree")
+        self._clocks_differ = differ
 
     def _waited(self, since: datetime | None) -> timedelta | None:
         return None if since is None else self._since(since)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ import trio
 
 from adapters.crypto.argon2_binding import binding
 from adapters.crypto.passwords import rate, usable_cores
+from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
 from adapters.postgres.backups.held_work import held_kinds
 from adapters.postgres.driver.connection import Connection
@@ -22,6 +24,7 @@ from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backups import BACKUP_CHECKED
+from core.domain.clocks import clocks_differ, in_words
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
@@ -39,12 +42,9 @@ _OLD_KEY: Final = timedelta(days=365)
 _ENDS_SOON: Final = timedelta(days=21)
 _LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
-_SKEW_HARMFUL: Final = timedelta(seconds=30)
 _LITTLE_SPACE: Final = 1 << 30
 # Two checkpoints' worth of PostgreSQL's log, and time to act.
 _TOO_LITTLE_SPACE: Final = 256 << 20
-# In seconds. A healthy database answers in a few hundredths of a second.
-_PATIENCE: Final = 1.0
 _MOST_NAMED: Final = 4
 _MOST_ENDING: Final = 1000
 # The rows of each table that are looked at for what they lack.
@@ -68,13 +68,15 @@ class Finding(Frozen):
 Report = Callable[[str, Finding], None]
 
 
-def before_database(settings: Settings, report: Report) -> None:
-    """The checks that need no database."""
+def before_database(settings: Settings, backups: Path | None, report: Report) -> None:
+    """The checks that need no database. `backups` is the folder of backups, if it is not the usual one."""
     report("base URL", base_url(settings))
     report("certificate", certificate(settings))
     report("trusted proxies", trusted_proxies(settings))
     report("rate limits", rate_limits(settings))
     report("data directory", data_directory(settings))
+    report("mail folder", mail_folder(settings))
+    report("backup folder", backup_folder(settings, backups))
     report("encryption keys", encryption_keys(settings))
 
 
@@ -102,6 +104,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     """The checks that need an open Postern."""
     report("writes", await _asked(writes, postern))
     report("clock", await _asked(clock, postern))
+    report("months", await _asked(months, postern))
     report("keys", await _asked(key_ages, postern))
     report("SAML certificates", await _asked(saml_certificates, postern))
     report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
@@ -120,7 +123,7 @@ async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
 
     settings = postern.settings
     # These checks read files.
-    await trio.to_thread.run_sync(before_database, settings, report)
+    await trio.to_thread.run_sync(before_database, settings, None, report)
     report("mail", await mail(settings))
     try:
         await of_database(settings, None, report)
@@ -197,7 +200,28 @@ def trusted_proxies(settings: Settings) -> Finding:
 def data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
         return Finding(Verdict.OK, "not used")
-    directory = settings.data_dir.absolute()
+    return _room(settings.data_dir)
+
+
+def mail_folder(settings: Settings) -> Finding:
+    if not settings.mail.startswith("file:"):
+        return Finding(Verdict.OK, "not used")
+    try:
+        return _room(mail_directory(settings.mail_url))
+    except MailSettingsError as error:
+        return Finding(Verdict.FAIL, str(error))
+
+
+def backup_folder(settings: Settings, given: Path | None) -> Finding:
+    """A backup that finds no room is missing in the morning. Until the first one, the folder is not there."""
+    folder = settings.data_dir / "backups" if given is None else given
+    if not folder.is_dir():
+        return Finding(Verdict.OK if given is None else Verdict.FAIL, f"{folder.absolute()} is not there; name yours with --backups")
+    return _room(folder)
+
+
+def _room(folder: Path) -> Finding:
+    directory = folder.absolute()
     # The first start makes the directory. Until then, its nearest existing parent is checked, because both share a file system.
     nearest = next(parent for parent in (directory, *directory.parents) if os.path.exists(parent))  # noqa: PTH110 - some may not look
     try:
@@ -309,13 +333,26 @@ async def writes(postern: Postern) -> Finding:
 
 
 async def clock(postern: Postern) -> Finding:
-    before = postern.foundation.clock.now()
-    theirs = await postern.foundation.database.clock()
-    # The database read its clock at some moment between our two readings, and the middle is the best guess.
-    skew = abs(theirs - (before + (postern.foundation.clock.now() - before) / 2))
-    text = f"{skew.total_seconds():.3f} s apart from the database's"
-    verdict = Verdict.FAIL if skew > _SKEW_HARMFUL else Verdict.WARN if skew > _SKEW_NOTED else Verdict.OK
-    return Finding(verdict, text)
+    database = postern.foundation.database
+    if not await database.ping():
+        return Finding(Verdict.FAIL, "the database did not tell its time within a second")
+    ahead = database.clock_ahead
+    text = f"{abs(ahead).total_seconds():.3f} s apart from the database's"
+    if clocks_differ(ahead):
+        return Finding(Verdict.FAIL, f"{text}: this process is {in_words(ahead)} the database, and `postern serve` is not ready")
+    if await database.doubt_of_clock() is not None:
+        return Finding(Verdict.SOON, f"{text}; nothing was written for two days before the last hour, so nothing is deleted for its age")
+    return Finding(Verdict.WARN if abs(ahead) > _SKEW_NOTED else Verdict.OK, text)
+
+
+async def months(postern: Postern) -> Finding:
+    """Of the tables that are cut by month."""
+    obstructed = [name for table in postern.platform.months for name in await table.in_the_way()]
+    if not obstructed:
+        return Finding(Verdict.OK, "nothing stands in the way of the next ones")
+    return Finding(
+        Verdict.SOON, f"a table that is none of Postern's stands in the way of {', '.join(obstructed)}: rename it, and the rows move"
+    )
 
 
 async def key_ages(postern: Postern) -> Finding:

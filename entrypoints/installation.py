@@ -13,7 +13,7 @@ import structlog
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.driver.hosts import refuses_for_good
+from adapters.postgres.driver.hosts import PATIENCE, refuses_for_good
 from adapters.postgres.driver.own_session import SharedSession
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
 from adapters.postgres.grants import rights
@@ -108,14 +108,14 @@ async def reachable_database(settings: Settings, *, may_be_new: bool = False) ->
         yield
 
 
-async def require_answer(settings: Settings, patience: float) -> None:
-    """Raises `StartFailed` unless the database answers within `patience` seconds. An embedded database that is not running does not count
-    as down.
+async def require_answer(settings: Settings, patience: float = PATIENCE) -> None:
+    """Raises `StartFailed` unless the database answers within `patience` seconds, of which each host has its share, as with a server. An
+    embedded database that is not running does not count as down.
     """
     if settings.embedded and not EmbeddedPostgres(settings.data_dir).is_owned():
         return
     with trio.move_on_after(patience):
-        await _wait_for(conninfo(settings), 0)
+        await _wait_for(conninfo(settings), 0, for_hosts=patience)
         return
     raise StartFailed(f"The database cannot be reached: no answer within {patience:g} s")
 
@@ -232,12 +232,12 @@ async def _keep_running(server: EmbeddedPostgres) -> None:
             log.warning("embedded_postgres_revived")
 
 
-async def _wait_for(target: str, patience: float) -> None:
+async def _wait_for(target: str, patience: float, *, for_hosts: float = PATIENCE) -> None:
     """Returns once the database answers. Does not wait for a database that refuses us for a lasting reason."""
     deadline, pause = trio.current_time() + patience, _FIRST_PAUSE
     while True:
         try:
-            connection = await Connection.connect(target)
+            connection = await Connection.connect(target, patience=for_hosts)
         except SharedSession as error:
             raise StartFailed(f"{error}") from None
         except psycopg.OperationalError as error:

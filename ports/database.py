@@ -1,7 +1,7 @@
 """The database as a whole: whether it answers, and how it is doing."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from ports.metrics import PoolState, Population
@@ -21,7 +21,7 @@ class Database(Protocol):
     """Only PostgreSQL implements it."""
 
     async def ping(self) -> bool:
-        """A trivial query, within a second. Never raises."""
+        """A trivial query, within a second, which also compares the clocks. Never raises."""
 
     async def write_failure(self) -> str | None:
         """Says in two or three words, which anybody may read, why writes fail. None while writes succeed, as far as is known. Answers
@@ -36,7 +36,14 @@ class Database(Protocol):
         `Unavailable`.
         """
 
-    async def clock(self) -> datetime: ...
+    @property
+    def clock_ahead(self) -> timedelta:
+        """By how much the process's clock is ahead of the database's, by the last `ping` that had an answer. Negative: behind."""
+
+    async def doubt_of_clock(self) -> str | None:
+        """Why the clock cannot be believed, so that nothing is deleted for its age: `apart`, if the clocks of the process and of the
+        database differ; `unseen`, if nothing was written for two days before the last hour.
+        """
 
     async def population(self) -> Population:
         """The cost is bounded: where an exact count would read a whole table, the number is an estimate."""
@@ -66,8 +73,13 @@ class Partitions(Protocol):
     async def make(self) -> Sequence[str]:
         """Makes the parts of this month and the next ones, where they are missing. Returns their names."""
 
-    async def drop(self) -> Sequence[str]:
-        """Drops the parts whose last row is older than the retention, unless something in them still waits. Returns their names."""
+    async def drop(self, up: timedelta) -> Sequence[str]:
+        """Drops one part whose last row is older than the retention, unless something in it still waits. Returns its name. Drops none for a
+        process that is `up` for less than an hour, nor while the clock cannot be believed.
+        """
+
+    async def in_the_way(self) -> Sequence[str]:
+        """The months ahead that cannot be made, since a table that is none of ours has their name."""
 
     async def ahead(self) -> timedelta:
-        """How long there will be a part for what comes."""
+        """How long there will be a part for what comes, without a gap."""

@@ -23,17 +23,30 @@ log = structlog.get_logger()
 # Takes the position where the last batch ended, and the most rows to handle. Returns how many rows were handled, and where the next batch
 # begins.
 SweepDue = Callable[[datetime | None, int], Awaitable[tuple[int, datetime | None]]]
+# The reason, or None while the clock can be believed.
+Doubt = Callable[[], Awaitable[str | None]]
 
 _SHORTEST_BREATH: Final = 0.005
 
 
 class DueSweeper:
-    """`tell` logs how many rows a round handled, if there were any."""
+    """`tell` logs how many rows a round handled, if there were any. `doubt` says why the clock cannot be believed: nothing is handled then.
+    Sweepers that end something for good need it, since a wrong clock must end nothing.
+    """
 
     def __init__(
-        self, name: str, sweep_due: SweepDue, tell: Callable[[int], None], *, spread: Callable[[], float], interval: float, batch: int
+        self,
+        name: str,
+        sweep_due: SweepDue,
+        tell: Callable[[int], None],
+        *,
+        spread: Callable[[], float],
+        interval: float,
+        batch: int,
+        doubt: Doubt | None = None,
     ) -> None:
         self.name = name
+        self._doubt = doubt
         self._sweep_due = sweep_due
         self._tell = tell
         self._spread = spread
@@ -69,35 +82,39 @@ class DueSweeper:
         return total
 
     async def _sweep_batch(self, since: datetime | None) -> tuple[int, datetime | None]:
+        if self._doubt is not None and await self._outage.wait_out(self._doubt) is not None:
+            return 0, since
         return await self._outage.wait_out(lambda: self._sweep_due(since, self._batch))
 
 
 # A person who answers one of these invitations may have to wait for the whole batch, so the batch is small.
-def invitation_sweeper(invitations: Invitations, *, spread: Callable[[], float], interval: float = 60.0, batch: int = 50) -> DueSweeper:
+def invitation_sweeper(
+    invitations: Invitations, *, doubt: Doubt, spread: Callable[[], float], interval: float = 60.0, batch: int = 50
+) -> DueSweeper:
     """Closes overdue invitations."""
 
     def tell(total: int) -> None:
         log.info("invitations_expired", invitations=total)
 
-    return DueSweeper("invitation_sweeper", invitations.expire_due, tell, spread=spread, interval=interval, batch=batch)
+    return DueSweeper("invitation_sweeper", invitations.expire_due, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
 
 
 # Tokens and answers notice at once that a period has ended. Lists, counts and subscribers of events notice after the interval at most.
 # A request that changes one of these subscriptions or their plans may have to wait for the whole batch, so the batch is small.
 def subscription_expirer(
-    subscriptions: Subscriptions, *, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
+    subscriptions: Subscriptions, *, doubt: Doubt, spread: Callable[[], float], interval: float = 15.0, batch: int = 100
 ) -> DueSweeper:
     """Sets active subscriptions whose period has ended to expired."""
 
     def tell(total: int) -> None:
         log.info("subscriptions_expired", subscriptions=total)
 
-    return DueSweeper("subscription_expirer", subscriptions.expire_due, tell, spread=spread, interval=interval, batch=batch)
+    return DueSweeper("subscription_expirer", subscriptions.expire_due, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
 
 
 # Deleting an account takes a dozen statements, and somebody who proves its address waits for the whole batch, so the batch is small.
 def registration_sweeper(
-    accounts: UnverifiedAccounts, *, spread: Callable[[], float], interval: float = 3600.0, batch: int = 20
+    accounts: UnverifiedAccounts, *, doubt: Doubt, spread: Callable[[], float], interval: float = 3600.0, batch: int = 20
 ) -> DueSweeper:
     """Ends accounts that nobody ever used, and whose address nobody has proved in time."""
     ended = 0
@@ -114,7 +131,7 @@ def registration_sweeper(
             log.info("registrations_lapsed", accounts=ended)
         ended = 0
 
-    return DueSweeper("registration_sweeper", end, tell, spread=spread, interval=interval, batch=batch)
+    return DueSweeper("registration_sweeper", end, tell, spread=spread, interval=interval, batch=batch, doubt=doubt)
 
 
 def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interval: float = 3600.0) -> DueSweeper:

@@ -48,6 +48,7 @@ _LARGE_TABLES = frozenset(
         "webhook_deliveries",
     }
 )
+_CLOCK_DOUBTS = ("apart", "unseen")
 _KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
@@ -274,6 +275,19 @@ class PrometheusMetrics:
             ("table",),
             "mostrecent",
         )
+        self._partitions_obstructed = self._gauge(
+            "sso_partitions_obstructed", "Months ahead in whose way another table stands, by table", ("table",), "mostrecent"
+        )
+        self._clock_ahead = self._gauge(
+            "sso_clock_ahead_seconds", "By how much the process's clock is ahead of the database's; negative: behind", mode="mostrecent"
+        )
+        self._clock_doubted = self._gauge(
+            "sso_clock_doubted",
+            "1 while nothing is deleted for its age, since the clock may be wrong, by the reason",
+            ("reason",),
+            "livemax",
+        )
+        self.clock_doubted(None)
 
     def request_started(self) -> None:
         self._in_flight.inc()
@@ -465,6 +479,16 @@ class PrometheusMetrics:
 
     def partitions_ahead(self, table: str, ahead: timedelta) -> None:
         self._partitions_ahead.labels(table).set(ahead.total_seconds())
+
+    def partitions_obstructed(self, table: str, months: int) -> None:
+        self._partitions_obstructed.labels(table).set(months)
+
+    def clock_ahead(self, ahead: timedelta) -> None:
+        self._clock_ahead.set(ahead.total_seconds())
+
+    def clock_doubted(self, reason: str | None) -> None:
+        for known in _CLOCK_DOUBTS:
+            self._clock_doubted.labels(known).set(known == reason)
 
     def render(self) -> bytes:
         return prometheus_client.generate_latest(self._page)

@@ -2278,6 +2278,28 @@ create function partition_key(parent text) returns text language sql immutable s
     select case parent when 'login_events' then 'id' when 'events' then 'id' when 'webhook_deliveries' then 'event_id' end
 $$;
 
+-- Why the server's clock cannot be believed, or null. Nothing is deleted for its age meanwhile. `theirs` is the time of the process that asks,
+-- or null. Something is written every day: a sample of the tables' sizes at least. What the last hour has written is no witness, since the
+-- clock may have been wrong already.
+create function doubt_of_clock(theirs timestamptz) returns text language sql stable set search_path = public, pg_temp as $$
+    select case
+               when abs(extract(epoch from now() - theirs)) > 30 then 'apart'
+               when not (
+                        exists (select from events where id >= since and id < until)
+                        or exists (select from login_events where id >= since and id < until)
+                        or exists (select from storage_samples where day >= today - 2 and day < today)
+                    )
+                    and (
+                        exists (select from events where id < since)
+                        or exists (select from login_events where id < since)
+                        or exists (select from storage_samples where day < today - 2)
+                    )
+                   then 'unseen'
+           end
+      from (select first_id_of(now() - interval '2 days') as since, first_id_of(now() - interval '1 hour') as until,
+                   (now() at time zone 'UTC')::date as today) as bounds
+$$;
+
 -- These run as the owner of the tables, since the role that serves owns none. Whoever may delete the rows may call them.
 create function require_partitioned(parent text) returns void language plpgsql as $$
 begin
@@ -2343,9 +2365,21 @@ begin
     end loop;
 end $$;
 
--- Drops the parts whose last row is older than this, but for those that are needed: a delivery in it waits or is younger than this, or a
--- delivery tells an event in it. Returns the names.
-create function drop_partitions(parent text, kept interval) returns setof text
+-- The months ahead that have no part, since somebody has put a table of this name there.
+create function partitions_in_the_way(parent text, months integer) returns setof text language sql stable
+    set search_path = public, pg_temp as $$
+    select relname::text
+      from generate_series(0, least(months, 12)) as number
+      join pg_class on relname = parent || to_char(date_trunc('month', now() at time zone 'UTC') + make_interval(months => number), '"_"YYYY"_"MM')
+     where relnamespace = to_regnamespace('partitions')
+       and not exists (select from pg_inherits where inhrelid = pg_class.oid and inhparent = to_regclass(parent))
+     order by number
+$$;
+
+-- Drops the oldest part whose last row is older than this, but for those that are needed: a delivery in it waits or is younger than this, or
+-- a delivery tells an event in it. Drops none for a process that is up for less than an hour, nor while the clock cannot be believed. Returns
+-- its name.
+create function drop_partitions(parent text, kept interval, up interval default '0', theirs timestamptz default null) returns setof text
     language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
 declare
     part   record;
@@ -2353,6 +2387,9 @@ declare
     needed boolean;
 begin
     perform require_partitioned(parent);
+    if up < interval '1 hour' or doubt_of_clock(theirs) is not null then
+        return;
+    end if;
     if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
         return;
     end if;
@@ -2381,7 +2418,9 @@ begin
                 raise lock_not_available;
             end if;
             execute format('drop table partitions.%I', part.name);
+            -- One at a time: a mistake must not cost all months.
             return next part.name;
+            exit;
         exception
             when lock_not_available then
                 -- Somebody reads it, or has begun to wait for it. The next call tries again: each try lets all others wait for a moment.
@@ -2413,6 +2452,9 @@ declare
     end;
 begin
     perform require_partitioned(parent);
+    if doubt_of_clock(null) is not null then
+        return 0;
+    end if;
     for part in
         select * from partitions_of(parent) as one
          where one.is_rest or one.first is null or one.last <= first_id_of(now() - kept - interval '7 days')

@@ -7,6 +7,7 @@ from typing import Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from adapters.postgres import locks
+from adapters.postgres.database import BELIEVED
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
@@ -97,5 +98,5 @@ _RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %
 NEEDED_UNTIL: Final[LiteralString] = "retires_at + case purpose when 'access' then interval '0' else interval '400 days' end"
 
 _DELETE_RETIRED: Final[LiteralString] = f"""
-    delete from all_signing_keys where state = 'outgoing' and {NEEDED_UNTIL} < %(before)s returning id
+    delete from all_signing_keys where state = 'outgoing' and {NEEDED_UNTIL} < %(before)s and {BELIEVED} returning id
 """

@@ -15,6 +15,7 @@ from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pipeline import PipelinedTransaction
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import committed, translated
 from adapters.postgres.observing.statement_spans import TransactionSpans
 from adapters.postgres.statements import PART, Item, Parameters, Row
@@ -132,6 +133,18 @@ class Transaction:
     def _require_open(self) -> None:
         if not self._open:
             raise TransactionOver("this unit of work has ended")
+
+
+async def tell_together(pool: Pool, *told: tuple[LiteralString, Parameters]) -> None:
+    """Statements without rows in one transaction of their own, with one wait for the server. Each sees what was there when it began, also
+    what others committed while the statement before it waited for a lock. Raises `Overloaded` or `Unavailable`.
+    """
+    with translated():
+        async with pool.connection() as connection, connection.pipelined_transaction() as pipelined:
+            transaction = Transaction(connection, pipelined)
+            for statement, parameters in told:
+                await transaction.tell(statement, parameters)
+            await transaction.commit()
 
 
 def _nothing(**_columns: object) -> None:

@@ -37,7 +37,6 @@ from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrgani
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from adapters.postgres.upkeep.forgotten_people import PostgresForgottenPeople
-from adapters.postgres.upkeep.partitions import partitions
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
@@ -71,6 +70,7 @@ def assemble_actors(
     event_retention: timedelta,
 ) -> tuple[SupervisedActor, ...]:
     pool, clock, spread, metrics = foundation.pool, foundation.clock, foundation.secrets.spread, foundation.metrics
+    doubt = foundation.database.doubt_of_clock
     tracing = foundation.tracing
     traces = None if tracing is None else tracing.traces
     workplace = Workplace(foundation.jobs, foundation.doorbell, clock, metrics, spread, traces)
@@ -100,7 +100,7 @@ def assemble_actors(
         federation.refusal_recorder,
         identity.connection_recorder,
         federation.scim_recorder,
-        subscription_expirer(services.subscriptions, spread=spread),
+        subscription_expirer(services.subscriptions, doubt=doubt, spread=spread),
         purger(organizations_domain.PURGE_JOB, PostgresDeletedOrganizations(pool), organizations_domain.purge_job),
         purger(services_domain.PURGE_JOB, PostgresDeletedServices(pool), services_domain.purge_job),
         purger(profile_fields_domain.PURGE_JOB, PostgresDeletedProfileFields(pool), profile_fields_domain.purge_job),
@@ -112,8 +112,8 @@ def assemble_actors(
         ),
         AuditLinker(record.audit, spread=spread),
         login_counter(platform.login_counter, spread=spread),
-        invitation_sweeper(tenancy.invitations, spread=spread),
-        registration_sweeper(identity.unverified_accounts, spread=spread),
+        invitation_sweeper(tenancy.invitations, doubt=doubt, spread=spread),
+        registration_sweeper(identity.unverified_accounts, doubt=doubt, spread=spread),
         DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread, traces=traces),
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
@@ -130,9 +130,9 @@ def assemble_actors(
             spread=spread,
         ),
         saml_certificate_watcher(federation.saml, spread=spread),
-        Janitor(housekeeping.sweeps(pool, **retentions), metrics=metrics, spread=spread),
+        Janitor(housekeeping.sweeps(pool, **retentions), doubt=doubt, metrics=metrics, spread=spread),
         StorageWatcher(platform.storage, metrics=metrics, spread=spread),
-        PartitionKeeper(partitions(pool, **retentions), metrics=metrics, spread=spread),
+        PartitionKeeper(platform.months, metrics=metrics, spread=spread),
         MetricsRefresher(
             metrics,
             database=foundation.database,

@@ -1,5 +1,7 @@
 """The platform: platform owners govern organizations and help people with their accounts."""
 
+from collections.abc import Sequence
+
 from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.platform.account_overviews import PostgresAccountOverviews
@@ -13,6 +15,7 @@ from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.platform.storage import PostgresStorageSamples
 from adapters.postgres.tenancy.tiers import PostgresTiers
+from adapters.postgres.upkeep.partitions import partitions
 from adapters.turns import FairTurns
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.imports.decisions import KnownProvider
@@ -29,11 +32,14 @@ from core.usecases.platform.platform_users import PlatformUsers
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
+from ports.database import Partitions
 from ports.platform.analytics import LoginCounter
 from ports.platform.storage import StorageSamples
 
 
 class Platform(Frozen, kw_only=True):
+    months: Sequence[Partitions]
+    """The tables that are cut by month."""
     imports: Imports
     governance: Governance
     platform_users: PlatformUsers
@@ -50,6 +56,13 @@ class Platform(Frozen, kw_only=True):
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
     new_unit_of_work, pool, clock = foundation.unit_of_work, foundation.pool, foundation.clock
     return Platform(
+        months=partitions(
+            pool,
+            clock,
+            login_event_retention=settings.login_event_retention,
+            delivery_retention=settings.delivery_retention,
+            event_retention=settings.event_retention,
+        ),
         imports=Imports(
             unit_of_work=new_unit_of_work,
             lookup=ImportRows(foundation.statements),

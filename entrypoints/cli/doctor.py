@@ -1,7 +1,7 @@
 """`postern doctor`: checks the installation for a person on call, in one line per check."""
 
 import argparse
-from typing import Final
+from pathlib import Path
 
 import psycopg
 import trio
@@ -14,15 +14,12 @@ from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import reachable_database, require_answer, require_installation
 from entrypoints.settings import Settings, SettingsError
 
-# In seconds. A healthy database answers in a few hundredths of a second.
-_PATIENCE: Final = 1.0
-
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    return trio.run(_examine, settings, arguments.processes, arguments.json)
+    return trio.run(_examine, settings, arguments.processes, arguments.backups, arguments.json)
 
 
-async def _examine(settings: Settings, processes: int | None, as_json: bool) -> int:  # noqa: FBT001 - trio.run passes by position
+async def _examine(settings: Settings, processes: int | None, backups: Path | None, as_json: bool) -> int:  # noqa: FBT001 - trio.run passes by position
     worst = OK
     findings: list[dict[str, str]] = []
 
@@ -36,20 +33,20 @@ async def _examine(settings: Settings, processes: int | None, as_json: bool) -> 
         if finding.verdict in {Verdict.FAIL, Verdict.SOON}:
             worst = FAILURE
 
-    await _report_all(settings, processes, report)
+    await _report_all(settings, processes, backups, report)
     if as_json:
         print_json(findings)
     return worst
 
 
-async def _report_all(settings: Settings, processes: int | None, report: Report) -> None:
+async def _report_all(settings: Settings, processes: int | None, backups: Path | None, report: Report) -> None:
     report("settings", checks.given_settings())
     try:
         require_installation(settings)
     except StartFailed as error:
         report("data directory", Finding(Verdict.FAIL, str(error)))
         return
-    checks.before_database(settings, report)
+    checks.before_database(settings, backups, report)
     away: list[str] = []
     async with trio.open_nursery() as nursery:
         # The check of the database runs beside the other checks, so that a database that is down is reported without delay.
@@ -64,7 +61,7 @@ async def _report_all(settings: Settings, processes: int | None, report: Report)
 
 async def _notice_absence(settings: Settings, away: list[str]) -> None:
     try:
-        await require_answer(settings, _PATIENCE)
+        await require_answer(settings)
     except StartFailed as error:
         away.append(str(error))
 

@@ -344,6 +344,9 @@ def _add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     doctor.add_argument(
         "--processes", type=_count, default=None, metavar="N", help="how many processes will serve (default: as many as serve now)"
     )
+    doctor.add_argument(
+        "--backups", type=Path, default=None, metavar="DIR", help="where the backups are (default: backups in the data directory)"
+    )
 
 
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:

@@ -4,12 +4,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+import trio
+
 from core.domain.jobs import QueueState
 from ports.metrics import PoolState, Population
 
 
 def no_spread() -> float:
     return 0.0
+
+
+async def no_doubt() -> None:
+    """The clock is right."""
+    await trio.lowlevel.checkpoint()
 
 
 class RememberedMetrics:
@@ -33,6 +40,9 @@ class RememberedMetrics:
         self.audit_backlogs: list[tuple[int, timedelta | None]] = []
         self.key_ages: dict[str, timedelta] = {}
         self.ahead: dict[str, timedelta] = {}
+        self.obstructed: dict[str, int] = {}
+        self.clocks_ahead: list[timedelta] = []
+        self.clock_doubts: list[str | None] = []
         self.sizes: dict[str, int] = {}
         self.refreshed: Counter[str] = Counter()
         self.endings: list[tuple[int, int, int]] = []
@@ -87,6 +97,15 @@ class RememberedMetrics:
 
     def partitions_ahead(self, table: str, ahead: timedelta) -> None:
         self.ahead[table] = ahead
+
+    def partitions_obstructed(self, table: str, months: int) -> None:
+        self.obstructed[table] = months
+
+    def clock_ahead(self, ahead: timedelta) -> None:
+        self.clocks_ahead.append(ahead)
+
+    def clock_doubted(self, reason: str | None) -> None:
+        self.clock_doubts.append(reason)
 
     def request_started(self) -> None: ...
     def request_finished(self, method: str, route: str, status: int, seconds: float) -> None: ...

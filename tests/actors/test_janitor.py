@@ -7,7 +7,7 @@ import trio
 
 from actors.janitor import Janitor
 from core.domain.errors import Unavailable
-from tests.actors.observed import RememberedMetrics
+from tests.actors.observed import RememberedMetrics, no_doubt, no_spread
 from tests.conftest import CapturedLog
 
 ON_A_JUMPING_CLOCK = True
@@ -34,7 +34,7 @@ class Dust:
 @asynccontextmanager
 async def at_work(*dust: Dust, spread: float = 0.0, metrics: RememberedMetrics | None = None) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        await nursery.start(Janitor(dust, metrics=metrics or RememberedMetrics(), spread=lambda: spread, batch=100).run)
+        await nursery.start(Janitor(dust, doubt=no_doubt, metrics=metrics or RememberedMetrics(), spread=lambda: spread, batch=100).run)
         yield
         nursery.cancel_scope.cancel()
 
@@ -90,3 +90,42 @@ async def test_a_sweep_that_fails_stops_no_other_sweep(log: CapturedLog) -> None
     assert dust.rows == 0
     assert (len(stuck.deleted_at), metrics.broken["janitor"]) == (2, 2)
     assert {line["sweep"] for line in log.events("work_broken")} == {"Stuck"}
+
+
+async def test_nothing_is_swept_while_the_clock_is_doubted_and_all_of_it_afterwards(log: CapturedLog) -> None:
+    doubted: str | None = "unseen"
+
+    async def doubt() -> str | None:
+        await trio.lowlevel.checkpoint()
+        return doubted
+
+    dust, metrics = Dust(250), RememberedMetrics()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(Janitor([dust], doubt=doubt, metrics=metrics, spread=no_spread, batch=100).run)
+        await trio.sleep(130)
+        assert dust.rows == 250
+        assert dust.deleted_at == []
+        assert metrics.clock_doubts == ["unseen"] * 3
+        assert [line["why"] for line in log.events("clock_doubted")] == ["unseen"]
+        doubted = None
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    assert dust.rows == 0
+    assert metrics.clock_doubts[-1] is None
+    assert len(log.events("clock_believed")) == 1
+
+
+async def test_a_question_about_the_clock_that_fails_is_no_reason_to_believe_it(log: CapturedLog) -> None:
+    log.allow("work_broken")
+
+    async def doubt() -> str | None:
+        await trio.lowlevel.checkpoint()
+        raise ValueError("no such function")
+
+    dust, metrics = Dust(250), RememberedMetrics()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(Janitor([dust], doubt=doubt, metrics=metrics, spread=no_spread, batch=100).run)
+        await trio.sleep(70)
+        nursery.cancel_scope.cancel()
+    assert dust.rows == 250
+    assert metrics.broken["janitor"] == 2

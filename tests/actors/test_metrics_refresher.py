@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import trio
 
 from actors.metrics_refresher import MetricsRefresher
@@ -25,6 +26,7 @@ class CountedDatabase:
 
     def __init__(self) -> None:
         self.away_until = 0.0
+        self.ahead = timedelta(milliseconds=3)
 
     async def population(self) -> Population:
         await trio.lowlevel.checkpoint()
@@ -39,7 +41,12 @@ class CountedDatabase:
         raise AssertionError("not asked")
 
     async def ping(self) -> bool:
-        raise AssertionError("not asked")
+        await trio.lowlevel.checkpoint()
+        return trio.current_time() >= self.away_until
+
+    @property
+    def clock_ahead(self) -> timedelta:
+        return self.ahead
 
     async def write_failure(self) -> str | None:
         raise AssertionError("not asked")
@@ -50,7 +57,7 @@ class CountedDatabase:
     def refused(self, error: Exception) -> bool:
         raise AssertionError("not asked") from error
 
-    async def clock(self) -> datetime:
+    async def doubt_of_clock(self) -> str | None:
         raise AssertionError("not asked")
 
 
@@ -137,3 +144,18 @@ async def test_it_waits_while_the_database_is_away(log: CapturedLog) -> None:
         assert metrics.populations
     assert len(log.events("actor_waits")) == 1
     assert len(log.events("actor_goes_on")) == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=60), timedelta(seconds=-31)])
+async def test_clocks_that_differ_are_measured_and_told_until_they_agree(log: CapturedLog, ahead: timedelta) -> None:
+    metrics, database = RememberedMetrics(), CountedDatabase()
+    database.ahead = ahead
+    async with at_work(metrics, database, KeptQueue()):
+        await trio.sleep(1)
+        assert metrics.clocks_ahead == [ahead]
+        assert [line["ahead_of_database"] for line in log.events("clocks_differ")] == [ahead.total_seconds()]
+        database.ahead = timedelta(seconds=30)
+        await trio.sleep(60)
+        assert metrics.clocks_ahead[1:] == [timedelta(seconds=30)] * 2
+    assert len(log.events("clocks_differ")) == 1
+    assert len(log.events("clocks_agree")) == 1

@@ -1,15 +1,24 @@
 """The doctor's findings without a database, or without enough of a resource."""
 
 import socket
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from adapters.postgres.database import PostgresDatabase
+from adapters.postgres.driver.connection import Connection
+from core.frozen import replace
 from entrypoints import checks
+from entrypoints.bootstrap import open_postern
 from entrypoints.checks import Verdict
+from entrypoints.cli import doctor
 from entrypoints.failures import StartFailed
 from entrypoints.installation import require_answer
 from entrypoints.settings import Settings, read
+from tests.adapters.postgres.wire import Wire
+from tests.adapters.shifted_clock import ShiftedClock
 from tests.e2e.postern import command
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -27,6 +36,18 @@ async def test_a_database_that_is_away_or_says_nothing_is_not_waited_for() -> No
         await require_answer(on(f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/postern"), 0.2)
 
 
+async def test_of_two_hosts_the_first_may_be_silent(database_url: str) -> None:
+    """The server is ready with this address, so the doctor must not say that the database is away."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with Wire(database_url) as wire:
+            port = f"{silent.getsockname()[1]},{wire.port}"
+            both = {"host": "127.0.0.1,127.0.0.1", "port": port, "sslmode": "disable", "gssencmode": "disable"}
+            url = make_conninfo("", **{**conninfo_to_dict(wire.url), **both})
+            away: list[str] = []
+            await doctor._notice_absence(on(url), away)
+            assert away == []
+
+
 async def test_an_embedded_database_that_does_not_run_is_not_away(tmp_path: Path) -> None:
     await require_answer(read({"POSTERN_DATA_DIR": str(tmp_path)}), 0.1)
 
@@ -39,13 +60,13 @@ def test_the_doctor_says_at_once_that_the_database_is_away(tmp_path: Path) -> No
             POSTERN_DATABASE_URL=f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/postern",
             POSTERN_ENCRYPTION_KEYS=KEY,
         )
-        # The doctor tries once, for a second. A server would go on for thirty.
+        # The doctor tries once, for five seconds. A server would go on for thirty.
         silent.setblocking(False)
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):
             silent.accept()
     assert examined.returncode == 1
-    assert examined.stdout.splitlines()[-1] == "FAIL  database           The database cannot be reached: no answer within 1 s"
+    assert examined.stdout.splitlines()[-1] == "FAIL  database           The database cannot be reached: no answer within 5 s"
     assert not examined.stderr
 
 
@@ -60,6 +81,51 @@ def test_a_data_directory_with_too_little_space_fails(tmp_path: Path, monkeypatc
     found = checks.data_directory(settings)
     assert found.verdict is Verdict.FAIL
     assert found.text.endswith("GiB free: make room, since writes fail when it is full")
+
+
+def test_the_folders_of_mails_and_backups_need_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mails, backups, data = tmp_path / "mails", tmp_path / "backups", tmp_path / "data"
+    settings = read({"POSTERN_DATA_DIR": str(data), "POSTERN_MAIL": f"file:{mails}"})
+    monkeypatch.setattr(checks, "_LITTLE_SPACE", 1 << 60)
+    monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 0)
+    found = checks.mail_folder(settings)
+    assert (found.verdict, found.text.startswith(f"{mails}, ")) == (Verdict.SOON, True)
+    assert checks.mail_folder(read({"POSTERN_MAIL": "console"})).text == "not used"
+    # Nobody has made a backup yet; a folder that an operator names has to be there.
+    assert checks.backup_folder(settings, None).verdict is Verdict.OK
+    assert checks.backup_folder(settings, backups).verdict is Verdict.FAIL
+    for given, folder in ((backups, backups), (None, data / "backups")):
+        folder.mkdir(parents=True)
+        found = checks.backup_folder(settings, given)
+        assert (found.verdict, found.text.startswith(f"{folder}, ")) == (Verdict.SOON, True)
+    monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 1 << 60)
+    assert checks.backup_folder(settings, backups).verdict is Verdict.FAIL
+    assert checks.mail_folder(settings).verdict is Verdict.FAIL
+
+
+async def test_it_says_of_clocks_that_differ_or_are_in_doubt_and_of_a_table_in_the_way(database_url: str, tmp_path: Path) -> None:
+    settings = read({"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": KEY, "POSTERN_DATA_DIR": str(tmp_path)})
+    async with open_postern(settings) as postern:
+        assert [(await check(postern)).verdict for check in (checks.clock, checks.months)] == [Verdict.OK, Verdict.OK]
+        for ahead, words in (
+            (timedelta(days=60), "this process is 5184000 s ahead of the database"),
+            (timedelta(days=-1), "86400 s behind"),
+        ):
+            database = PostgresDatabase(postern.foundation.pool, ShiftedClock(ahead))
+            found = await checks.clock(replace(postern, foundation=replace(postern.foundation, database=database)))
+            assert (found.verdict, words in found.text) == (Verdict.FAIL, True)
+        async with await Connection.connect(database_url) as connection:
+            await connection.execute("insert into storage_samples values (current_date - 9, 'users', 1)")
+            (name,) = await (
+                await connection.execute(
+                    "select 'events_' || to_char(date_trunc('month', now() at time zone 'UTC') + interval '3 months', 'YYYY_MM')"
+                )
+            ).fetchone() or ("",)
+            await connection.execute(f"alter table events detach partition partitions.{name}".encode())
+        found = await checks.clock(postern)
+        assert (found.verdict, "nothing is deleted for its age" in found.text) == (Verdict.SOON, True)
+        found = await checks.months(postern)
+        assert (found.verdict, name in found.text) == (Verdict.SOON, True)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """Health and readiness keep exactly the promises made to probes."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import pytest
 import trio
 
+from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.connection import Connection
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
+from tests.adapters.shifted_clock import ShiftedClock
 from tests.http.client import Client, Received
 from tests.http.conftest import NOWHERE, SETTINGS, postern_on
 from tests.patience import PATIENCE
@@ -69,6 +73,27 @@ async def test_not_ready_while_writes_fail_and_ready_again_by_itself(client: Cli
     }
     ready = await until(200, "database")
     assert ready.json() == {"status": "ready", "version": postern.foundation.version, "database": "connected"}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "words"),
+    [
+        (timedelta(days=60), "clocks differ: the process is 5184000 s ahead of the database"),
+        (timedelta(days=-60), "clocks differ: the process is 5184000 s behind the database"),
+    ],
+)
+async def test_not_ready_while_the_clocks_differ_and_ready_again_by_itself(postern: Postern, ahead: timedelta, words: str) -> None:
+    """The other processes would refuse the tokens of this one, and it theirs."""
+    clock = ShiftedClock(ahead)
+    database = PostgresDatabase(postern.foundation.pool, clock)
+    probed = Client(build_application(replace(postern, foundation=replace(postern.foundation, database=database)), SETTINGS))
+    answer = await probed.get("/health/ready")
+    version = postern.foundation.version
+    assert answer.status == 503
+    assert answer.json() == {"status": "unhealthy", "version": version, "database": "connected", "reason": words}
+    clock.ahead = timedelta(seconds=25)
+    answer = await probed.get("/health/ready")
+    assert (answer.status, answer.json()) == (200, {"status": "ready", "version": version, "database": "connected"})
 
 
 _END_THE_OTHERS: Final = (

@@ -1,4 +1,8 @@
-"""PostgreSQL's own programs, which write and read dumps: the embedded PostgreSQL's, or those on the operator's PATH."""
+"""PostgreSQL's own programs, which write and read dumps: the embedded PostgreSQL's, or those on the operator's PATH.
+
+They wait for ever for a host that accepts and says nothing. So they get one host, which has just let us in by the rules of a server's own
+connections, a `connect_timeout`, and a deadline until which they have to be connected.
+"""
 
 import os
 import re
@@ -7,13 +11,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import trio
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.hosts import PATIENCE
 from adapters.postgres.embedded import BINARIES
 from core.frozen import Frozen
 
@@ -21,6 +28,12 @@ _VERSION: Final = re.compile(r"(\d+)(?:\.\d+|beta\d+|rc\d+|devel)")
 # PostgreSQL 17 brought `transaction_timeout`.
 _NEW_SETTING: Final = 17
 _LONGEST_REASON: Final = 300
+# In seconds. A program that has no connection by then gets none.
+START: Final = 20.0
+# The program says what it does, and asks nobody for a password.
+_TOLD: Final = ("--verbose", "--no-password")
+# What pg_restore says before it is connected. Whatever a program says afterwards, it says because it works.
+_STILL_CONNECTING: Final = b"connecting to database"
 # The value that a column does not take. It may be personal.
 _VALUE: Final = re.compile(r': ".*')
 # The table whose rows are restored last, so that no Postern starts on half a database.
@@ -71,6 +84,7 @@ class PostgresTools(Frozen):
     async def dump(self, conninfo: str, snapshot: str, file: Path) -> None:
         """Writes what the exported snapshot contains, compressed, into a new file that only its owner may read. Raises `ToolFailed`."""
         options = [
+            *_TOLD,
             "--format=custom",
             "--no-owner",
             "--no-privileges",
@@ -82,13 +96,13 @@ class PostgresTools(Frozen):
 
     async def read_all(self, conninfo: str) -> None:
         """Reads every row of the database and keeps none, so that a page that cannot be read is found. Raises `ToolFailed`."""
-        await self._run("pg_dump", ["--format=plain", "--data-only", f"--file={os.devnull}"], conninfo)
+        await self._run("pg_dump", [*_TOLD, "--format=plain", "--data-only", f"--file={os.devnull}"], conninfo)
 
     async def restore(self, conninfo: str, file: Path, *, leave_mark_out: bool = False) -> None:
         """Restores the dump in one transaction: all of it or nothing. With `leave_mark_out`, the rows of `schema_migrations` are left
         out, until `restore_mark`. Raises `ToolFailed`.
         """
-        options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        options = [*_TOLD, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
         async with await Connection.connect(conninfo) as connection:
             has_parts = await (await connection.execute(_HAS_PARTS)).fetchone() == (True,)
         left_out = [*([_MARK_DATA] if leave_mark_out else []), *([_PARTS] if has_parts else [])]
@@ -99,25 +113,99 @@ class PostgresTools(Frozen):
             await self._run("pg_restore", [*options, f"--use-list={contents}", str(file)], conninfo)
 
     async def restore_mark(self, conninfo: str, file: Path) -> None:
-        options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        options = [*_TOLD, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
         await self._run("pg_restore", [*options, "--data-only", f"--table={MARK}", str(file)], conninfo)
 
     async def _contents(self, file: Path) -> str:
         return (await self._run("pg_restore", ["--list", str(file)], None)).decode(errors="replace")
 
     async def _run(self, program: str, options: Sequence[str], conninfo: str | None) -> bytes:
-        with _service(conninfo) as (target, environment):
-            done = await trio.run_process(
-                [str(self.folder / program), *target, *options],
-                capture_stdout=True,
-                capture_stderr=True,
-                check=False,
-                env={**_environment(), **environment},
-                umask=0o077,
-            )
-        if done.returncode != 0:
-            raise ToolFailed(_reason(program, done))
-        return done.stdout
+        try:
+            one = None if conninfo is None else await _with_one_host(conninfo)
+        except psycopg.Error as error:
+            raise ToolFailed(f"{program}: {' '.join(str(error).split())}") from None
+        run = _Run(program, connects=one is not None)
+        with _service(one) as (target, environment):
+            command = [str(self.folder / program), *target, *options]
+            async with trio.open_nursery() as nursery:
+                process = await nursery.start(
+                    partial(
+                        trio.run_process,
+                        command,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        check=False,
+                        env={**_environment(), **environment},
+                        umask=0o077,
+                    )
+                )
+                nursery.start_soon(run.keep_to_the_deadline, process)
+                nursery.start_soon(run.listen, process.stderr)
+                await run.read(process.stdout)
+        if process.returncode != 0:
+            raise ToolFailed(run.reason())
+        return run.output
+
+
+class _Run:
+    """One run of a program, and what it has said."""
+
+    def __init__(self, program: str, *, connects: bool) -> None:
+        self.output = b""
+        self._program = program
+        self._said = b""
+        self._too_late = False
+        self._works = trio.Event()
+        if not connects:
+            self._works.set()
+
+    async def keep_to_the_deadline(self, process: trio.Process) -> None:
+        with trio.move_on_after(START):
+            await self._works.wait()
+            return
+        self._too_late = True
+        process.kill()
+
+    async def listen(self, stream: trio.abc.ReceiveStream) -> None:
+        async for some in stream:
+            self._said += some
+            if not self._works.is_set() and any(_STILL_CONNECTING not in line for line in self._said.split(b"\n")[:-1]):
+                self._works.set()
+        self._works.set()
+
+    async def read(self, stream: trio.abc.ReceiveStream) -> None:
+        async for some in stream:
+            self.output += some
+
+    def reason(self) -> str:
+        """The first line that tells an error. The lines after it may quote rows."""
+        if self._too_late:
+            return f"{self._program}: it had no connection to the database within {START:g} s"
+        lines = self._said.decode(errors="replace").splitlines()
+        told = next((line for line in lines if "error:" in line.lower()), lines[-1] if lines else "it said nothing")
+        reason = _VALUE.sub("", told.partition("error: ")[2] or told)
+        return f"{self._program}: {reason[:_LONGEST_REASON].strip()}"
+
+
+async def _with_one_host(conninfo: str) -> str:
+    """The address with the one host that lets us in, by the rules of a server's own connections. Raises the driver's errors."""
+    given = conninfo_to_dict(conninfo)
+    connection = await Connection.connect(conninfo)
+    try:
+        reached = connection.pgconn
+        return make_conninfo(
+            "",
+            **{
+                **given,
+                "host": reached.host.decode(),
+                "hostaddr": reached.hostaddr.decode() or None,
+                "port": reached.port.decode(),
+                "connect_timeout": given.get("connect_timeout") or int(PATIENCE),
+            },
+        )
+    finally:
+        with trio.CancelScope(shield=True):
+            await connection.close()
 
 
 class _list_of:  # noqa: N801 - a context manager that is called like a function
@@ -174,13 +262,5 @@ def _on_path() -> Path | None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without Postern's settings: the programs must not see the encryption keys."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
-
-
-def _reason(program: str, done: "subprocess.CompletedProcess[bytes]") -> str:
-    """The first line that tells an error. The lines after it may quote rows."""
-    lines = done.stderr.decode(errors="replace").splitlines()
-    told = next((line for line in lines if "error:" in line.lower()), lines[0] if lines else "it said nothing")
-    reason = _VALUE.sub("", told.partition("error: ")[2] or told)
-    return f"{program}: {reason[:_LONGEST_REASON].strip()}"
+    """The environment without Postern's settings: the programs must not see the encryption keys. Their words must be those that we know."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}, "LC_ALL": "C"}

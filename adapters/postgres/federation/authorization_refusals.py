@@ -8,8 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import tell_together
 from core.domain.federation.authorization_refusals import (
     MOST_REFUSALS,
     AuthorizationRefusal,
@@ -68,8 +69,12 @@ class PostgresAuthorizationRefusals:
         for begin in range(0, len(refusals), _AT_ONCE):
             part = refusals[begin : begin + _AT_ONCE]
             clients = list(dict.fromkeys(one.client for one in part))
-            await tell(self._pool, _ADD, {"refusals": Jsonb([_told(one) for one in part])})
-            await tell(self._pool, _TRIM, {"clients": clients, "most": MOST_REFUSALS})
+            await tell_together(
+                self._pool,
+                (_HOLD, {"clients": clients}),
+                (_ADD, {"refusals": Jsonb([_told(one) for one in part])}),
+                (_TRIM, {"clients": clients, "most": MOST_REFUSALS}),
+            )
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ListedRefusal] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_REFUSALS}
@@ -94,6 +99,9 @@ def _told(one: AuthorizationRefusal) -> Any:
         }
     )
 
+
+# Two processes that add refusals of one service take turns, so that each counts what the other has added.
+_HOLD: Final = "select from services where client_id = any (%(clients)s::uuid[]) order by id for no key update"
 
 # A client that does not exist gets no refusals. The query of a registered address is left out, as of a received one.
 _ADD: Final = """
@@ -124,20 +132,15 @@ _ADD: Final = """
         on conflict do nothing
 """
 
-# The statement skips rows that another process removes at this moment.
 _TRIM: Final = """
-    with past as materialized (
-             select older.id
-               from services
-              cross join lateral (
-                        select id from authorization_refusals where service_id = services.id order by id desc offset %(most)s
-                    ) as older
-              where services.client_id = any (%(clients)s::uuid[])
-         )
     delete from authorization_refusals
      where id = any (array(
-               select authorization_refusals.id from authorization_refusals join past using (id) for update of authorization_refusals
-                 skip locked
+               select older.id
+                 from services
+                cross join lateral (
+                          select id from authorization_refusals where service_id = services.id order by id desc offset %(most)s
+                      ) as older
+                where services.client_id = any (%(clients)s::uuid[])
            ))
 """
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.revoking import noticing
 from adapters.postgres.record.deliveries import DeliveryTables
@@ -143,7 +144,7 @@ LIST: Final[LiteralString] = f"""
 EXPIRE: Final[LiteralString] = f"""
     with since as materialized (
              select greatest((select seen_until from logout_expiry), now() - interval '1 day') as at
-              where exists (select from logout_receivers)
+              where exists (select from logout_receivers) and {BELIEVED}
          ),
          batch as materialized (
              select expired.id, expired.expires_at
@@ -175,10 +176,10 @@ EXPIRE: Final[LiteralString] = f"""
 
 # The janitor runs this statement, which gives up notices that nobody has received within a day. Services that are not called any longer
 # have such notices, too.
-FORSAKE: Final = """
+FORSAKE: Final[LiteralString] = f"""
     update logout_notices
        set next_at = null, error = coalesce(error, 'not called'), updated_at = now()
-     where id in (
+     where {BELIEVED} and id in (
                select id
                  from logout_notices
                 where next_at is not null and created_at < now() - interval '1 day'

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final, LiteralString
 
+from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from core.domain.platform.storage import Storage, StoredTable
@@ -66,10 +67,12 @@ _LOOK: Final[LiteralString] = f"""
    order by tables.bytes desc, tables.name
 """
 
-# Another process may do the same at this moment.
+# Another process may do the same at this moment. A sample is a witness of the clock, so a clock that cannot be believed leaves none.
 _KEEP: Final[LiteralString] = f"""
     insert into storage_samples (day, name, bytes)
-    select {_TODAY}, name, bytes from ({_TABLES}) as tables where not exists (select from storage_samples where day = {_TODAY})
+    select {_TODAY}, name, bytes
+      from ({_TABLES}) as tables
+     where {BELIEVED} and not exists (select from storage_samples where day = {_TODAY})
         on conflict do nothing
 """
 _FORGET: Final[LiteralString] = f"delete from storage_samples where day < {_TODAY} - 400"

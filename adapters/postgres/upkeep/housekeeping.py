@@ -1,8 +1,11 @@
-"""The janitor's sweeps. Each statement deletes one small batch, and skips rows that another transaction holds at the moment."""
+"""The janitor's sweeps. Each statement deletes one small batch, and skips rows that another transaction holds at the moment. What goes for
+its age stays while the clock cannot be believed.
+"""
 
 from datetime import timedelta
 from typing import ClassVar, LiteralString
 
+from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
@@ -23,7 +26,8 @@ def _delete(
     order = f"order by {oldest_first}" if oldest_first else ""
     return f"""
         delete from {table}
-         where {key} = any (array(select {key} from {table} where {condition} {order} limit %(limit)s for update skip locked))
+         where {BELIEVED}
+           and {key} = any (array(select {key} from {table} where {condition} {order} limit %(limit)s for update skip locked))
     """
 
 
@@ -93,10 +97,7 @@ class ExpiredAuthorizationCodes(_Sweep):
 class ExpiredPushedRequests(_Sweep):
     """No browser came with these requests in time."""
 
-    statement = """
-        delete from pushed_requests
-         where id = any (array(select id from pushed_requests where expires_at < now() limit %(limit)s for update skip locked))
-    """
+    statement = _delete("pushed_requests", "id", "expires_at < now()")
 
 
 class ExpiredClientAssertions(_Sweep):
@@ -200,11 +201,11 @@ class PastSetupLinks(_Sweep):
     so do the connections that never became active.
     """
 
-    statement = """
+    statement: ClassVar[LiteralString] = f"""
         with past as (
                  select id
                    from setup_links
-                  where expires_at < now() - interval '30 days'
+                  where {BELIEVED} and expires_at < now() - interval '30 days'
                   order by expires_at
                   limit %(limit)s
                     for update skip locked
@@ -229,10 +230,11 @@ class PastScimExchanges(_Sweep):
 class PastEventDetails(_Sweep):
     """The personal part of events. Webhooks have got their deliveries, or Postern has given these up, long before."""
 
-    statement = """
+    statement: ClassVar[LiteralString] = f"""
         update events
            set personal = null
-         where id = any (array(
+         where {BELIEVED}
+           and id = any (array(
                    select id
                      from events
                     where personal is not null and occurred_at < now() - interval '90 days'

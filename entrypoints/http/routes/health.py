@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from core.domain.clocks import clocks_differ, in_words
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
 from entrypoints.http.machinery.callers import ANYONE
@@ -28,13 +29,13 @@ class Readiness(msgspec.Struct, frozen=True):
     """Whether the process can serve requests."""
 
     status: Literal["ready", "unhealthy"]
-    """`unhealthy` while the database does not answer."""
+    """`unhealthy` while the database does not answer, or while `reason` says why."""
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
     database: Literal["connected", "disconnected"]
     """Whether a trivial query and a write succeed now."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why writes fail; present only while writes fail."""
+    """Why the process cannot serve although the database answers: writes fail, or the clocks of both differ."""
 
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
@@ -56,12 +57,16 @@ def live(_call: Call, _postern: Postern) -> NoBody:
 async def ready(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The answer is 503 while a trivial database query fails, or while writes fail. The answer is 200 again once
-    both succeed.
+    Meant for a readiness probe. The answer is 503 while a trivial database query fails, while writes fail, or while the clocks of the
+    process and of the database are more than 30 seconds apart. The answer is 200 again once all is well.
     """
-    if not await postern.foundation.database.ping():
+    database = postern.foundation.database
+    if not await database.ping():
         return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected"), 503)
-    failure = await postern.foundation.database.write_failure()
+    if clocks_differ(database.clock_ahead):
+        apart = f"clocks differ: the process is {in_words(database.clock_ahead)} the database"
+        return Answer(Readiness("unhealthy", postern.foundation.version, "connected", apart), 503)
+    failure = await database.write_failure()
     if failure is not None:
         return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected", f"writes fail: {failure}"), 503)
     return Answer(Readiness("ready", postern.foundation.version, "connected"), 200)

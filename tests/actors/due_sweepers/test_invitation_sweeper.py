@@ -20,7 +20,7 @@ from core.domain.identity.links import Links
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
 from core.usecases.tenancy.invitations import Invitations
-from tests.actors.observed import no_spread
+from tests.actors.observed import no_doubt, no_spread
 from tests.adapters.postgres.conftest import Store
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
@@ -66,7 +66,7 @@ async def statuses(store: Store) -> dict[str, int]:
 
 async def test_everything_due_is_closed_and_on_record(store: Store, log: CapturedLog) -> None:
     await store.query(FILL.format(due=150, each=200))
-    sweeper = invitation_sweeper(invitations_on(store), spread=no_spread)
+    sweeper = invitation_sweeper(invitations_on(store), doubt=no_doubt, spread=no_spread)
     assert await sweeper.sweep() == 450
     assert await statuses(store) == {"expired": 450, "pending": 150}
     assert await store.query("select id from invitations where (status = 'expired') <> (closed_at is not null)") == []
@@ -86,7 +86,7 @@ async def test_everything_due_is_closed_and_on_record(store: Store, log: Capture
 
 async def test_no_transaction_closes_more_than_a_batch(store: Store) -> None:
     await store.query(FILL.format(due=100, each=100))
-    await invitation_sweeper(invitations_on(store), spread=no_spread).sweep()
+    await invitation_sweeper(invitations_on(store), doubt=no_doubt, spread=no_spread).sweep()
     batches = await store.query("select count(*) as n from invitations group by xmin::text order by n")
     assert [row["n"] for row in batches] == [50] * 6
 
@@ -102,7 +102,7 @@ async def test_it_waits_for_nobody_and_nobody_for_it(store: Store) -> None:
             held.set()
             await done.wait()
 
-    sweeper = invitation_sweeper(invitations_on(store), spread=no_spread)
+    sweeper = invitation_sweeper(invitations_on(store), doubt=no_doubt, spread=no_spread)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(answer)
         await held.wait()
@@ -117,13 +117,13 @@ async def test_several_processes_share_the_work(store: Store) -> None:
     swept: list[int] = []
 
     async def sweep() -> None:
-        swept.append(await invitation_sweeper(invitations_on(store), spread=no_spread).sweep())
+        swept.append(await invitation_sweeper(invitations_on(store), doubt=no_doubt, spread=no_spread).sweep())
 
     async with trio.open_nursery() as nursery:
         for _ in range(4):
             nursery.start_soon(sweep)
     # A sweeper that comes late may find its batch taken by another and stop; the next round would go on.
-    swept.append(await invitation_sweeper(invitations_on(store), spread=no_spread).sweep())
+    swept.append(await invitation_sweeper(invitations_on(store), doubt=no_doubt, spread=no_spread).sweep())
     assert sum(swept) == 1200
     assert await store.count("audit_entries") == 1200
 
@@ -154,7 +154,7 @@ def due() -> DueInvitations:
 @asynccontextmanager
 async def at_work(due: DueInvitations) -> AsyncIterator[None]:
     async with trio.open_nursery() as nursery:
-        await nursery.start(invitation_sweeper(cast("Invitations", due), spread=no_spread, interval=0.2, batch=100).run)
+        await nursery.start(invitation_sweeper(cast("Invitations", due), doubt=no_doubt, spread=no_spread, interval=0.2, batch=100).run)
         yield
         nursery.cancel_scope.cancel()
 

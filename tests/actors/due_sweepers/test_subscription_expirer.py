@@ -12,7 +12,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.statements import Statements
 from core.usecases.services.subscriptions import Subscriptions
-from tests.actors.observed import no_spread
+from tests.actors.observed import no_doubt, no_spread
 from tests.adapters.postgres.conftest import Rows, Store
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
@@ -78,7 +78,7 @@ class Shop:
         return await self.store.query("select name, organization_id, actor_id, target_id, details from events order by id")
 
     def expirer(self, batch: int = 100, interval: float = 3600.0) -> DueSweeper:
-        return subscription_expirer(self.subscriptions, spread=no_spread, batch=batch, interval=interval)
+        return subscription_expirer(self.subscriptions, doubt=no_doubt, spread=no_spread, batch=batch, interval=interval)
 
     async def until_nothing_is_due(self, *expirers: DueSweeper) -> None:
         """Work until a whole round is done, or fail."""

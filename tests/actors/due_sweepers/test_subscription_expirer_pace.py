@@ -9,6 +9,7 @@ import trio
 
 from actors.sweepers.due_sweepers import subscription_expirer
 from core.domain.errors import Unavailable
+from tests.actors.observed import no_doubt, no_spread
 from tests.conftest import CapturedLog
 
 ON_A_JUMPING_CLOCK = True
@@ -35,7 +36,7 @@ class DueSubscriptions:
 
 @asynccontextmanager
 async def at_work(due: DueSubscriptions, spread: float = 0.0) -> AsyncIterator[None]:
-    expirer = subscription_expirer(due, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    expirer = subscription_expirer(due, doubt=no_doubt, spread=lambda: spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
     async with trio.open_nursery() as nursery:
         await nursery.start(expirer.run)
         yield
@@ -78,3 +79,17 @@ async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
         await trio.sleep(400)
     assert due.left == 0
     assert len(log.events("actor_waits")) == 1
+
+
+async def test_a_doubted_clock_expires_nothing_and_a_believed_one_all_of_it() -> None:
+    due, doubts = DueSubscriptions(25), ["apart", "unseen", "unseen"]
+
+    async def doubt() -> str | None:
+        await trio.lowlevel.checkpoint()
+        return doubts.pop() if doubts else None
+
+    expirer = subscription_expirer(due, doubt=doubt, spread=no_spread, batch=10)  # type: ignore[arg-type]  # all of it that the actor uses
+    for _ in range(3):
+        assert await expirer.sweep() == 0
+    assert due.asked == []
+    assert await expirer.sweep() == 25

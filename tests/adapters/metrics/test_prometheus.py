@@ -126,6 +126,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.audit_backlog(12, timedelta(minutes=4))
     metrics.key_age("access", timedelta(days=3))
     metrics.partitions_ahead("events", timedelta(days=90))
+    metrics.partitions_obstructed("events", 2)
+    metrics.clock_ahead(timedelta(seconds=-40))
+    metrics.clock_doubted("unseen")
     metrics.stored(1000, {"events": 700, "tiers": 1})
     page = metrics.render().decode()
     assert value(page, "sso_billing_events_total", event_type="invoice.paid", outcome="applied") == 1
@@ -173,6 +176,9 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(metrics.render().decode(), "sso_audit_oldest_pending_age_seconds") == 0
     assert value(page, "sso_signing_key_age_seconds", purpose="access") == 3 * 86_400
     assert value(page, "sso_partitions_ahead_seconds", table="events") == 90 * 86_400
+    assert value(page, "sso_partitions_obstructed", table="events") == 2
+    assert value(page, "sso_clock_ahead_seconds") == -40
+    assert [value(page, "sso_clock_doubted", reason=reason) for reason in ("apart", "unseen")] == [0, 1]
     assert (value(page, "sso_database_bytes"), value(page, "sso_table_bytes", table="events")) == (1000, 700)
     assert "tiers" not in page
 

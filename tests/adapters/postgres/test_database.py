@@ -1,7 +1,7 @@
 """The database as a whole: whether it is there, how late it is, how many rows it has."""
 
 import socket
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import trio
@@ -10,31 +10,34 @@ import trio.testing
 from adapters.postgres import database
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.pool import Pool
+from adapters.system import SystemClock
+from core.domain.clocks import clocks_differ
 from ports.metrics import PoolState, Population
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.wire import Wire
+from tests.adapters.shifted_clock import ShiftedClock
 from tests.patience import PATIENCE
 
 BOUND = 4.0  # far more than the deadline of a ping, and less than the pool waits by itself
 
 
 async def test_a_database_that_is_there_answers(store: Store) -> None:
-    assert await PostgresDatabase(store.pool).ping()
+    assert await PostgresDatabase(store.pool, SystemClock()).ping()
 
 
 async def test_a_database_that_is_away_does_not_and_nothing_is_raised() -> None:
     pool = Pool("host=127.0.0.1 port=1 dbname=nowhere")
-    assert not await PostgresDatabase(pool).ping()
+    assert not await PostgresDatabase(pool, SystemClock()).ping()
     await pool.aclose()
-    assert not await PostgresDatabase(pool).ping()
+    assert not await PostgresDatabase(pool, SystemClock()).ping()
 
 
 async def test_a_database_that_comes_back_is_noticed(store: Store) -> None:
-    assert await PostgresDatabase(store.pool).ping()
+    assert await PostgresDatabase(store.pool, SystemClock()).ping()
     await store.kill_backends()
     # The news that a connection has ended may arrive after the next question.
     with trio.fail_after(PATIENCE):
-        while not await PostgresDatabase(store.pool).ping():
+        while not await PostgresDatabase(store.pool, SystemClock()).ping():
             pass
 
 
@@ -47,7 +50,7 @@ async def test_an_answer_that_takes_too_long_is_no_answer() -> None:
         (listener, *_) = await nursery.start(lambda task_status: trio.serve_tcp(swallow, 0, host="127.0.0.1", task_status=task_status))
         pool = Pool(f"host=127.0.0.1 port={listener.socket.getsockname()[1]} dbname=nowhere")
         began = trio.current_time()
-        assert not await PostgresDatabase(pool).ping()
+        assert not await PostgresDatabase(pool, SystemClock()).ping()
         assert trio.current_time() - began < BOUND
         nursery.cancel_scope.cancel()
 
@@ -56,10 +59,10 @@ async def test_a_database_that_froze_under_an_open_connection_is_given_up_within
     async with Wire(database_url) as wire:
         pool = Pool(wire.url)
         await pool.open()
-        assert await PostgresDatabase(pool).ping()
+        assert await PostgresDatabase(pool, SystemClock()).ping()
         wire.fall_silent()
         began = trio.current_time()
-        assert not await PostgresDatabase(pool).ping()
+        assert not await PostgresDatabase(pool, SystemClock()).ping()
         assert trio.current_time() - began < BOUND
         wire.cut()
         await pool.aclose()
@@ -68,21 +71,27 @@ async def test_a_database_that_froze_under_an_open_connection_is_given_up_within
 async def test_a_ping_that_is_cancelled_is_cancelled(store: Store) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
-        await PostgresDatabase(store.pool).ping()
+        await PostgresDatabase(store.pool, SystemClock()).ping()
     assert scope.cancelled_caught
 
 
-async def test_the_clock_is_the_database_s(store: Store) -> None:
-    now = await PostgresDatabase(store.pool).clock()
-    assert now.tzinfo is not None
-    assert abs(now - datetime.now(UTC)) < timedelta(seconds=5)
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=60), timedelta(days=-60), timedelta(seconds=31)])
+async def test_a_ping_compares_the_clocks_in_both_directions(store: Store, ahead: timedelta) -> None:
+    found = PostgresDatabase(store.pool, ShiftedClock(ahead))
+    assert await found.ping()
+    # A ping takes a second at the most, and half of that is the error.
+    assert abs(found.clock_ahead - ahead) < timedelta(seconds=0.5)
+    assert clocks_differ(found.clock_ahead) == bool(ahead)
+    assert await found.doubt_of_clock() == ("apart" if ahead else None)
 
 
 async def test_active_users_are_counted(store: Store) -> None:
     for name in ("ada", "bob", "eve"):
         await store.sign_up(f"{name}@example.org")
     await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
-    assert await PostgresDatabase(store.pool).population() == Population(active_users=2, organizations=0, mfa_enabled_users=0)
+    assert await PostgresDatabase(store.pool, SystemClock()).population() == Population(
+        active_users=2, organizations=0, mfa_enabled_users=0
+    )
 
 
 async def test_second_factors_count_once_in_force_and_with_an_active_user(store: Store) -> None:
@@ -90,7 +99,9 @@ async def test_second_factors_count_once_in_force_and_with_an_active_user(store:
         account, _ = await store.sign_up(f"{name}@example.org")
         await store.query(f"insert into mfa_secrets values (%(user)s, '', now(), {state})", {"user": account.id})
     await store.query("update users set deactivated_at = now() where email = 'eve@example.org'")
-    assert await PostgresDatabase(store.pool).population() == Population(active_users=2, organizations=0, mfa_enabled_users=1)
+    assert await PostgresDatabase(store.pool, SystemClock()).population() == Population(
+        active_users=2, organizations=0, mfa_enabled_users=1
+    )
 
 
 async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +110,7 @@ async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypa
         insert into users (id, email, email_key, deactivated_at)
         select gen_random_uuid(), n::text, n::text, case when n % 4 = 0 then now() end from generate_series(1, 20000) as n
     """)
-    population = PostgresDatabase(fresh_store.pool).population
+    population = PostgresDatabase(fresh_store.pool, SystemClock()).population
     # Before the first statistics are gathered, all that is known is that there are at least so many.
     assert (await population()).active_users == 1000
     await fresh_store.query("vacuum analyze users")
@@ -107,7 +118,7 @@ async def test_a_crowd_is_estimated_and_not_counted(fresh_store: Store, monkeypa
 
 
 async def test_the_pool_tells_how_it_is_doing(store: Store) -> None:
-    port = PostgresDatabase(store.pool)
+    port = PostgresDatabase(store.pool, SystemClock())
     assert port.pool_state() == PoolState(connections=1, idle=1, max_size=10, waiting=0)
     async with store.pool.connection():
         assert port.pool_state() == PoolState(connections=1, idle=0, max_size=10, waiting=0)
@@ -117,8 +128,8 @@ async def test_connections_being_opened_count_as_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         pool = Pool(f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=nowhere", max_size=3)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(PostgresDatabase(pool).clock)
+            nursery.start_soon(PostgresDatabase(pool, SystemClock()).population)
             await trio.testing.wait_all_tasks_blocked()
-            assert PostgresDatabase(pool).pool_state() == PoolState(connections=0, idle=0, max_size=3, waiting=0)
+            assert PostgresDatabase(pool, SystemClock()).pool_state() == PoolState(connections=0, idle=0, max_size=3, waiting=0)
             nursery.cancel_scope.cancel()
         await pool.aclose()

@@ -262,24 +262,30 @@ def test_a_backup_is_told_in_json_and_a_folder_that_is_not_there_is_no_empty_one
 def test_a_backup_that_fails_leaves_no_folder_and_no_passwords_are_arguments(
     backup: BackedUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[Any] = []
-
-    async def fails(command: list[str], **options: Any) -> "subprocess.CompletedProcess[bytes]":
-        if "--version" in command:
-            return subprocess.CompletedProcess(command, 0, b"pg_dump (PostgreSQL) 99.1", b"")
-        seen.append((command, options["env"]))
-        return subprocess.CompletedProcess(command, 1, b"", b"pg_dump: error: it broke\nDETAIL: Key (email)=(ada@example.org)")
-
-    monkeypatch.setattr(trio, "run_process", fails)
+    program, seen = tmp_path / "programs" / "pg_dump", tmp_path / "seen"
+    program.parent.mkdir()
+    program.write_text(
+        f"""#!/bin/sh
+        [ "$1" = --version ] && echo 'pg_dump (PostgreSQL) 99.1' && exit
+        echo "$@" > {seen}.arguments
+        env > {seen}.environment
+        printf 'pg_dump: error: it broke\\nDETAIL: Key (email)=(ada@example.org)\\n' >&2
+        exit 1
+        """
+    )
+    program.chmod(0o755)
+    (program.parent / "pg_restore").touch()
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("POSTERN_ENCRYPTION_KEYS", "secret")
     assert backup.settings.database_url is not None
     url = backup.settings.database_url.reveal()
     settings = settings_for(f"{url}{'&' if '?' in url else '?'}password=hunter2", tmp_path)
     arguments = parsed("backup", "create", "--to", str(tmp_path / "backups"))
     assert refusal(lambda: create.run(arguments, settings)) == "No backup was made: pg_dump: it broke"
     assert list((tmp_path / "backups").iterdir()) == []
-    ((command, environment),) = seen
-    assert "hunter2" not in repr(command)
-    assert environment["PGPASSWORD"] == "hunter2"
+    assert "hunter2" not in Path(f"{seen}.arguments").read_text()
+    environment = Path(f"{seen}.environment").read_text().splitlines()
+    assert "PGPASSWORD=hunter2" in environment
     assert not [name for name in environment if name.startswith("POSTERN_ENCRYPTION")]
 
 

@@ -173,6 +173,6 @@ async def test_the_doctor_fails_where_something_will_break(
         report("data directory", Finding(verdict, "text"))
 
     monkeypatch.setattr(doctor, "_report_all", said)
-    assert await doctor._examine(read({"POSTERN_DATA_DIR": str(tmp_path)}), None, True) == status
+    assert await doctor._examine(read({"POSTERN_DATA_DIR": str(tmp_path)}), None, None, True) == status
     told = {"code": "data_directory", "subject": "data directory", "verdict": verdict.lower(), "text": "text"}
     assert json.loads(capsys.readouterr().out) == [told]

@@ -17,7 +17,7 @@ from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.record.events import SYSTEM
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from tests.actors.observed import no_spread
+from tests.actors.observed import no_doubt, no_spread
 from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
 from tests.signing import SettableClock
@@ -40,7 +40,7 @@ async def age(postern: Postern, days: int = 31) -> None:
 
 async def sweep(postern: Postern, batch: int = 20) -> None:
     with trio.fail_after(PATIENCE):
-        await registration_sweeper(postern.identity.unverified_accounts, spread=no_spread, batch=batch).sweep()
+        await registration_sweeper(postern.identity.unverified_accounts, doubt=no_doubt, spread=no_spread, batch=batch).sweep()
 
 
 async def people(postern: Postern) -> list[str]:
@@ -68,7 +68,7 @@ async def test_an_account_that_nobody_verified_ends_and_its_address_is_free(post
 async def test_zero_keeps_all(postern: Postern, ada: UserId) -> None:
     await age(postern, 3000)
     keeping = replace(postern.identity.unverified_accounts, retention=timedelta())
-    await registration_sweeper(keeping, spread=no_spread).sweep()
+    await registration_sweeper(keeping, doubt=no_doubt, spread=no_spread).sweep()
     assert await is_there(postern, ada)
 
 
@@ -96,7 +96,7 @@ async def test_no_clock_that_is_wrong_ends_an_account(days: int, postern: Poster
         await change(postern, link.format(days=lasts))
         await age(postern, account)
         with trio.fail_after(PATIENCE):
-            await registration_sweeper(accounts, spread=no_spread).sweep()
+            await registration_sweeper(accounts, doubt=no_doubt, spread=no_spread).sweep()
         assert await is_there(postern, ada) is stays, (account, lasts)
         if not stays:
             return

@@ -61,6 +61,7 @@ class Past:
 
 @pytest.fixture
 async def past(store: Store) -> Past:
+    await store.witness()
     (organization,) = await store.query(ORGANIZATION)
     (webhook,) = await store.query(WEBHOOK, {"organization": organization["id"]})
     return Past(store, OrganizationId(organization["id"]), WebhookId(webhook["id"]))
