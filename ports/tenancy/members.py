@@ -14,7 +14,7 @@ from core.domain.tenancy.members import (
     MemberDetail,
     MemberList,
     Membership,
-    Person,
+    ToldPerson,
     UnconfirmedOwnership,
 )
 from core.domain.tenancy.roles import Assignable, Capability
@@ -123,5 +123,5 @@ class OwnershipStore(Protocol):
         has confirmed the ownership: of two callers, one gets the organization.
         """
 
-    async def governors(self) -> Sequence[Person]:
+    async def governors(self) -> Sequence[ToldPerson]:
         """The active owners of the platform, the oldest accounts first, `MOST_TOLD` at most."""

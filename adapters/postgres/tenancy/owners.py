@@ -14,7 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
-from core.domain.tenancy.members import DeclinedOwnership, Person, UnconfirmedOwnership
+from core.domain.tenancy.members import DeclinedOwnership, ToldPerson, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
@@ -27,13 +27,13 @@ class _Owner(Frozen):
     name: str
 
 
-class _Person(Frozen):
+class _ToldPerson(Frozen):
     id: UUID
     email: str
     language: str | None
 
-    def person(self) -> Person:
-        return Person(UserId(self.id), Email(self.email), Language.of(self.language))
+    def person(self) -> ToldPerson:
+        return ToldPerson(UserId(self.id), Email(self.email), Language.of(self.language))
 
 
 class _Declined(Frozen):
@@ -47,7 +47,7 @@ class _Declined(Frozen):
     def declined(self) -> DeclinedOwnership:
         former = None
         if self.former_id is not None and self.former_email is not None:
-            former = _Person(self.former_id, self.former_email, self.former_language).person()
+            former = _ToldPerson(self.former_id, self.former_email, self.former_language).person()
         return DeclinedOwnership(self.slug, self.name, former, suspended=self.was_active and former is None)
 
 
@@ -93,8 +93,8 @@ class OwnershipRows:
         rows = await self._transaction.ask(_Declined, _DECLINE, parameters)
         return rows[0].declined() if rows else None
 
-    async def governors(self) -> Sequence[Person]:
-        return [row.person() for row in await self._transaction.ask(_Person, _GOVERNORS, {"most": MOST_TOLD})]
+    async def governors(self) -> Sequence[ToldPerson]:
+        return [row.person() for row in await self._transaction.ask(_ToldPerson, _GOVERNORS, {"most": MOST_TOLD})]
 
 
 MOST_TOLD: Final = 20

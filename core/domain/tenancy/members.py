@@ -107,7 +107,7 @@ class UnconfirmedOwnership(Frozen):
     user: UserId
 
 
-class Person(Frozen):
+class ToldPerson(Frozen):
     """Somebody who gets a mail about the ownership."""
 
     user: UserId
@@ -120,7 +120,7 @@ class DeclinedOwnership(Frozen):
 
     organization_slug: str
     organization_name: str
-    former: Person | None
+    former: ToldPerson | None
     """The former owner, who is the owner again. None when there is none."""
     suspended: bool
     """The organization was active, and has no owner any more."""

@@ -86,7 +86,7 @@ async def test_an_entry_says_who_did_what_to_whom_from_where(house: AuditScene) 
         assert entry == {
             "org_id": str(house.acme.id),
             "actor": {"id": str(house.admin.user), "email": "admin@acme.example", "name": None, "is_platform_owner": False},
-            "impersonator": {"id": str(owner.user), "email": "owner@postern.example", "name": None, "is_platform_owner": True},
+            "impersonator": {"id": str(owner.user), "email": "owner@postern.example", "name": None, "is_platform_owner": False},
             "action": "user.invited",
             "target_type": "user",
             "target_id": str(house.admin.user),

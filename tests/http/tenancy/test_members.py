@@ -90,7 +90,7 @@ async def test_the_list_has_everybody_in_the_order_in_which_they_came_and_how_ma
     body = await house.listed()
     assert [one["user"] for one in body["members"]] == [
         {"id": str(house.owner.user), "email": "owner@acme.example", "is_platform_owner": False, "name": None},
-        {"id": str(house.admin.user), "email": "admin@acme.example", "is_platform_owner": True, "name": None},
+        {"id": str(house.admin.user), "email": "admin@acme.example", "is_platform_owner": False, "name": None},
         {"id": str(house.member.user), "email": "member@acme.example", "is_platform_owner": False, "name": None},
     ]
     assert [one["membership"]["role"] for one in body["members"]] == ["owner", "admin", "member"]
