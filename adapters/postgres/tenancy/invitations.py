@@ -10,6 +10,7 @@ from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
@@ -143,6 +144,7 @@ class _Offer(_Invitation):
     invitation_domains: list[str]
     by_mail: bool
     role_name: str | None
+    gives_service_roles: bool
     is_in_use: bool
 
     def offer(self) -> InvitationOffer:
@@ -162,6 +164,7 @@ class _Offer(_Invitation):
             self.invitation_domains,
             self.by_mail,
             self.role_name or "",
+            self.gives_service_roles,
             self.is_in_use,
         )
 
@@ -427,6 +430,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
            ) as backer_relations,
            coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
            (select roles.name from roles where roles.id = invitations.role_id) as role_name,
+           {gives_service_roles("invitations.role_id")} as gives_service_roles,
            users.id is not null and (
                users.password_hash is not null
                or exists (select from passkeys where passkeys.user_id = users.id)

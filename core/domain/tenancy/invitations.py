@@ -157,6 +157,8 @@ class InvitationOffer(Frozen):
     """The invitation was presented with the mailed token."""
     role_name: str = ""
     """The name of the role, if it is one of the organization's own."""
+    gives_service_roles: bool = False
+    """Roles of services are assigned to the offered role, which is one of the organization's own."""
     is_in_use: bool = False
     """Somebody can sign in to the account, or has signed in to it before."""
 
@@ -176,7 +178,7 @@ class InvitationOffer(Frozen):
 
     @property
     def offered(self) -> Assignable:
-        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
+        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities, self.gives_service_roles)
 
     def require_backed(self) -> None:
         """An inviter who may no longer give the role cannot bring in anybody with it. Otherwise a former admin could come back by an
@@ -213,11 +215,11 @@ def require_invitable(email: Email, domains: Sequence[str]) -> None:
 
 def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
     """The right to manage members is enough to bring in plain members. Other roles need the right to manage roles. Nobody can give
-    capabilities that they do not have.
+    capabilities that they do not have, nor roles of services that they may not assign.
     """
     if Capability.MEMBERS_MANAGE not in held or (role.slug != BuiltInRole.MEMBER and Capability.ROLES_MANAGE not in held):
         raise Forbidden
-    require_grantable(role.capabilities, held)
+    require_grantable(role.needed, held)
 
 
 def require_may_admit(held: frozenset[Capability]) -> None:

@@ -90,7 +90,7 @@ class Members(Frozen):
             if role is None:
                 raise BadRequest("role: there is no such role")
             require_no_more(target.capabilities, acting.capabilities)
-            require_grantable(role.capabilities, acting.grantable)
+            require_grantable(role.needed, acting.grantable)
             if target.membership.role == role.slug:
                 return target
             changed = replace(target.membership, role=role.slug, role_id=role.id)

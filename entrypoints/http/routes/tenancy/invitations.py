@@ -160,7 +160,8 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
     """Invite somebody by e-mail
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
-    offered role. Nobody can be invited as `owner`: transfer the ownership instead. The answer does not say whether the address has an
+    offered role, and the right to manage services if roles of services are assigned to the role. Nobody can be invited as `owner`: transfer
+    the ownership instead. The answer does not say whether the address has an
     account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
