@@ -245,8 +245,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
     "management_key.adopted": EventData("The key, which from now on no longer depends on its maker.", _MANAGEMENT_KEY),
     "management_key.ended": EventData(
-        "The ended key, the API keys and client secrets that it had made, and whether they ended with it.",
-        {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": []}, "ended_made": False},
+        "The ended key; the API keys, client secrets and invitations that it had made; and whether they ended with it.",
+        {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": [], "invitations": []}, "ended_made": False},
     ),
     "setup_link.created": EventData(
         "The link, without its token; whether what it sets up becomes active by itself; and the address that got it by mail.",

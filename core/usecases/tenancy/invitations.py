@@ -96,7 +96,7 @@ class Invitations(Frozen):
             granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
             # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
             prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
-            if prospect is None and granted is not None:
+            if granted is not None and (prospect is None or not prospect.capabilities):
                 raise Forbidden("Nobody answers for this management key any more: an owner has to adopt it before it can invite people")
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
@@ -124,6 +124,7 @@ class Invitations(Frozen):
                 expires_at=now + LIFETIME,
                 created_at=now,
                 # The organization's own mail server could read the link, so the link would prove nothing.
+                made_by_key=member.key_id,
                 mailed_digest=None if prospect.has_mail_server else mailed.digest(),
             )
             if not await uow.invitations.add(invitation):
@@ -148,7 +149,7 @@ class Invitations(Frozen):
         """Newest first, each with its status as of now, even if that has not been written down yet."""
         now = self.clock.now()
         return [
-            ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter)
+            ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter, one.key)
             for one in await self.lookup.list(organization, status, now, page)
         ]
 

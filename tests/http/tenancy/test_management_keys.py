@@ -74,7 +74,7 @@ async def test_a_key_is_shown_once_and_kept_as_a_digest(house: KeyScene) -> None
     told = {"last_used_at": None, "adopted_at": None, "adopted_by": None}
     assert listed == {"management_keys": [{name: value for name, value in made.items() if name != "key"} | told], "total": 1}
     one = (await house.request("GET", f"{KEYS}/{made['id']}")).ok()
-    assert one == {"management_key": listed["management_keys"][0], "made": {"api_keys": [], "client_secrets": []}}
+    assert one == {"management_key": listed["management_keys"][0], "made": {"api_keys": [], "client_secrets": [], "invitations": []}}
     assert made["key"] not in str(house.people.rows("select management_keys::text as row from management_keys"))
     (event,) = house.audited("management_key%")
     assert (event["action"], event["target_id"], event["actor_id"]) == ("management_key.created", made["id"], house.owner.user)
@@ -183,7 +183,10 @@ async def test_an_ended_or_expired_key_and_one_of_an_inactive_organization_open_
     assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
     house.people.change("update management_keys set expires_at = now() + interval '1 hour'")
     assert await house.opens(text) == 200
-    assert (await house.request("DELETE", f"{KEYS}/{key}")).ok() == {"made": {"api_keys": [], "client_secrets": []}, "ended_made": False}
+    assert (await house.request("DELETE", f"{KEYS}/{key}")).ok() == {
+        "made": {"api_keys": [], "client_secrets": [], "invitations": []},
+        "ended_made": False,
+    }
     assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/adopt")):
         assert refused(await house.request(method, f"{KEYS}/{key}{path}")) == (404, "NOT_FOUND")
@@ -264,6 +267,7 @@ async def test_ending_a_key_lists_what_it_made_and_may_end_it(house: KeyScene, e
     made = {
         "api_keys": [{"id": api_key["id"], "service_slug": "shop", "name": "CI", "prefix": api_key["prefix"]}],
         "client_secrets": [{"id": secret["id"], "service_slug": "shop", "prefix": secret["prefix"]}],
+        "invitations": [],
     }
     assert (await house.request("GET", f"{KEYS}/{key}")).ok()["made"] == made
     ended = (await house.request("DELETE", f"{KEYS}/{key}{'?end_made=true' if end_made else ''}")).ok()
@@ -273,7 +277,7 @@ async def test_ending_a_key_lists_what_it_made_and_may_end_it(house: KeyScene, e
     deleted = sorted(one["action"] for one in house.audited("%deleted"))
     assert deleted == (["api_key.deleted", "client_secret.deleted"] if end_made else [])
     (event,) = [one for one in house.told() if one["name"] == "management_key.ended"]
-    assert event["details"]["made"] == {"api_keys": [api_key["id"]], "client_secrets": [secret["id"]]}
+    assert event["details"]["made"] == {"api_keys": [api_key["id"]], "client_secrets": [secret["id"]], "invitations": []}
 
 
 async def test_ending_what_a_key_made_takes_the_right_to_manage_services(house: KeyScene) -> None:

@@ -12,11 +12,13 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
+from core.domain.email import Email
+from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.domain.tenancy.keys.management_keys import (
     MOST_LISTED,
     MadeByKey,
+    MadeInvitation,
     MadeKey,
     MadeSecret,
     Maker,
@@ -102,34 +104,17 @@ class _Adopted(_Key, kw_only=True):
 
 
 class _Made(Frozen, kw_only=True):
-    """One thing that a key has made."""
+    """The things of one kind that a key has made."""
 
-    is_api_key: bool
-    id: UUID
-    service_slug: str
-    name: str
-    prefix: str
+    kind: str
+    things: Sequence[Mapping[str, Any]]
 
 
 class _WithMade(_Key, kw_only=True):
-    """A key with one of the things that it has made, or alone."""
+    """A key with the things of one kind that it has made, or alone."""
 
-    made_is_api_key: bool | None
-    made_id: UUID | None
-    made_service_slug: str | None
-    made_name: str | None
-    made_prefix: str | None
-
-    def made(self) -> _Made | None:
-        if self.made_id is None:
-            return None
-        return _Made(
-            is_api_key=bool(self.made_is_api_key),
-            id=self.made_id,
-            service_slug=self.made_service_slug or "",
-            name=self.made_name or "",
-            prefix=self.made_prefix or "",
-        )
+    kind: str | None
+    things: Sequence[Mapping[str, Any]] | None
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
@@ -145,7 +130,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
         rows = await ask(self._pool, _WithMade, *_in(organization, _GET, id=key, limit=MOST_LISTED))
         if not rows:
             return None
-        return rows[0].key(), _made([made for row in rows if (made := row.made()) is not None])
+        return rows[0].key(), _made({row.kind: row.things for row in rows if row.kind is not None and row.things is not None})
 
 
 class ManagementKeyRows:
@@ -182,17 +167,28 @@ class ManagementKeyRows:
         return (rows[0].key(), rows[0].is_new) if rows else None
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
-        return _made(await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED}))
+        rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
+        return _made({row.kind: row.things for row in rows})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
         rows = await self._transaction.ask(_Key, *_in(organization, _END, id=key))
         return rows[0].key() if rows else None
 
 
-def _made(rows: Sequence[_Made]) -> MadeByKey:
+def _made(things: Mapping[str, Sequence[Mapping[str, Any]]]) -> MadeByKey:
     return MadeByKey(
-        [MadeKey(ApiKeyId(row.id), row.service_slug, row.name, row.prefix) for row in rows if row.is_api_key],
-        [MadeSecret(ClientSecretId(row.id), row.service_slug, row.prefix) for row in rows if not row.is_api_key],
+        [MadeKey(ApiKeyId(UUID(one["id"])), one["service"], one["name"], one["prefix"]) for one in things.get("api_key", ())],
+        [MadeSecret(ClientSecretId(UUID(one["id"])), one["service"], one["prefix"]) for one in things.get("client_secret", ())],
+        [
+            MadeInvitation(
+                InvitationId(UUID(one["id"])),
+                Email(one["email"]),
+                one["role"],
+                datetime.fromisoformat(one["created_at"]),
+                one["status"] == "accepted",
+            )
+            for one in things.get("invitation", ())
+        ],
     )
 
 
@@ -219,7 +215,8 @@ _KEY: Final = """management_keys.id, management_keys.org_id, management_keys.nam
            management_keys.last_used_at, management_keys.expires_at, management_keys.created_by, management_keys.created_at,
            management_keys.adopted_by, management_keys.adopted_at"""
 
-_OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
+# Of a maker, whose row is `users`, towards the organization `wanted`.
+OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
 
 # The maker counts until somebody adopts the key. `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no
 # relation to the organization.
@@ -228,7 +225,7 @@ _KNOWN: Final[LiteralString] = f"""
            wanted.id as organization_id, wanted.slug as organization_slug,
            coalesce(wanted.status = 'active', true) as organization_is_active,
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
-           case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
+           case when users.id is null then false else {OWES_SECOND_FACTOR} end as owes_second_factor,
            coalesce(users.is_platform_owner, false) as is_platform_owner
 """
 _ITS_MAKER: Final = """
@@ -271,28 +268,40 @@ _ADOPT: Final = _for_both(f"""
 _END: Final = _for_both(f"delete from management_keys where management_keys.id = %(id)s and {{place}} returning {_KEY}")
 
 _MADE: Final = """
-    select * from (
-               select true as is_api_key, api_keys.id, services.slug as service_slug, api_keys.name, api_keys.prefix
+    select 'api_key' as kind, coalesce(json_agg(made), '[]') as things
+      from (
+               select api_keys.id, services.slug as service, api_keys.name, api_keys.prefix
                  from api_keys
                  join services on services.id = api_keys.service_id
                 where api_keys.made_by_key = %(id)s
                 order by api_keys.created_at desc, api_keys.id desc
                 limit %(limit)s
-         ) as keys
-    union all
-    select * from (
-               select false, client_secrets.id, services.slug, '', client_secrets.prefix
+           ) as made
+     union all
+    select 'client_secret', coalesce(json_agg(made), '[]')
+      from (
+               select client_secrets.id, services.slug as service, client_secrets.prefix
                  from client_secrets
                  join services on services.id = client_secrets.service_id
                 where client_secrets.made_by_key = %(id)s
                 order by client_secrets.created_at desc, client_secrets.id desc
                 limit %(limit)s
-         ) as secrets
+           ) as made
+     union all
+    select 'invitation', coalesce(json_agg(made), '[]')
+      from (
+               select invitations.id, invitations.email, invitations.role, invitations.status, invitations.created_at
+                 from invitations
+                where invitations.org_id = (select org_id from management_keys where id = %(id)s)
+                  and invitations.made_by_key = %(id)s
+                  and (invitations.status = 'accepted' or invitations.status = 'pending' and invitations.expires_at > now())
+                order by invitations.id desc
+                limit %(limit)s
+           ) as made
 """
 
 _GET: Final = _for_both(f"""
-    select {_KEY}, made.is_api_key as made_is_api_key, made.id as made_id, made.service_slug as made_service_slug,
-           made.name as made_name, made.prefix as made_prefix
+    select {_KEY}, made.kind, made.things
       from management_keys
       left join ({_MADE}) as made on true
      where management_keys.id = %(id)s and {{place}}

@@ -17,7 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("management-keys",)
@@ -41,7 +41,9 @@ class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also delete the API keys and client secrets that the key made. You need the right to manage services."""
+    """Also delete the API keys and client secrets that the key made, and cancel its invitations that wait. You need the right to manage
+    services.
+    """
 
 
 class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +129,18 @@ class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of the client secret."""
 
 
+class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation that a management key sent."""
+
+    id: Id
+    email: EmailAddress | None
+    """The invited address; null unless you may manage members."""
+    role: SlugOfRole
+    accepted: bool
+    """Whether it was accepted: it has made somebody a member, who stays when the key ends. The others are void then."""
+    created_at: CreatedAt
+
+
 class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
     """What a management key made that lasts without the key: the newest 1000 of each kind."""
 
@@ -134,6 +148,8 @@ class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
     """The API keys of services."""
     client_secrets: Sequence[MadeClientSecret]
     """The client secrets of services."""
+    invitations: Sequence[SentInvitation]
+    """The invitations that wait or were accepted."""
 
 
 class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,21 +204,22 @@ async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management key, and the API keys and client secrets that it made"""
+    """Get a management key, and the API keys, client secrets and invitations that it made"""
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
-    return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made))
+    return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
 
 
 @endpoint.delete(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
     """End a management key
 
-    The key is refused from the next request on. This cannot be undone. The answer lists the API keys and client secrets that the key made.
-    They go on working, unless you ask with `end_made` that they end too.
+    The key is refused from the next request on, and nobody can accept the invitations that it sent. This cannot be undone. The answer lists
+    the API keys and client secrets that the key made. They go on working, unless you ask with `end_made` that they end too. It also lists
+    the invitations. People who became members by one stay members.
     """
     end_made = call.query.end_made
     made = await postern.services.made_by_keys.end(call.caller, ManagementKeyId(call.path.key_id), call.actor, end_made=end_made)
-    return EndedManagementKey(made=_things(made), ended_made=end_made)
+    return EndedManagementKey(made=_things(made, call.caller), ended_made=end_made)
 
 
 @endpoint.post(f"{_KEY}/adopt", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
@@ -243,8 +260,19 @@ def management_key_record(key: ManagementKey) -> ManagementKeyRecord:
     )
 
 
-def _things(made: MadeByKey) -> MadeThings:
+def _things(made: MadeByKey, reader: Member) -> MadeThings:
+    sees_addresses = reader.may(Capability.MEMBERS_MANAGE)
     return MadeThings(
         api_keys=[MadeApiKey(id=one.id, service_slug=one.service_slug, name=one.name, prefix=one.prefix) for one in made.api_keys],
         client_secrets=[MadeClientSecret(id=one.id, service_slug=one.service_slug, prefix=one.prefix) for one in made.client_secrets],
+        invitations=[
+            SentInvitation(
+                id=one.id,
+                email=one.email.address if sees_addresses else None,
+                role=one.role,
+                accepted=one.accepted,
+                created_at=one.created_at,
+            )
+            for one in made.invitations
+        ],
     )

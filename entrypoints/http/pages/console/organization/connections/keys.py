@@ -1,6 +1,6 @@
 """Management keys of the organization."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words
@@ -28,7 +28,17 @@ def _key(found: Any) -> Any:
 
 
 async def _made(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
-    return (("console.keys.api_keys", len(found.made.api_keys)), ("console.keys.client_secrets", len(found.made.client_secrets)))
+    sent = [one.accepted for one in found.made.invitations]
+    return (
+        ("console.keys.api_keys", len(found.made.api_keys)),
+        ("console.keys.client_secrets", len(found.made.client_secrets)),
+        ("console.keys.invitations", sent.count(False)),
+        ("console.keys.members", sent.count(True)),
+    )
+
+
+def _sent(*, accepted: bool) -> Callable[[Any], Sequence[str]]:
+    return lambda found: [f"{one.email or one.id}: {one.role}" for one in found.made.invitations if one.accepted is accepted]
 
 
 KEYS_OF_ORGANIZATION: Final = Resource(
@@ -57,6 +67,8 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         when("management_key.adopted_at"),
         listed(lambda found: [f"{one.service_slug}: {one.name}" for one in found.made.api_keys], "console.field.made_api_keys"),
         listed(lambda found: [f"{one.service_slug}: {one.prefix}" for one in found.made.client_secrets], "console.field.made_secrets"),
+        listed(_sent(accepted=False), "console.field.made_invitations"),
+        listed(_sent(accepted=True), "console.field.made_members"),
         when("management_key.created_at"),
     ),
     making=Making(
