@@ -492,7 +492,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}
-..o..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}

@@ -301,3 +301,23 @@ async def test_a_page_says_that_a_document_manages_its_object(shops: DocumentSho
     kind = shops.postern.platform.configurations
     assert (await kind.managed("acme", "", "roles", str(role))) is not None
     assert (await kind.managed("globex", "", "roles", str(role))) is None
+
+
+async def test_the_end_of_an_application_is_told_and_takes_a_fresh_proof(shops: DocumentShops) -> None:
+    document = of_acme(services={"whole": True, "entries": {"shop": {}}})
+    planned = (await shops.send("plan", document)).ok()
+    assert [(one["act"], one["place"], one["needs_proof"]) for one in planned["changes"]] == [
+        ("end", "/organizations/acme/services/app", True)
+    ]
+    assert [one["place"] for one in planned["losses"]] == ["/organizations/acme/services/app"]
+    # No key ends one, whatever it may do.
+    key = shops.tenants.management_key(shops.acme, shops.owner, [*Capability])
+    assert (await shops.problems(document, key=key))[0].startswith("/organizations/acme/services/app: Management keys do not open")
+    shops.stale(shops.owner)
+    applied = (await shops.send("apply", document)).ok()
+    assert [(one["place"], one["code"]) for one in applied["refused"]] == [
+        ("/organizations/acme/services/app", "REAUTHENTICATION_REQUIRED")
+    ]
+    assert (applied["done"], len(shops.people.rows("select from services where org_id = %s", shops.acme.id))) == ([], 2)
+    shops.people.change("update sessions set proved_at = now() where id = %s", shops.owner.session)
+    assert [one["place"] for one in (await shops.send("apply", document)).ok()["done"]] == ["/organizations/acme/services/app"]

@@ -161,7 +161,7 @@ class Configuring:
         # Nobody is a member of an organization that the plan makes. Whoever may make it may set it up.
         founded = {one.place.organization for one in changes if one.act is PlannedAct.MAKE and one.place.kind == ORGANIZATION}
         for change in changes:
-            endpoint = _endpoint(BY_ID[change.place.kind], change)
+            endpoint = endpoint_of(change)
             if endpoint is None:
                 refusal = self._acting.may_found(change.place.organization)
             elif change.place.organization in founded:
@@ -207,7 +207,7 @@ class _Steps:
         if change.act is PlannedAct.MAKE and kind.is_founded:
             await self._found(change)
             return
-        endpoint = _endpoint(kind, change)
+        endpoint = endpoint_of(change)
         assert endpoint is not None  # noqa: S101 - for the type checker: the plan has no other changes
         caller = await self._acting.caller_in(endpoint, place.organization)
         await self._acting.prove(endpoint)
@@ -276,8 +276,9 @@ class _Steps:
         return self._tiers[name]
 
 
-def _endpoint(kind: ObjectKind, change: Change) -> Endpoint | None:
-    """None for what only the command makes."""
+def endpoint_of(change: Change) -> Endpoint | None:
+    """The endpoint that makes the change. None for what only the command makes."""
+    kind = BY_ID[change.place.kind]
     if change.act is PlannedAct.END:
         return kind.end
     if change.act is PlannedAct.CHANGE:

@@ -23,7 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SlugOfOrganization, example
 from entrypoints.http.machinery.limits import DOCUMENTS
 from entrypoints.http.routes.configuration.acting import DocumentCaller
-from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
+from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
 from entrypoints.http.routes.configuration.exporting import exported
 from entrypoints.http.routes.configuration.managed import managed_objects
 from entrypoints.http.routes.configuration.reading import unused_secrets, without_references
@@ -105,6 +105,8 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the object in a document, as a JSON Pointer."""
     fields: Sequence[ChangedField]
     """The fields that change, by name. Empty for an end."""
+    needs_proof: Annotated[bool, example(False)] = False
+    """Whether a person needs a recent proof of who they are for this change, as for the end of a service."""
 
 
 class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
@@ -301,7 +303,9 @@ def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:
 
 def change_record(change: Change) -> PlannedChange:
     fields = [ChangedField(name=one.name, before=one.before, after=one.after, is_secret=one.is_secret) for one in change.fields]
-    return PlannedChange(act=change.act, place=str(change.place), fields=fields)
+    endpoint = endpoint_of(change)
+    needs_proof = endpoint is not None and endpoint.step_up is not None
+    return PlannedChange(act=change.act, place=str(change.place), fields=fields, needs_proof=needs_proof)
 
 
 def loss_record(loss: Loss) -> PlannedLoss:
