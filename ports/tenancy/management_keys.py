@@ -32,8 +32,8 @@ class ManagementKeyStore(Protocol):
     async def add(self, key: ManagementKey, digest: bytes) -> int | None:
         """Returns how many keys the organization, or the platform, had before. None when another key has this prefix."""
 
-    async def able(self, key: ManagementKeyId) -> ManagementKeyHolder | None:
-        """What the key may do as things are now. None when the key has ended or expired."""
+    async def able(self, key: ManagementKeyId) -> KnownKey[ManagementKeyHolder] | None:
+        """The key, with what it may do as things are now. None when the key has ended or expired."""
 
     async def adopt(
         self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime

@@ -16,6 +16,7 @@ class KnownMember(Frozen):
     account: Account
     membership: Membership
     capabilities: frozenset[Capability]
+    organization_is_active: bool
 
 
 class MemberStore(Protocol):

@@ -59,10 +59,11 @@ class _Known(AccountRow):
     joined_at: datetime
     own_since: datetime | None
     relations: list[str]
+    organization_is_active: bool
 
     def known(self) -> KnownMember:
         belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at, self.own_since)
-        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations))
+        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations), self.organization_is_active)
 
 
 class _Entry(Frozen):
@@ -289,7 +290,7 @@ _FIND: Final[LiteralString] = f"""
     select {ACCOUNT},
            memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
            memberships.own_since,
-           {RELATIONS_OF_MEMBER} as relations
+           {RELATIONS_OF_MEMBER} as relations, wanted.status = 'active' as organization_is_active
       from organizations as wanted
       join memberships on memberships.org_id = wanted.id
       join users on users.id = memberships.user_id

@@ -97,7 +97,7 @@ class Members(Frozen):
             await uow.members.change_role(caller.organization, user, role)
             await uow.record(role_changed(target.membership, target.account.email, role.slug, actor))
             await uow.commit()
-        return KnownMember(target.account, changed, role.capabilities)
+        return replace(target, membership=changed, capabilities=role.capabilities)
 
     async def remove(self, caller: Member, user: UserId, actor: Actor) -> None:
         """Remove a member. From the next request on, the organization refuses the member's sessions, as it refuses any non-member's. Raises

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import psycopg
 import pytest
+import trio
 
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
@@ -321,3 +323,37 @@ async def test_the_end_of_an_application_is_told_and_takes_a_fresh_proof(shops: 
     assert (applied["done"], len(shops.people.rows("select from services where org_id = %s", shops.acme.id))) == ([], 2)
     shops.people.change("update sessions set proved_at = now() where id = %s", shops.owner.session)
     assert [one["place"] for one in (await shops.send("apply", document)).ok()["done"]] == ["/organizations/acme/services/app"]
+
+
+@pytest.mark.parametrize("asker", ["person", "key"])
+@pytest.mark.parametrize(
+    ("loss", "codes"),
+    [
+        ("update organizations set status = 'suspended' where id = %(organization)s", {"ORGANIZATION_NOT_ACTIVE"}),
+        ("update users set deactivated_at = now() where id = %(person)s", {"UNAUTHORIZED", "FORBIDDEN"}),
+        ("delete from relations where user_id = %(person)s", {"FORBIDDEN"}),
+    ],
+)
+async def test_a_document_stops_when_a_request_would_be_refused(
+    shops: DocumentShops, emptied_database_url: str, asker: str, loss: str, codes: set[str]
+) -> None:
+    key = await shops.key(Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE, by=shops.admin) if asker == "key" else ""
+    teams = {f"team-{number}": {"name": f"Team {number}"} for number in range(5)}
+    answers: list[Received] = []
+
+    async def apply() -> None:
+        answers.append(
+            await shops.send("apply", of_acme(teams=teams, name="Other") if not key else of_acme(teams=teams), key=key, by=shops.admin)
+        )
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (shops.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(apply)
+            await shops.people.somebody_waits()
+            other.execute(loss.encode(), {"organization": shops.acme.id, "person": shops.admin.user})
+            other.commit()
+    applied = answers[0].ok()
+    assert (applied["done"], len(applied["refused"]) >= 5, {one["code"] for one in applied["refused"]} <= codes) == ([], True, True)
+    assert shops.people.rows("select from teams") == []
+    assert shops.people.rows("select name from organizations where slug = 'acme'") == [{"name": "Acme"}]

@@ -156,9 +156,9 @@ class ManagementKeyRows:
             },
         )
 
-    async def able(self, key: ManagementKeyId) -> ManagementKeyHolder | None:
+    async def able(self, key: ManagementKeyId) -> KnownKey[ManagementKeyHolder] | None:
         rows = await self._transaction.ask(_Known, _ABLE, {"id": key})
-        return rows[0].holder() if rows else None
+        return rows[0].known() if rows else None
 
     async def adopt(
         self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime
