@@ -82,6 +82,9 @@ class _Key(Frozen, kw_only=True):
     created_at: datetime
     adopted_by: UUID | None
     adopted_at: datetime | None
+    maker: str | None
+    maker_is_here: bool
+    former_until: datetime | None
 
     def key(self) -> ManagementKey:
         return ManagementKey(
@@ -96,11 +99,10 @@ class _Key(Frozen, kw_only=True):
             created_at=self.created_at,
             adopted_by=None if self.adopted_by is None else UserId(self.adopted_by),
             adopted_at=self.adopted_at,
+            maker=None if self.maker is None else Email(self.maker),
+            maker_is_here=self.maker_is_here,
+            former_until=self.former_until,
         )
-
-
-class _Adopted(_Key, kw_only=True):
-    is_new: bool
 
 
 class _Made(Frozen, kw_only=True):
@@ -160,11 +162,14 @@ class ManagementKeyRows:
         rows = await self._transaction.ask(_Known, _ABLE, {"id": key})
         return rows[0].known() if rows else None
 
-    async def adopt(
-        self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime
-    ) -> tuple[ManagementKey, bool] | None:
-        rows = await self._transaction.ask(_Adopted, *_in(organization, _ADOPT, id=key, owner=owner, at=at))
-        return (rows[0].key(), rows[0].is_new) if rows else None
+    async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
+        rows = await self._transaction.ask(_Key, *_in(organization, _HOLD, id=key))
+        return rows[0].key() if rows else None
+
+    async def adopt(self, key: ManagementKey, digest: bytes, owner: UserId, at: datetime, former_until: datetime) -> ManagementKey | None:
+        parameters = {"id": key.id, "prefix": key.prefix, "digest": digest, "owner": owner, "at": at, "until": former_until}
+        rows = await self._transaction.ask(_Key, _ADOPT, parameters)
+        return rows[0].key() if rows else None
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
         rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
@@ -209,11 +214,37 @@ def _for_both(statement: LiteralString) -> Mapping[bool, LiteralString]:
     }
 
 
-MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",))
+def is_here(person: LiteralString) -> LiteralString:
+    """Whether this person is a member of the organization of a row of `management_keys`, or a platform owner for a key of the platform. The
+    account is active.
+    """
+    return f"""exists (
+                   select
+                     from users as holders
+                    where holders.id = {person} and holders.deactivated_at is null
+                      and case
+                              when management_keys.org_id is null then holders.is_platform_owner
+                              else exists (
+                                  select
+                                    from memberships
+                                   where memberships.org_id = management_keys.org_id and memberships.user_id = holders.id
+                              )
+                          end
+               )"""
 
-_KEY: Final = """management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix, management_keys.capabilities,
-           management_keys.last_used_at, management_keys.expires_at, management_keys.created_by, management_keys.created_at,
-           management_keys.adopted_by, management_keys.adopted_at"""
+
+# The former secret ends with its day, and with whoever knows it.
+_BY_FORMER_SECRET: Final[LiteralString] = f"""management_keys.former_digest = decode(asked.digest, 'hex')
+                      and management_keys.former_until > now() and {is_here("management_keys.former_holder")}"""
+
+MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",), also=_BY_FORMER_SECRET)
+
+_KEY: Final[LiteralString] = f"""management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix,
+           management_keys.capabilities, management_keys.last_used_at, management_keys.expires_at, management_keys.created_by,
+           management_keys.created_at, management_keys.adopted_by, management_keys.adopted_at,
+           (select makers.email from users as makers where makers.id = management_keys.created_by) as maker,
+           {is_here("management_keys.created_by")} as maker_is_here,
+           case when management_keys.former_until > now() then management_keys.former_until end as former_until"""
 
 # Of a maker, whose row is `users`, towards the organization `wanted`.
 OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
@@ -221,7 +252,7 @@ OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("w
 # The maker counts until somebody adopts the key. `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no
 # relation to the organization.
 _KNOWN: Final[LiteralString] = f"""
-    select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at, keys.capabilities, keys.created_by, keys.adopted_by,
+    select keys.id, {{digest}}, keys.name, keys.prefix, keys.expires_at, keys.capabilities, keys.created_by, keys.adopted_by,
            wanted.id as organization_id, wanted.slug as organization_slug,
            coalesce(wanted.status = 'active', true) as organization_is_active,
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
@@ -239,9 +270,13 @@ _ITS_MAKER: Final = """
      where (keys.org_id is null or wanted.id is not null)
 """
 
-FIND: Final[LiteralString] = f"{_KNOWN} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
+_SHOWN: Final = "case when keys.digest = decode(asked.digest, 'hex') then keys.digest else keys.former_digest end as digest"
 
-_ABLE: Final[LiteralString] = f"{_KNOWN} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()"
+FIND: Final[LiteralString] = f"{_KNOWN.replace('{digest}', _SHOWN)} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
+
+_ABLE: Final[LiteralString] = f"""
+    {_KNOWN.replace("{digest}", "keys.digest")} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
+"""
 
 # There are few enough keys to show them all.
 _LIST: Final = _for_both(f"""
@@ -251,19 +286,21 @@ _LIST: Final = _for_both(f"""
 _ADD: Final[LiteralString] = adding(MANAGEMENT_KEYS)
 _ADD_TO_PLATFORM: Final[LiteralString] = adding(MANAGEMENT_KEYS, "others.org_id is null")
 
-_ADOPT: Final = _for_both(f"""
-    with adopted as (
-             update management_keys
-                set adopted_by = %(owner)s, adopted_at = %(at)s
-              where management_keys.id = %(id)s and {{place}} and management_keys.adopted_by is distinct from %(owner)s
-          returning {_KEY}
-         )
-  select adopted.*, true as is_new from adopted
-   union all
-  select {_KEY}, false
-    from management_keys
-   where management_keys.id = %(id)s and {{place}} and not exists (select from adopted)
+_HOLD: Final = _for_both(f"""
+    select {_KEY} from management_keys where management_keys.id = %(id)s and {{place}} for no key update of management_keys
 """)
+
+_STAYS: Final[LiteralString] = is_here("coalesce(management_keys.adopted_by, management_keys.created_by)")
+_ADOPT: Final[LiteralString] = f"""
+    update management_keys
+       set adopted_by = %(owner)s, adopted_at = %(at)s, prefix = %(prefix)s, digest = %(digest)s,
+           former_digest = case when {_STAYS} then management_keys.digest end,
+           former_until = case when {_STAYS} then %(until)s::timestamptz end,
+           former_holder = case when {_STAYS} then coalesce(management_keys.adopted_by, management_keys.created_by) end
+     where management_keys.id = %(id)s
+       and not exists (select from management_keys as others where others.prefix = %(prefix)s)
+ returning {_KEY}
+"""
 
 _END: Final = _for_both(f"delete from management_keys where management_keys.id = %(id)s and {{place}} returning {_KEY}")
 

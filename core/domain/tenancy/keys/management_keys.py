@@ -20,6 +20,8 @@ OF_ORGANIZATION: Final = "pto"
 OF_PLATFORM: Final = "ptp"
 LONGEST_LIFE: Final = 365
 """In days."""
+FORMER_LIFE: Final = timedelta(hours=24)
+"""How long the former secret of an adopted key counts, for those who have to put the new one in its place."""
 USUAL_LIFE: Final = 90
 """In days."""
 MOST_KEYS: Final = 100
@@ -63,6 +65,12 @@ class ManagementKey(Frozen, kw_only=True):
     adopted_by: UserId | None = None
     """The owner who adopted the key. Since then the key no longer depends on its maker."""
     adopted_at: datetime | None = None
+    maker: Email | None = None
+    """The maker's address. None when the account is gone, and for a key that was made just now."""
+    maker_is_here: bool = True
+    """The maker is still a member of the organization, or a platform owner, and the account is active."""
+    former_until: datetime | None = None
+    """The former secret still counts until then, as long as whoever knows it stays."""
 
 
 class Maker(Frozen):
@@ -180,6 +188,7 @@ def management_key_created(key: ManagementKey, actor: Actor) -> Event:
 
 def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
     target, details = _told(key)
+    details |= {"former_secret_until": None if key.former_until is None else timestamp(key.former_until)}
     if key.organization is None:
         return Event("platform.management_key.adopted", actor, target, None, details)
     return Event("management_key.adopted", actor, target, key.organization, details)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId
 from core.domain.identity.proofs import StepUp
+from core.domain.secrets import Token
 from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, ManagementKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -74,10 +75,23 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
+    maker_email: EmailAddress | None
+    """The address of that user; null if the account is gone."""
+    maker_is_here: Annotated[bool, example(True)]
+    """Whether that user is still a member of the organization, or for a key of the platform still a platform owner."""
     adopted_at: datetime | None
     """When an owner adopted the key; null if the key still depends on its maker."""
     adopted_by: UUID | None
     """The owner who adopted the key; null if nobody did."""
+    former_secret_until: datetime | None
+    """Until when the secret from before the adoption still works; null if it works no more."""
+
+
+class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
+    """The adopted management key. Only the answer to the adoption itself has the new key."""
+
+    key: Annotated[str | None, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The new key, to send as a Bearer token. No other answer shows it; null if you had adopted the key before."""
 
 
 class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,13 +237,16 @@ async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, 
 
 
 @endpoint.post(f"{_KEY}/adopt", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
-async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyRecord:
+async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> AdoptedManagementKey:
     """Adopt a management key
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
-    lost rights. Only an owner can do this. You need a recent proof of who you are.
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has
+    left or lost rights. The answer has a new key. The former one works for 24 hours, if the person who made it, or adopted it before
+    you, is still a member, and as long as they are; otherwise it ends at once. Only an owner can do this. You need a recent proof of
+    who you are.
     """
-    return management_key_record(await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor))
+    key, text = await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor)
+    return adopted_management_key(key, text)
 
 
 def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKey:
@@ -246,18 +263,29 @@ def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKe
 
 
 def management_key_record(key: ManagementKey) -> ManagementKeyRecord:
-    return ManagementKeyRecord(
-        id=key.id,
-        name=key.name,
-        prefix=key.prefix,
-        capabilities=key.capabilities,
-        last_used_at=key.last_used_at,
-        expires_at=key.expires_at,
-        created_at=key.created_at,
-        created_by=key.created_by,
-        adopted_at=key.adopted_at,
-        adopted_by=key.adopted_by,
-    )
+    return ManagementKeyRecord(**_recorded(key))
+
+
+def adopted_management_key(key: ManagementKey, text: Token | None) -> AdoptedManagementKey:
+    return AdoptedManagementKey(key=None if text is None else text.reveal(), **_recorded(key))
+
+
+def _recorded(key: ManagementKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "prefix": key.prefix,
+        "capabilities": key.capabilities,
+        "last_used_at": key.last_used_at,
+        "expires_at": key.expires_at,
+        "created_at": key.created_at,
+        "created_by": key.created_by,
+        "maker_email": None if key.maker is None else key.maker.address,
+        "maker_is_here": key.maker_is_here,
+        "adopted_at": key.adopted_at,
+        "adopted_by": key.adopted_by,
+        "former_secret_until": key.former_until,
+    }
 
 
 def _things(made: MadeByKey, reader: Member) -> MadeThings:

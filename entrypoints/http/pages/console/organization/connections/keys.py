@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.people.choices import capabilities
 from entrypoints.http.pages.console.organization.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
@@ -50,6 +50,7 @@ KEYS_OF_ORGANIZATION: Final = Resource(
     columns=(
         plain("name"),
         code("prefix"),
+        plain("maker_email", "console.field.maker"),
         state(lambda key: key.adopted_at is not None, ADOPTED),
         when("last_used_at"),
         when("expires_at"),
@@ -64,7 +65,10 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         words("management_key.capabilities"),
         when("management_key.last_used_at"),
         when("management_key.expires_at"),
+        plain("management_key.maker_email", "console.field.maker"),
+        yes_or_no("management_key.maker_is_here", "console.field.maker_is_member", good=True),
         when("management_key.adopted_at"),
+        when("management_key.former_secret_until"),
         listed(lambda found: [f"{one.service_slug}: {one.name}" for one in found.made.api_keys], "console.field.made_api_keys"),
         listed(lambda found: [f"{one.service_slug}: {one.prefix}" for one in found.made.client_secrets], "console.field.made_secrets"),
         listed(_sent(accepted=False), "console.field.made_invitations"),
@@ -80,7 +84,15 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         ),
         secret="key",  # noqa: S106 - the name of a field
     ),
-    acts=(Act("adopt", adopt_management_key, asks=True, shows=lambda found: _key(found).adopted_at is None),),
+    acts=(
+        Act(
+            "adopt",
+            adopt_management_key,
+            asks=True,
+            secret="key",  # noqa: S106 - the name of a field
+            shows=lambda found: _key(found).adopted_at is None,
+        ),
+    ),
     ending=Ending(end_management_key, counts=_made),
 )
 
