@@ -217,6 +217,7 @@ create table invitations (
     created_at   timestamptz not null,
     closed_at    timestamptz,
     mailed_digest bytea      unique,                     -- of the token in the mail, which the inviter never sees
+    made_by_key  uuid,                                   -- kept when the management key is gone
     constraint invitations_closed check ((status = 'pending') = (closed_at is null))
 );
 create unique index invitations_one_pending on invitations (org_id, email_key) where status = 'pending';
@@ -972,7 +973,13 @@ create table management_keys (
     created_at   timestamptz not null,
     adopted_by   uuid,                                   -- kept when the user is gone
     adopted_at   timestamptz,
-    constraint management_keys_adopted check ((adopted_by is null) = (adopted_at is null))
+    former_digest bytea      unique,                     -- of the secret before the last adoption, which counts until then
+    former_until  timestamptz,
+    former_holder uuid,                                  -- who knows the former secret; kept when the user is gone
+    constraint management_keys_adopted check ((adopted_by is null) = (adopted_at is null)),
+    constraint management_keys_former check (
+        (former_digest is null) = (former_until is null) and (former_digest is null) = (former_holder is null)
+    )
 ) with (fillfactor = 80);
 create index management_keys_of_organization on management_keys (org_id, created_at desc, id desc);
 create index management_keys_of_maker on management_keys (created_by);

@@ -99,5 +99,5 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         storage=PostgresStorageSamples(pool),
         matters=OpenMatters(PostgresMatters(pool), clock),
         installation=Installation(PostgresInstallation(pool)),
-        configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), foundation.keyring, clock),
+        configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
     )

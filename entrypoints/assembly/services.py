@@ -103,7 +103,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
         client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
         key_presence=key_presence,
-        made_by_keys=MadeByKeys(new_unit_of_work),
+        made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
         service_claims=ServiceClaims(new_unit_of_work, ServiceClaimRows(statements), clock, ids),
         plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
         subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),

@@ -27,4 +27,12 @@ async def for_owner(postern: Postern, slug: str) -> Member:
         raise StartFailed(f"{slug} has no owner, since that account was deleted: nobody would answer for what you make")
     organization = found.organization
     owner = Caller(found.owner.id, Email(found.owner.email), _NO_SESSION, is_platform_owner=False)
-    return Member(owner, organization.id, organization.slug, organization.is_active, BuiltInRole.OWNER.value, frozenset(Capability))
+    return Member(
+        owner,
+        organization.id,
+        organization.slug,
+        organization.is_active,
+        BuiltInRole.OWNER.value,
+        frozenset(Capability),
+        is_operators=True,
+    )

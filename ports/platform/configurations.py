@@ -12,15 +12,13 @@ from core.frozen import Frozen
 
 
 class StoredObject(Frozen, kw_only=True):
-    """One object as it is stored. `sealed` has its secrets, which only the key ring opens, in the row with the id `sealed_in`."""
+    """One object as it is stored, without its secrets."""
 
     place: ObjectPlace
     id: str
     fields: Mapping[str, Json]
     people: int = 0
     is_directorys: bool = False
-    sealed: bytes | None = None
-    sealed_in: str = ""
 
 
 class ConfigurationReader(Protocol):

@@ -25,5 +25,10 @@ class ServiceClaimStore(Protocol):
     async def save(self, claim: ConfiguredClaim) -> bool:
         """Saves name, source, argument and places. False when the service has another claim of this name."""
 
+    async def is_made_of(self, organization: OrganizationId, field: str) -> bool:
+        """Whether a service of the organization makes a claim of the organization's field with this key. Needs a lock on the organization
+        alone: nobody configures claims without it.
+        """
+
     async def delete(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
         """Returns the deleted claim. None when the service has no such claim: of two callers, one gets None."""

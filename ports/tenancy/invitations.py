@@ -5,9 +5,18 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, SessionId, UserId
 from core.domain.pages import Page
-from core.domain.tenancy.invitations import Invitation, InvitationOffer, InvitationStatus, Inviter, Lapsed, OwnInvitation, Prospect
+from core.domain.tenancy.invitations import (
+    Invitation,
+    InvitationOffer,
+    InvitationStatus,
+    Inviter,
+    InvitingKey,
+    Lapsed,
+    OwnInvitation,
+    Prospect,
+)
 from core.frozen import Frozen
 
 
@@ -32,6 +41,8 @@ class ListedInvitation(Frozen):
 
     invitation: Invitation
     inviter: Inviter | None
+    key: InvitingKey | None = None
+    """The management key that sent the invitation in the inviter's name."""
 
 
 class InvitationStore(Protocol):
@@ -74,6 +85,9 @@ class InvitationStore(Protocol):
 
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
         """Cancels all pending invitations to the addresses of these people."""
+
+    async def cancel_made(self, organization: OrganizationId, key: ManagementKeyId, most: int, at: datetime) -> Sequence[Invitation]:
+        """Cancels the newest pending invitations that this management key has sent, and no more than `most`."""
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
         """Closes overdue invitations as expired, oldest first, from `since` on. Rows that another transaction holds are left for the next

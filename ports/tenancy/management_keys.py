@@ -32,13 +32,16 @@ class ManagementKeyStore(Protocol):
     async def add(self, key: ManagementKey, digest: bytes) -> int | None:
         """Returns how many keys the organization, or the platform, had before. None when another key has this prefix."""
 
-    async def able(self, key: ManagementKeyId) -> ManagementKeyHolder | None:
-        """What the key may do as things are now. None when the key has ended or expired."""
+    async def able(self, key: ManagementKeyId) -> KnownKey[ManagementKeyHolder] | None:
+        """The key, with what it may do as things are now. None when the key has ended or expired."""
 
-    async def adopt(
-        self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime
-    ) -> tuple[ManagementKey, bool] | None:
-        """The key, and whether the owner has adopted it just now. None when there is no such key."""
+    async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
+        """None when there is no such key."""
+
+    async def adopt(self, key: ManagementKey, digest: bytes, owner: UserId, at: datetime, former_until: datetime) -> ManagementKey | None:
+        """The owner answers for the key from now on. It has the prefix of `key` and a new secret with this digest. The former secret counts
+        until `former_until` if whoever knows it is still here, otherwise no longer. None when another key has this prefix.
+        """
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
         """What the key has made that lasts: the newest of each kind, at most `MOST_LISTED`."""

@@ -25,6 +25,7 @@ class KnownMember(Frozen):
     account: Account
     membership: Membership
     capabilities: frozenset[Capability]
+    organization_is_active: bool
     is_unconfirmed_owner: bool = False
     """See `UnconfirmedOwnership`."""
 

@@ -362,9 +362,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/members/{
 ..o..   po.  no         -         PATCH  /api/organizations/{org_slug}/members/{user_id}
 .ao..   po.  no         -         DELETE /api/organizations/{org_slug}/members/{user_id}/mfa
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/profile-fields
-.ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/profile-fields
-.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/profile-fields/{key}
-.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/profile-fields/{key}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/profile-fields
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/profile-fields/{key}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/profile-fields/{key}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/roles
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/roles/{role_id}
@@ -495,7 +495,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}
-..o..   po.  yes        -         DELETE /api/organizations/{org_slug}/services/{service_slug}
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}

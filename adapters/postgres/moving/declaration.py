@@ -116,10 +116,14 @@ MOVED: Final[Mapping[str, Moved]] = {
     "service_claims": Moved(),
     "client_secrets": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
     "api_keys": Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
-    # An owner here has adopted nothing yet, whatever the file says of them.
-    "management_keys": Moved(leaves=("adopted_by", "adopted_at"), ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON}),
+    "management_keys": Moved(
+        # An owner here has adopted nothing yet, whatever the file says of them. A former secret has its day at the installation where it
+        # was given.
+        leaves=("adopted_by", "adopted_at", "former_digest", "former_until", "former_holder"),
+        ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON},
+    ),
     # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
-    "invitations": Moved(leaves=("mailed_digest",)),
+    "invitations": Moved(leaves=("mailed_digest",), kept_by={"made_by_key": "management_keys"}),
     "service_users": Moved(sets={"own_since": _OWN_TIE}),
     "plans": Moved(leaves=("active_count", "past_due_count", "cancelled_count", "expired_count", "billing_price_id")),
     # The payment provider of the other installation says nothing here, so a subscription ends when its period does.

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
@@ -69,6 +69,10 @@ class ServiceClaimRows:
 
     async def save(self, claim: ConfiguredClaim) -> bool:
         return bool(await self._statements.ask(IdRow, _SAVE, _columns(claim)))
+
+    async def is_made_of(self, organization: OrganizationId, field: str) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _IS_MADE_OF, {"organization": organization, "field": storable_text(field)})
+        return answer.yes
 
     async def delete(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
         rows = await self._statements.ask(_Claim, _DELETE, {"service": service, "id": claim})
@@ -136,6 +140,16 @@ _SAVE: Final = """
                select from service_claims as others where others.service_id = %(service)s and others.name = %(name)s and others.id <> %(id)s
            )
  returning id
+"""
+
+_IS_MADE_OF: Final = """
+    select exists (
+               select
+                 from service_claims
+                 join services on services.id = service_claims.service_id
+                where services.org_id = %(organization)s and service_claims.source = 'organization_field'
+                  and service_claims.argument #>> '{}' = %(field)s
+           ) as yes
 """
 
 _DELETE: Final[LiteralString] = f"delete from service_claims where id = %(id)s and service_id = %(service)s returning {_COLUMNS}"

@@ -9,12 +9,14 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
+from adapters.postgres.tenancy.keys.management_keys import OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId, first_id
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId, first_id
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.pages import Page
@@ -27,11 +29,13 @@ from core.domain.tenancy.invitations import (
     InvitationOffer,
     InvitationStatus,
     Inviter,
+    InvitingKey,
     Lapsed,
     OwnInvitation,
     Prospect,
 )
-from core.domain.tenancy.roles import capabilities_of, grantable_of
+from core.domain.tenancy.keys.management_keys import Maker, able_in_organization
+from core.domain.tenancy.roles import Capability, capabilities_of, grantable_of
 from core.domain.tenancy.tiers import user_limit
 from core.frozen import Frozen
 from ports.tenancy.invitations import ById, ByToken, ListedInvitation
@@ -49,6 +53,7 @@ class _Invitation(Frozen):
     expires_at: datetime
     created_at: datetime
     closed_at: datetime | None
+    made_by_key: UUID | None
 
     def invitation(self) -> Invitation:
         return Invitation(
@@ -63,6 +68,7 @@ class _Invitation(Frozen):
             expires_at=self.expires_at,
             created_at=self.created_at,
             closed_at=self.closed_at,
+            made_by_key=None if self.made_by_key is None else ManagementKeyId(self.made_by_key),
         )
 
 
@@ -142,12 +148,16 @@ class _Offer(_Invitation):
     user_deactivated_by: UUID | None
     is_member: bool
     backer_relations: list[str] | None
+    key_capabilities: list[str] | None
+    key_is_adopted: bool
+    inviter_owes_second_factor: bool
     invitation_domains: list[str]
     by_mail: bool
     role_name: str | None
+    gives_service_roles: bool
     is_in_use: bool
 
-    def offer(self) -> InvitationOffer:
+    def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
         capabilities = capabilities_of(self.permissions if self.role_id is not None else [self.role])
         return InvitationOffer(
@@ -160,12 +170,23 @@ class _Offer(_Invitation):
             capabilities,
             self._account(),
             self.is_member,
-            grantable_of(self.backer_relations or []),
+            self._backing(on_behalf=on_behalf),
             self.invitation_domains,
             self.by_mail,
             self.role_name or "",
+            self.gives_service_roles,
             self.is_in_use,
         )
+
+    def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
+        relations = self.backer_relations or []
+        held = grantable_of(relations)
+        if self.made_by_key is None or on_behalf:
+            return held
+        if self.key_capabilities is None:
+            return frozenset()
+        maker = None if self.key_is_adopted else Maker(frozenset(relations), self.inviter_owes_second_factor)
+        return held & able_in_organization(self.key_capabilities, maker)
 
     def _account(self) -> Account | None:
         if self.user_id is None or self.user_email is None or self.user_created_at is None:
@@ -186,12 +207,16 @@ class _Listed(_Invitation):
     inviter_email: str | None
     inviter_created_at: datetime | None
     inviter_name: str | None
+    key_name: str | None
+    key_prefix: str | None
 
     def listed(self) -> ListedInvitation:
         inviter = None
         if self.invited_by is not None and self.inviter_email is not None and self.inviter_created_at is not None:
             inviter = Inviter(UserId(self.invited_by), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        return ListedInvitation(self.invitation(), inviter)
+        invitation = self.invitation()
+        key = None if invitation.made_by_key is None else InvitingKey(invitation.made_by_key, self.key_name or "", self.key_prefix or "")
+        return ListedInvitation(invitation, inviter, key)
 
 
 class _Own(Frozen):
@@ -268,6 +293,7 @@ class InvitationRows:
                 "role": invitation.role,
                 "role_id": invitation.role_id,
                 "invited_by": invitation.invited_by,
+                "made_by_key": invitation.made_by_key,
                 "token_digest": invitation.token_digest,
                 "mailed_digest": invitation.mailed_digest,
                 "expires_at": invitation.expires_at,
@@ -289,7 +315,7 @@ class InvitationRows:
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
         rows = await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager})
-        return rows[0].offer() if rows else None
+        return rows[0].offer(on_behalf=manager is not None) if rows else None
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
@@ -301,6 +327,10 @@ class InvitationRows:
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
         parameters = {"organization": organization, "users": list(users), "at": at}
         return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_TO, parameters)]
+
+    async def cancel_made(self, organization: OrganizationId, key: ManagementKeyId, most: int, at: datetime) -> Sequence[Invitation]:
+        parameters = {"organization": organization, "key": key, "most": most, "at": at}
+        return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_MADE, parameters)]
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
         rows = await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
@@ -315,7 +345,8 @@ def _parameters(which: ByToken | ById) -> Mapping[str, Any]:
 
 _INVITATION: Final = """
            invitations.id, invitations.org_id, invitations.email, invitations.role, invitations.role_id, invitations.invited_by,
-           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at"""
+           invitations.token_digest, invitations.status, invitations.expires_at, invitations.created_at, invitations.closed_at,
+           invitations.made_by_key"""
 
 
 def _inviter_name(organization: LiteralString) -> LiteralString:
@@ -335,7 +366,7 @@ _PROSPECT: Final[LiteralString] = f"""
   select wanted.name, wanted.logo_digest, wanted.primary_color, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {_inviter_name("wanted.id")} as inviter_name,
-         {RELATIONS_OF_MEMBER} as inviter_relations,
+         case when users.deactivated_at is null then {RELATIONS_OF_MEMBER} else '{{}}'::text[] end as inviter_relations,
          {is_own_member("wanted.id", "users.id")} as inviter_is_own,
          exists (
              select
@@ -368,16 +399,17 @@ _PROSPECT: Final[LiteralString] = f"""
 
 # Of two callers who invite the same address at once, the second waits for the first one's commit and then adds nothing.
 _ADD: Final = """
-    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at, mailed_digest)
+    insert into invitations (id, org_id, email, email_key, role, role_id, invited_by, token_digest, expires_at, created_at, mailed_digest,
+                             made_by_key)
     values (%(id)s, %(organization)s, %(email)s, %(email_key)s, %(role)s, %(role_id)s, %(invited_by)s, %(token_digest)s, %(expires_at)s,
-            %(created_at)s, %(mailed_digest)s)
+            %(created_at)s, %(mailed_digest)s, %(made_by_key)s)
         on conflict (org_id, email_key) where status = 'pending' do nothing
  returning id
 """
 
 _OF_TOKEN: Final = "id = (select id from invitations where token_digest = %(digest)s or mailed_digest = %(digest)s)"  # noqa: S105 - a condition, not a password
 _OF_ID: Final[LiteralString] = f"""id = %(id)s
-       and (%(organization)s::uuid is null or org_id = %(organization)s)
+       and (%(organization)s::uuid is null or invitations.org_id = %(organization)s)
        and (%(session)s::uuid is null or {SESSION_LIVES})
 """
 
@@ -428,8 +460,16 @@ _SELECT_OFFER: Final[LiteralString] = f"""
                  join organizations as wanted on wanted.id = invitations.org_id
                 where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
            ) as backer_relations,
+           keys.capabilities as key_capabilities, keys.adopted_at is not null as key_is_adopted,
+           keys.id is not null and keys.adopted_at is null and exists (
+               select
+                 from users
+                 join organizations as wanted on wanted.id = invitations.org_id
+                where users.id = invitations.invited_by and {OWES_SECOND_FACTOR}
+           ) as inviter_owes_second_factor,
            coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
            (select roles.name from roles where roles.id = invitations.role_id) as role_name,
+           {gives_service_roles("invitations.role_id")} as gives_service_roles,
            users.id is not null and (
                users.password_hash is not null
                or exists (select from passkeys where passkeys.user_id = users.id)
@@ -442,6 +482,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id
       left join users on users.email_key = invitations.email_key
+      left join management_keys as keys on keys.id = invitations.made_by_key and keys.expires_at > now()
      where invitations."""
 
 _FIND_BY_TOKEN: Final[LiteralString] = f"{_SELECT_OFFER}{_OF_TOKEN}"
@@ -467,6 +508,20 @@ _CANCEL_TO: Final[LiteralString] = f"""
  returning {_INVITATION}
 """
 
+# Whoever asks holds the organization, and an organization has few enough invitations that wait.
+_CANCEL_MADE: Final[LiteralString] = f"""
+    update invitations
+       set status = 'cancelled', closed_at = %(at)s
+     where id = any (array(
+               select id
+                 from invitations
+                where org_id = %(organization)s and status = 'pending' and expires_at > %(at)s and made_by_key = %(key)s
+                order by id desc
+                limit %(most)s
+           ))
+ returning {_INVITATION}
+"""
+
 _EXPIRE_DUE: Final = """
     update invitations
        set status = 'expired', closed_at = %(at)s
@@ -485,13 +540,14 @@ _EXPIRE_DUE: Final = """
 # invitations first.
 _SELECT_PAGE: Final[LiteralString] = f"""
     select {_INVITATION}, users.email as inviter_email, users.created_at as inviter_created_at,
-           {_inviter_name("invitations.org_id")} as inviter_name
+           {_inviter_name("invitations.org_id")} as inviter_name, keys.name as key_name, keys.prefix as key_prefix
       from (
 """
 _JOIN_PAGE: Final = """
            ) as page
       join invitations on invitations.id = page.id
       left join users on users.id = invitations.invited_by
+      left join management_keys as keys on keys.id = invitations.made_by_key
      order by invitations.id desc
 """
 _PART: Final = "limit %(limit)s offset %(offset)s"

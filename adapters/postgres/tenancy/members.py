@@ -60,10 +60,13 @@ class _Known(AccountRow):
     own_since: datetime | None
     relations: list[str]
     is_unconfirmed_owner: bool
+    organization_is_active: bool
 
     def known(self) -> KnownMember:
         belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at, self.own_since)
-        return KnownMember(self.account(), belonging.membership(), capabilities_of(self.relations), self.is_unconfirmed_owner)
+        return KnownMember(
+            self.account(), belonging.membership(), capabilities_of(self.relations), self.organization_is_active, self.is_unconfirmed_owner
+        )
 
 
 class _Entry(Frozen):
@@ -294,7 +297,8 @@ _FIND: Final[LiteralString] = f"""
            memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
            memberships.own_since,
            {RELATIONS_OF_MEMBER} as relations,
-           {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
+           {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner,
+           wanted.status = 'active' as organization_is_active
       from organizations as wanted
       join memberships on memberships.org_id = wanted.id
       join users on users.id = memberships.user_id

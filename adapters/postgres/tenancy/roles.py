@@ -37,6 +37,14 @@ class _Role(Frozen):
         )
 
 
+class _Offered(_Role):
+    gives_service_roles: bool
+
+    def assignable(self) -> Assignable:
+        role = self.role()
+        return Assignable(role.slug, role.id, capabilities_of(role.permissions), self.gives_service_roles)
+
+
 class RoleRows:
     """Implements `ports.tenancy.roles.RoleStore`."""
 
@@ -55,11 +63,8 @@ class RoleRows:
             return built
         parameters = {"organization": organization, "slug": storable_text(slug)}
         await self._statements.tell(_HOLD_BY_SLUG, parameters)
-        rows = await self._statements.ask(_Role, _FIND_BY_SLUG, parameters)
-        if not rows:
-            return None
-        role = rows[0].role()
-        return Assignable(role.slug, role.id, capabilities_of(role.permissions))
+        rows = await self._statements.ask(_Offered, _FIND_BY_SLUG, parameters)
+        return rows[0].assignable() if rows else None
 
     async def count(self, organization: OrganizationId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
@@ -93,17 +98,25 @@ def _columns(role: Role) -> dict[str, Any]:
     }
 
 
-_ROLE: Final = """
-    select roles.id, roles.org_id, roles.slug, roles.name, roles.description, roles.created_at, roles.updated_at,
+def gives_service_roles(role: LiteralString) -> LiteralString:
+    """Whether roles of services are assigned to the role of an organization's own with this id. One look-up in an index."""
+    return f"exists (select from relations where relations.role_id = {role} and relations.object_type = 'service_role')"
+
+
+_COLUMNS: Final = """
+           roles.id, roles.org_id, roles.slug, roles.name, roles.description, roles.created_at, roles.updated_at,
            array(
                select relation from relations where relations.role_id = roles.id and relations.object_id = roles.org_id
-           ) as permissions
-      from roles
-"""
+           ) as permissions"""
+_ROLE: Final[LiteralString] = f"select {_COLUMNS} from roles"
 
 _GET: Final[LiteralString] = f"{_ROLE} where roles.id = %(id)s and roles.org_id = %(organization)s"
 
-_FIND_BY_SLUG: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organization)s and roles.slug = %(slug)s"
+_FIND_BY_SLUG: Final[LiteralString] = f"""
+    select {_COLUMNS}, {gives_service_roles("roles.id")} as gives_service_roles
+      from roles
+     where roles.org_id = %(organization)s and roles.slug = %(slug)s
+"""
 
 _LIST: Final[LiteralString] = f"{_ROLE} where roles.org_id = %(organization)s order by roles.slug"
 

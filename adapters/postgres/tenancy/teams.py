@@ -8,6 +8,7 @@ from uuid import UUID
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -265,8 +266,8 @@ _DELETE: Final = """
       on conflict do nothing
 """
 
-_BY_ROLE: Final = """
-               exists (select from relations where role_id = %(role_id)s::uuid and object_type = 'service_role')
+_BY_ROLE: Final[LiteralString] = f"""
+               {gives_service_roles("%(role_id)s::uuid")}
             or exists (
                    select
                      from relations

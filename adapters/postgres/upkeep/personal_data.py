@@ -422,6 +422,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
         *(
             "api_keys.digest",
             "management_keys.digest",
+            "management_keys.former_digest",
             "setup_links.digest",
             "setup_links.browser_digest",
             "setup_drafts.digest",

@@ -243,10 +243,13 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
     "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
-    "management_key.adopted": EventData("The key, which from now on no longer depends on its maker.", _MANAGEMENT_KEY),
+    "management_key.adopted": EventData(
+        "The key, which from now on no longer depends on its maker and has a new secret; and until when the former one counts.",
+        {**_MANAGEMENT_KEY, "former_secret_until": _WHEN},
+    ),
     "management_key.ended": EventData(
-        "The ended key, the API keys and client secrets that it had made, and whether they ended with it.",
-        {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": []}, "ended_made": False},
+        "The ended key; the API keys, client secrets and invitations that it had made; and whether they ended with it.",
+        {**_MANAGEMENT_KEY, "made": {"api_keys": [_ID], "client_secrets": [], "invitations": []}, "ended_made": False},
     ),
     "setup_link.created": EventData(
         "The link, without its token; whether what it sets up becomes active by itself; and the address that got it by mail.",

@@ -135,6 +135,11 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "Organization management",
+        ("organization.configuration.planned", "Document with secrets planned"),
+        published=False,
+    ),
+    *_types(
         "Management keys",
         ("management_key.created", "Management key created"),
         ("management_key.adopted", "Management key adopted by an owner"),

@@ -10,7 +10,7 @@ from typing import Final
 from core.domain.branding import Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
-from core.domain.identifiers import InvitationId, OrganizationId, RoleId, UserId
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -68,6 +68,8 @@ class Invitation(Frozen, kw_only=True):
     mailed_digest: bytes | None = None
     """The digest of the token in the mail. The inviter gets another token, so the mailed one proves that its holder has read the mail."""
     closed_at: datetime | None = None
+    made_by_key: ManagementKeyId | None = None
+    """The management key that sent the invitation, in the name of the person who answered for the key."""
 
     def has_just_become(self, status: InvitationStatus, now: datetime) -> bool:
         """The invitation got this status a moment ago, perhaps by the first of two equal forms."""
@@ -102,13 +104,23 @@ class Inviter(Frozen):
     """None unless the organization may see it."""
 
 
+class InvitingKey(Frozen):
+    """The management key that sent an invitation. Name and prefix are empty once the key has ended."""
+
+    id: ManagementKeyId
+    name: str = ""
+    prefix: str = ""
+
+
 class Prospect(Frozen):
     """An organization, and an address that it wants to invite."""
 
     branding: Branding
     inviter: Inviter
     capabilities: frozenset[Capability]
-    """The capabilities that the inviter may give, read while the organization's row is locked."""
+    """The capabilities that the inviter may give, read while the organization's row is locked. Empty when the inviter has left or is
+    deactivated.
+    """
     is_member: bool
     language: Language | None
     """The language that the invited person has chosen. None when there is no account, or no choice."""
@@ -151,7 +163,8 @@ class InvitationOffer(Frozen):
     is_member: bool
     backing: frozenset[Capability]
     """The present capabilities of the person behind the invitation: the manager who answers for the invited person, otherwise the inviter.
-    Empty when that person has left or is deactivated.
+    Empty when that person has left or is deactivated. If a management key sent the invitation, only what the key may do today, which is
+    nothing once the key has ended.
     """
     domains: Sequence[str] = ()
     """The domains that the organization sends invitations to. Empty when it sends them to any domain."""
@@ -159,6 +172,8 @@ class InvitationOffer(Frozen):
     """The invitation was presented with the mailed token."""
     role_name: str = ""
     """The name of the role, if it is one of the organization's own."""
+    gives_service_roles: bool = False
+    """Roles of services are assigned to the offered role, which is one of the organization's own."""
     is_in_use: bool = False
     """Somebody can sign in to the account, or has signed in to it before."""
 
@@ -181,7 +196,7 @@ class InvitationOffer(Frozen):
 
     @property
     def offered(self) -> Assignable:
-        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities)
+        return Assignable(self.invitation.role, self.invitation.role_id, self.capabilities, self.gives_service_roles)
 
     def require_backed(self) -> None:
         """An inviter who may no longer give the role cannot bring in anybody with it. Otherwise a former admin could come back by an
@@ -218,11 +233,11 @@ def require_invitable(email: Email, domains: Sequence[str]) -> None:
 
 def require_may_offer(role: Assignable, held: frozenset[Capability]) -> None:
     """The right to manage members is enough to bring in plain members. Other roles need the right to manage roles. Nobody can give
-    capabilities that they do not have.
+    capabilities that they do not have, nor roles of services that they may not assign.
     """
     if Capability.MEMBERS_MANAGE not in held or (role.slug != BuiltInRole.MEMBER and Capability.ROLES_MANAGE not in held):
         raise Forbidden
-    require_grantable(role.capabilities, held)
+    require_grantable(role.needed, held)
 
 
 def require_may_admit(held: frozenset[Capability]) -> None:

@@ -145,6 +145,8 @@ class Member(Frozen):
     key: ManagementKeyHolder | None = None
     organization_name: str = ""
     """Filled for browsers alone, whose pages say where one is."""
+    is_operators: bool = False
+    """An operator at the host acts in the owner's place. Neither the owner's account nor the organization need be active."""
 
     @property
     def caller(self) -> Caller:

@@ -99,6 +99,14 @@ class Assignable(Frozen):
     slug: str
     id: RoleId | None
     capabilities: frozenset[Capability]
+    gives_service_roles: bool = False
+    """Roles of services are assigned to this role of the organization's own. False for built-in roles: to assign something to plain members
+    is to let every manager of members give it, and admins may manage services themselves.
+    """
+
+    @property
+    def needed(self) -> frozenset[Capability]:
+        return needed_to_give(self.capabilities, gives_service_roles=self.gives_service_roles)
 
 
 def capabilities_of(relations: Iterable[str]) -> frozenset[Capability]:
@@ -124,6 +132,13 @@ def built_in(slug: str) -> Assignable | None:
     except ValueError:
         return None
     return Assignable(role.value, None, role.capabilities)
+
+
+def needed_to_give(capabilities: frozenset[Capability], *, gives_service_roles: bool) -> frozenset[Capability]:
+    """What somebody must hold to give a role, or a place in a team, with these capabilities. If roles of services come with it, giving it
+    is assigning them, which takes the right to manage services.
+    """
+    return capabilities | {Capability.SERVICES_MANAGE} if gives_service_roles else capabilities
 
 
 def require_grantable(wanted: Collection[Capability], held: Collection[Capability]) -> None:

@@ -1,39 +1,20 @@
 """Configurations: what is set in an installation, by the places of documents, and which objects documents manage."""
 
-import hmac
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
-import structlog
-
-from core.domain.identifiers import MailServerId, ManagementKeyId, OAuthCredentialId, SiemId, UpstreamProviderId, UserId
+from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.platform.configuration.marks import ManagedMark, digest_of
 from core.domain.platform.configuration.places import ObjectPlace
-from core.domain.platform.configuration.planning import Change, PlannedAct, Present
-from core.domain.secrets import Secret
-from core.domain.tenancy import mail_servers, oauth_credentials, siem, upstream_providers
-from core.domain.tenancy.siem import SiemCredentials
+from core.domain.platform.configuration.planning import Change, PlannedAct, Present, document_planned
+from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
-from ports.encryption import CannotOpen, KeyRing
 from ports.platform.configurations import ConfigurationReader, ManagedMarks, StoredObject
-
-log = structlog.get_logger()
+from ports.unit_of_work import UnitOfWorkFactory
 
 LATELY: Final = timedelta(days=7)
-
-
-class Digests:
-    """Keyed digests of secrets. The key lives as long as one plan, so a digest says nothing outside it."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def of(self, secret: Secret | None) -> str:
-        """Empty for no secret."""
-        return "" if secret is None else hmac.digest(self._key, secret.reveal().encode(), "sha256").hex()
 
 
 class Loss(Frozen):
@@ -49,7 +30,7 @@ class Loss(Frozen):
 class Configurations(Frozen):
     reader: ConfigurationReader
     marks: ManagedMarks
-    keyring: KeyRing
+    unit_of_work: UnitOfWorkFactory
     clock: Clock
 
     async def slugs(self) -> Sequence[str]:
@@ -59,12 +40,11 @@ class Configurations(Frozen):
         """The objects of these kinds, in these organizations or in all."""
         return [one for kind in kinds for one in await self.reader.objects(kind, organizations)]
 
-    def present(self, stored: Sequence[StoredObject], digests: Digests) -> Mapping[ObjectPlace, Present]:
-        """The objects as a plan knows them. Opens the sealed secrets: heavy work for thousands of them."""
+    def present(self, stored: Sequence[StoredObject]) -> Mapping[ObjectPlace, Present]:
+        """The objects as a plan knows them."""
         return {
             one.place: Present(
                 fields=one.fields,
-                secrets=self._secrets(one, digests),
                 id=one.id,
                 people=one.people,
                 is_directorys=one.is_directorys,
@@ -82,6 +62,12 @@ class Configurations(Frozen):
                 since = self.clock.now() - LATELY
                 found.append(Loss(change.place, gone, await self.reader.lately(change.place.organization, change.place.name, since)))
         return found
+
+    async def note_plan(self, organization: OrganizationId, secrets: Sequence[str], actor: Actor) -> None:
+        """Records that somebody planned a document with secrets, by the places of these in the document."""
+        async with self.unit_of_work() as uow:
+            await uow.record(document_planned(organization, secrets, actor))
+            await uow.commit()
 
     async def mark(
         self,
@@ -120,40 +106,6 @@ class Configurations(Frozen):
     async def all_managed(self, organization: str) -> Sequence[ManagedMark]:
         """The marks of an organization, or of the installation for an empty slug."""
         return await self.marks.list(organization)
-
-    def _secrets(self, one: StoredObject, digests: Digests) -> Mapping[str, str]:
-        opening = _SEALED.get(one.place.kind)
-        if opening is None or one.sealed is None:
-            return {}
-        try:
-            opened = self.keyring.open(one.sealed, opening.context(UUID(one.sealed_in)))
-        except CannotOpen as error:
-            # A document that names the secret sets it anew.
-            log.error("configured_secret_unreadable", place=str(one.place), error=str(error))  # noqa: TRY400 - says it all
-            return {}
-        return {name: digests.of(secret) for name, secret in opening.read(opened).items()}
-
-
-class _Sealed(Frozen):
-    context: Callable[[UUID], str]
-    read: Callable[[bytes], Mapping[str, Secret | None]]
-
-
-def _alone(name: str) -> Callable[[bytes], Mapping[str, Secret | None]]:
-    return lambda text: {name: Secret(text.decode())}
-
-
-def _of_siem(text: bytes) -> Mapping[str, Secret | None]:
-    credentials = SiemCredentials.read(text)
-    return {"api_key": credentials.api_key, "auth_header": credentials.auth_header}
-
-
-_SEALED: Final[Mapping[str, _Sealed]] = {
-    "mail_server": _Sealed(lambda row: mail_servers.sealing_context(MailServerId(row)), _alone("password")),
-    "siem": _Sealed(lambda row: siem.sealing_context(SiemId(row)), _of_siem),
-    "upstream_providers": _Sealed(lambda row: upstream_providers.sealing_context(UpstreamProviderId(row)), _alone("client_secret")),
-    "oauth_credentials": _Sealed(lambda row: oauth_credentials.sealing_context(OAuthCredentialId(row)), _alone("client_secret")),
-}
 
 
 def removed_addresses(change: Change) -> Sequence[str]:

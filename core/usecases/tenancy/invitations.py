@@ -96,7 +96,7 @@ class Invitations(Frozen):
             granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
             # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
             prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
-            if prospect is None and granted is not None:
+            if granted is not None and (prospect is None or not prospect.capabilities):
                 raise Forbidden("Nobody answers for this management key any more: an owner has to adopt it before it can invite people")
             if prospect is not None and granted is not None and not prospect.inviter_is_own:
                 raise Forbidden("Whoever answers for this management key has not confirmed that they belong to the organization")
@@ -125,6 +125,7 @@ class Invitations(Frozen):
                 status=InvitationStatus.PENDING,
                 expires_at=now + LIFETIME,
                 created_at=now,
+                made_by_key=member.key_id,
                 # The organization's own mail server could read the link, so the link would prove nothing.
                 mailed_digest=None if prospect.has_mail_server else mailed.digest(),
             )
@@ -150,7 +151,7 @@ class Invitations(Frozen):
         """Newest first, each with its status as of now, even if that has not been written down yet."""
         now = self.clock.now()
         return [
-            ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter)
+            ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter, one.key)
             for one in await self.lookup.list(organization, status, now, page)
         ]
 

@@ -93,14 +93,14 @@ class Members(Frozen):
             if role is None:
                 raise BadRequest("role: there is no such role")
             require_no_more(target.capabilities, acting.capabilities)
-            require_grantable(role.capabilities, acting.grantable)
+            require_grantable(role.needed, acting.grantable)
             if target.membership.role == role.slug:
                 return target
             changed = replace(target.membership, role=role.slug, role_id=role.id)
             await uow.members.change_role(caller.organization, user, role)
             await uow.record(role_changed(target.membership, target.account.email, role.slug, actor))
             await uow.commit()
-        return KnownMember(target.account, changed, role.capabilities)
+        return replace(target, membership=changed, capabilities=role.capabilities)
 
     async def remove(self, caller: Member, user: UserId, actor: Actor) -> None:
         """Remove a member. From the next request on, the organization refuses the member's sessions, as it refuses any non-member's. Raises

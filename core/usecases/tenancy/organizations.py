@@ -31,7 +31,7 @@ from core.domain.tenancy.sign_in_rules import require_second_factor
 from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
-from core.usecases.tenancy.rights import hold_members, require_owner
+from core.usecases.tenancy.rights import hold_members, require_owner, require_standing
 from ports.clock import Clock
 from ports.identity.sessions import Opener
 from ports.ids import Ids
@@ -171,6 +171,7 @@ class Organizations(Frozen):
             known = await uow.members.find(member.organization, member.user)
             if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
                 raise Forbidden
+            require_standing(member, known)
             organization = held.organization
             events: list[Event] = []
             if new_name is not None and organization.name != new_name:

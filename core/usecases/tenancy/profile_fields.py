@@ -22,7 +22,7 @@ from core.domain.tenancy.profile_fields import (
     field_updated,
     purge_job,
 )
-from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.roles import Capability, require_grantable
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -77,8 +77,8 @@ class ProfileFields(Frozen):
         return [field for field in await self.lookup.list(organization) if field.is_written_by(writer)]
 
     async def create(self, member: Member | None, key: str, kind: FieldKind, wish: FieldWish, actor: Actor) -> ProfileField:
-        """Declares a field. Without a position, the field comes last. Raises `BadRequest`, also for the fifty-first field, and `Conflict`
-        when the key is taken.
+        """Declares a field. Without a position, the field comes last. Raises `BadRequest`, also for the fifty-first field, `Conflict` when
+        the key is taken, and `Forbidden` when claims are made of such a field and the caller may not manage them.
         """
         now = self.clock.now()
         wanted = wish.applied(
@@ -96,12 +96,14 @@ class ProfileFields(Frozen):
         )
         field = checked_field(wanted)
         async with self.unit_of_work() as uow:
-            known = await _held(uow, member)
+            known, held = await _held(uow, member)
             if len(known) >= MOST_FIELDS:
                 raise BadRequest(f"At most {MOST_FIELDS} fields: delete one first")
             if wish.position is None:
                 field = replace(field, position=max((one.position for one in known), default=-1) + 1)
                 field = checked_field(field)
+            # Claims outlive the fields that they are made of.
+            await _require_writers(uow, field, field.written_by, held)
             if not await uow.profile_fields.add(field):
                 raise Conflict("There is already a field with this key")
             await uow.record(field_created(field, actor))
@@ -109,14 +111,18 @@ class ProfileFields(Frozen):
         return field
 
     async def change(self, member: Member | None, key: str, wish: FieldWish, actor: Actor) -> ProfileField:
-        """Values that the new bounds no longer allow stay until somebody writes them. Raises `BadRequest`, `NotFound`."""
+        """Values that the new bounds no longer allow stay until somebody writes them. Raises `BadRequest`, `NotFound`, and `Forbidden` when
+        claims are made of the field, further writers are added, and the caller may not manage claims.
+        """
         if wish == NOTHING:
             raise BadRequest("Send at least one of label, rule, written_by, scope, required, asked_at and position")
         async with self.unit_of_work() as uow:
-            before = _found(await _held(uow, member), key)
+            known, held = await _held(uow, member)
+            before = _found(known, key)
             after = checked_field(wish.applied(before))
             if after == before:
                 return before
+            await _require_writers(uow, after, after.written_by - before.written_by, held)
             after = replace(after, updated_at=self.clock.now())
             await uow.profile_fields.save(after)
             await uow.record(field_updated(before, after, actor))
@@ -126,7 +132,8 @@ class ProfileFields(Frozen):
     async def delete(self, member: Member | None, key: str, actor: Actor) -> None:
         """The field and its values are gone from every answer at once; a job removes the values. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            field = _found(await _held(uow, member), key)
+            known, _ = await _held(uow, member)
+            field = _found(known, key)
             await uow.profile_fields.delete(field.id, self.clock.now())
             await uow.jobs.add(purge_job(field.id))
             await uow.record(field_deleted(field, actor))
@@ -137,10 +144,16 @@ def _organization(member: Member | None) -> OrganizationId | None:
     return None if member is None else member.organization
 
 
-async def _held(uow: UnitOfWork, member: Member | None) -> Sequence[ProfileField]:
-    if member is not None:
-        await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-    return await uow.profile_fields.hold_all(_organization(member))
+async def _held(uow: UnitOfWork, member: Member | None) -> tuple[Sequence[ProfileField], frozenset[Capability]]:
+    """The fields, and what the caller may do in the organization."""
+    held: frozenset[Capability] = frozenset() if member is None else await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+    return await uow.profile_fields.hold_all(_organization(member)), held
+
+
+async def _require_writers(uow: UnitOfWork, field: ProfileField, added: frozenset[FieldWriter], held: frozenset[Capability]) -> None:
+    """An application may draw rights from a claim. So whoever lets others write the claim's field must be able to manage the claim."""
+    if added and field.organization is not None and await uow.service_claims.is_made_of(field.organization, field.key):
+        require_grantable({Capability.SERVICES_MANAGE}, held)
 
 
 def _found(known: Sequence[ProfileField], key: str) -> ProfileField:

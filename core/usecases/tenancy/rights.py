@@ -2,13 +2,14 @@
 
 The first check of the request may be older than a change of the member's role, and the result of the request would outlive that change. So
 the rights are checked again when the organization is held, and cannot change until the unit of work ends. The same holds for a management
-key, which may have ended meanwhile, and whose maker may have lost rights.
+key, which may have ended meanwhile, and whose maker may have lost rights. A request that makes many changes, one after the other, is also
+stopped here: by everything that would stop a new request.
 """
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from core.domain.errors import Forbidden, Unauthorized
+from core.domain.errors import Forbidden, OrganizationNotActive, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.tenancy.members import Member, UnconfirmedOwnership, ownership_confirmed
@@ -38,19 +39,32 @@ class Acting(Frozen):
 
 
 async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tuple[Acting, Mapping[UserId, KnownMember]]:
-    """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member, and
-    `Unauthorized` when the calling management key has ended.
+    """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member,
+    `Unauthorized` when the caller's account was deactivated or the calling management key has ended, and `OrganizationNotActive`.
     """
     known = await uow.members.hold(member.organization, member.responsible, *others)
     if member.key is not None:
         able = await uow.management_keys.able(member.key.key)
         if able is None:
             raise Unauthorized("The management key is not valid")
-        return Acting(able.capabilities, ""), known
+        if not able.organization_is_active:
+            raise OrganizationNotActive
+        return Acting(able.holder.capabilities, ""), known
     acting = known.get(member.user)
     if acting is None:
         raise Forbidden(NOT_A_MEMBER)
+    require_standing(member, acting)
     return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting)), known
+
+
+def require_standing(member: Member, known: KnownMember) -> None:
+    """Raises `Unauthorized` when the caller's account was deactivated since the request came in, and `OrganizationNotActive`."""
+    if member.is_operators:
+        return
+    if known.account.deactivated_at is not None:
+        raise Unauthorized
+    if not known.organization_is_active:
+        raise OrganizationNotActive
 
 
 async def hold_rights(uow: UnitOfWork, member: Member, needed: Capability) -> frozenset[Capability]:

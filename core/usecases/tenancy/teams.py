@@ -8,7 +8,7 @@ from core.domain.identifiers import TeamId, UserId
 from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, require_grantable, require_no_more
+from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, needed_to_give, require_grantable, require_no_more
 from core.domain.tenancy.teams import (
     MOST_FORMER_TEAMS,
     MOST_TEAMS,
@@ -107,8 +107,9 @@ class Teams(Frozen):
                     if not proved:
                         raise FreshProofNeeded
                 after = replace(after, role=role, role_id=None if carried is None else carried.id)
-                if carried is not None and await uow.teams.role_gives_service_roles(after):
-                    require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
+                if carried is not None:
+                    gives = await uow.teams.role_gives_service_roles(after)
+                    require_grantable(needed_to_give(carried.capabilities, gives_service_roles=gives), acting.grantable)
             if after == before:
                 return before
             after = replace(after, updated_at=self.clock.now())
@@ -136,9 +137,9 @@ class Teams(Frozen):
         async with self.unit_of_work() as uow:
             acting, team = await self._hold_own(uow, caller, slug)
             role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
-            await require_may_grant(uow, acting, () if role is None else role.capabilities, self.clock.now())
-            if await uow.teams.gives_service_roles(team):
-                require_grantable({Capability.SERVICES_MANAGE}, acting.capabilities)
+            carried: frozenset[Capability] = frozenset() if role is None else role.capabilities
+            gives = await uow.teams.gives_service_roles(team)
+            await require_may_grant(uow, acting, needed_to_give(carried, gives_service_roles=gives), self.clock.now())
             if await uow.teams.add_members(team, [user], self.clock.now()):
                 await uow.record(member_added(team, user, actor))
                 await uow.commit()

@@ -39,6 +39,8 @@ def counts_line(changes: Sequence[Change]) -> str:
     counts = {act: sum(one.act is act for one in changes) for act in PlannedAct}
     if not changes:
         return "Nothing to do."
+    if all(one.only_sets_secrets for one in changes):
+        return "Nothing to do, except that secrets are set anew."
     return f"{counts[PlannedAct.MAKE]} to make, {counts[PlannedAct.CHANGE]} to change, {counts[PlannedAct.END]} to end."
 
 
@@ -60,7 +62,7 @@ def _people(count: int) -> str:
 
 def _field(change: Change, field: FieldChange) -> str:
     if field.is_secret:
-        return f"{field.name}: a new secret"
+        return f"{field.name}: a secret, set anew" if change.act is PlannedAct.CHANGE else f"{field.name}: a new secret"
     if change.act is PlannedAct.MAKE:
         return f"{field.name}: {_value(field.after)}"
     return f"{field.name}: {_value(field.before)} -> {_value(field.after)}"

@@ -87,7 +87,9 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     assert not any(value in out for value in SECRETS.values())
     status, out, _ = await postern("apply", file, owner, "--json")
     assert (status, json.loads(out)["refused"]) == (0, [])
-    assert (await postern("plan", file))[:2] == (0, "Nothing to do.\n")
+    status, out, _ = await postern("plan", file)
+    assert (status, out.splitlines()[-1]) == (0, "Nothing to do, except that secrets are set anew.")
+    assert "      password: a secret, set anew\n" in out
     status, exported, _ = await postern("export")
     assert status == 0
     assert exported.startswith("# Made by `postern config export`.")

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import psycopg
 import pytest
+import trio
 
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
@@ -172,17 +174,20 @@ async def test_every_fault_is_one_line_and_nothing_is_done(shops: DocumentShops)
         assert answer.status in {400, 413}
 
 
-async def test_secrets_come_beside_the_document_and_are_compared_without_being_shown(shops: DocumentShops) -> None:
-    secrets = {"/organizations/acme/mail_server/password": "correct horse"}
+async def test_secrets_come_beside_the_document_and_are_never_compared(shops: DocumentShops) -> None:
+    place = "/organizations/acme/mail_server/password"
     shops.log.remember("correct horse")
     document = of_acme(mail_server=SMTP)
-    made = await shops.send("apply", document, secrets=secrets)
+    made = await shops.send("apply", document, secrets={place: "correct horse"})
     assert "correct horse" not in made.body.decode()
     assert [one["act"] for one in made.ok()["done"]] == ["make"]
-    assert (await shops.send("plan", document, secrets=secrets)).ok()["changes"] == []
+    # A plan is no oracle: the right guess and the wrong one are the same change.
+    plans = [(await shops.send("plan", document, secrets={place: guess})).ok()["changes"] for guess in ("correct horse", "another")]
+    assert plans[0] == plans[1]
+    assert [one["fields"] for one in plans[0]] == [[{"name": "password", "before": None, "after": None, "is_secret": True}]]
     assert (await shops.send("plan", document)).ok()["changes"] == []
-    changed = (await shops.send("plan", document, secrets={**secrets, next(iter(secrets)): "another"})).ok()["changes"]
-    assert [one["fields"] for one in changed] == [[{"name": "password", "before": None, "after": None, "is_secret": True}]]
+    again = (await shops.send("apply", document, secrets={place: "correct horse"})).ok()
+    assert ([one["act"] for one in again["done"]], again["refused"]) == (["change"], [])
     # Whoever changes the host says the password again: the new host must not get the old one.
     moved = of_acme(mail_server={**SMTP, "host": "127.0.0.2"})
     assert [one.partition(":")[0] for one in await shops.problems(moved)] == ["/organizations/acme/mail_server/password"]
@@ -301,3 +306,90 @@ async def test_a_page_says_that_a_document_manages_its_object(shops: DocumentSho
     kind = shops.postern.platform.configurations
     assert (await kind.managed("acme", "", "roles", str(role))) is not None
     assert (await kind.managed("globex", "", "roles", str(role))) is None
+
+
+async def test_the_end_of_an_application_is_told_and_takes_a_fresh_proof(shops: DocumentShops) -> None:
+    document = of_acme(services={"whole": True, "entries": {"shop": {}}})
+    planned = (await shops.send("plan", document)).ok()
+    assert [(one["act"], one["place"], one["needs_proof"]) for one in planned["changes"]] == [
+        ("end", "/organizations/acme/services/app", True)
+    ]
+    assert [one["place"] for one in planned["losses"]] == ["/organizations/acme/services/app"]
+    # No key ends one, whatever it may do.
+    key = shops.tenants.management_key(shops.acme, shops.owner, [*Capability])
+    assert (await shops.problems(document, key=key))[0].startswith("/organizations/acme/services/app: Management keys do not open")
+    shops.stale(shops.owner)
+    applied = (await shops.send("apply", document)).ok()
+    assert [(one["place"], one["code"]) for one in applied["refused"]] == [
+        ("/organizations/acme/services/app", "REAUTHENTICATION_REQUIRED")
+    ]
+    assert (applied["done"], len(shops.people.rows("select from services where org_id = %s", shops.acme.id))) == ([], 2)
+    shops.people.change("update sessions set proved_at = now() where id = %s", shops.owner.session)
+    assert [one["place"] for one in (await shops.send("apply", document)).ok()["done"]] == ["/organizations/acme/services/app"]
+
+
+@pytest.mark.parametrize("asker", ["person", "key"])
+@pytest.mark.parametrize(
+    ("loss", "codes"),
+    [
+        ("update organizations set status = 'suspended' where id = %(organization)s", {"ORGANIZATION_NOT_ACTIVE"}),
+        ("update users set deactivated_at = now() where id = %(person)s", {"UNAUTHORIZED", "FORBIDDEN"}),
+        ("delete from relations where user_id = %(person)s", {"FORBIDDEN"}),
+    ],
+)
+async def test_a_document_stops_when_a_request_would_be_refused(
+    shops: DocumentShops, emptied_database_url: str, asker: str, loss: str, codes: set[str]
+) -> None:
+    key = await shops.key(Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE, by=shops.admin) if asker == "key" else ""
+    teams = {f"team-{number}": {"name": f"Team {number}"} for number in range(5)}
+    answers: list[Received] = []
+
+    async def apply() -> None:
+        answers.append(
+            await shops.send("apply", of_acme(teams=teams, name="Other") if not key else of_acme(teams=teams), key=key, by=shops.admin)
+        )
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (shops.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(apply)
+            await shops.people.somebody_waits()
+            other.execute(loss.encode(), {"organization": shops.acme.id, "person": shops.admin.user})
+            other.commit()
+    applied = answers[0].ok()
+    assert (applied["done"], len(applied["refused"]) >= 5, {one["code"] for one in applied["refused"]} <= codes) == ([], True, True)
+    assert shops.people.rows("select from teams") == []
+    assert shops.people.rows("select name from organizations where slug = 'acme'") == [{"name": "Acme"}]
+
+
+async def test_a_plan_with_secrets_is_on_record(shops: DocumentShops) -> None:
+    place = "/organizations/acme/mail_server/password"
+    shops.log.remember("a guess")
+    planned = (await shops.send("plan", of_acme(mail_server=SMTP), secrets={place: "a guess"}, by=shops.admin)).ok()
+    key = await shops.key(Capability.SETTINGS_MANAGE)
+    (await shops.send("plan", of_acme(mail_server=SMTP), secrets={place: "a guess"}, key=key)).ok()
+    await shops.send("plan", of_acme(roles={"support": ROLE}))
+    by_person, by_key = shops.audited("organization.configuration.planned")
+    assert by_person["details"] == {"secrets": [place], "document": planned["digest"]}
+    assert (by_person["actor_id"], by_person["target_id"]) == (shops.admin.user, str(shops.acme.id))
+    assert by_key["details"]["acting_key"]["kind"] == "management_key"
+    # Neither the log nor the organization's receivers of events hear of the value.
+    assert "a guess" not in str(shops.told("audit_log"))
+
+
+async def test_while_acting_the_right_guess_of_a_secret_looks_like_a_wrong_one(shops: DocumentShops) -> None:
+    place = "/organizations/acme/mail_server/password"
+    for secret in ("correct horse", "another"):
+        shops.log.remember(secret)
+    (await shops.send("apply", of_acme(mail_server=SMTP), secrets={place: "correct horse"})).ok()
+    governor = shops.people.add("root@example.org", platform_owner=True)
+    seen = shops.tenants.session(shops.owner, shops.acme)
+    by = (governor.user, shops.postern.foundation.ids.new())
+    shops.people.change("update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", *by, seen.session)
+    acting = await shops.tenants.token(seen, shops.acme, token_use="impersonation", impersonator=str(governor.user))
+    answers = []
+    for guess in ("correct horse", "another"):
+        body = {"document": of_acme(mail_server=SMTP), "secrets": {place: guess}}
+        answers.append((await shops.client.request("POST", f"{ACME}/configuration/plan", body=body, token=acting)).ok())
+    assert answers[0] == answers[1]
+    assert len(shops.audited("organization.configuration.planned")) == 2

@@ -86,7 +86,7 @@ def wanted(document: Any) -> WantedConfiguration:
             raise LookupError  # noqa: TRY004 - as `Resolve` has it
         return value
 
-    made = read(document, resolve, lambda secret: f"digest of {secret}")
+    made = read(document, resolve)
     assert made.problems == ()
     return made.wanted
 
@@ -100,11 +100,11 @@ def carried_out(present: Mapping[ObjectPlace, Present], document: Any) -> Mappin
     now, made = dict(present), planned(present, document)
     assert made.problems == ()
     for change in made.changes:
-        now = _done(now, change, wanted(document))
+        now = _done(now, change)
     return now
 
 
-def _done(present: dict[ObjectPlace, Present], change: Change, document: WantedConfiguration) -> dict[ObjectPlace, Present]:
+def _done(present: dict[ObjectPlace, Present], change: Change) -> dict[ObjectPlace, Present]:
     place, kind = change.place, BY_ID[change.place.kind]
     if change.act is PlannedAct.END:
         return {
@@ -115,12 +115,16 @@ def _done(present: dict[ObjectPlace, Present], change: Change, document: WantedC
     before = present.get(place)
     fields = {**(kind.standing or {}), **({} if before is None else before.fields)}
     fields |= {one.name: one.after for one in change.fields if not one.is_secret}
-    secrets = {**({} if before is None else before.secrets), **document.objects[place].secrets}
-    present = {**present, place: Present(fields=fields, secrets=secrets, id="made")}
+    present = {**present, place: Present(fields=fields, id="made")}
     if before is None:
         for (other, name), brought in kind.brings.items():
             present.setdefault(ObjectPlace(place.organization, place.name, other, name), Present(fields=brought, id="brought"))
     return present
+
+
+def besides_secrets(made: DocumentPlan) -> list[Change]:
+    """The changes that do more than set secrets anew."""
+    return [one for one in made.changes if not one.only_sets_secrets]
 
 
 def reversed_maps(value: Any) -> Any:
@@ -138,7 +142,7 @@ def test_twice_is_once_and_the_order_of_a_document_means_nothing(document: Any) 
         return
     assert planned(EMPTY, reversed_maps(document)) == first
     once = carried_out(EMPTY, document)
-    assert planned(once, document).changes == ()
+    assert besides_secrets(planned(once, document)) == []
     assert carried_out(once, document) == once
 
 
@@ -148,7 +152,7 @@ def test_whatever_was_there_the_plan_of_an_applied_document_is_empty(before: Any
     if planned(EMPTY, before).problems or planned(carried_out(EMPTY, before), document).problems:
         return
     now = carried_out(carried_out(EMPTY, before), document)
-    assert planned(now, document).changes == ()
+    assert besides_secrets(planned(now, document)) == []
 
 
 @given(trees)

@@ -10,10 +10,11 @@ import trio
 from core.domain.errors import Forbidden
 from core.domain.identity.callers import Participation
 from core.domain.record.events import Actor
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops
-from tests.http.client import Client, Received
+from tests.http.client import Client, Received, refused
 from tests.http.people import People, Person
 
 SERVICES: Final = "/api/organizations/acme/services"
@@ -54,6 +55,25 @@ async def test_it_is_gone_at_once(house: ServiceDeletionScene) -> None:
     assert (await house.client.get("/api/user", token=in_app)).status == 200
     # Accounts stay, since they belong to their people.
     assert (await house.client.get("/api/user", token=await house.tenants.token(house.end_user))).status == 200
+
+
+async def test_it_takes_a_fresh_proof_of_the_owner_in_person(house: ServiceDeletionScene) -> None:
+    stale = "update sessions set proved_at = now() - interval '1 day', created_at = now() - interval '1 day' where id = %s"
+    house.people.change(stale, house.owner.session)
+    answer = await house.ask("DELETE", "/shop")
+    assert refused(answer) == (401, "REAUTHENTICATION_REQUIRED")
+    assert 'error="insufficient_user_authentication"' in str(answer.header("www-authenticate"))
+    house.people.change("update sessions set proved_at = now() where id = %s", house.owner.session)
+    governor = house.people.add("root@example.org", platform_owner=True)
+    seen = house.tenants.session(house.owner, house.acme)
+    by = (governor.user, house.postern.foundation.ids.new())
+    house.people.change("update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", *by, seen.session)
+    acting = await house.tenants.token(seen, house.acme, token_use="impersonation", impersonator=str(governor.user))
+    assert refused(await house.client.request("DELETE", f"{SERVICES}/shop", token=acting)) == (403, "FORBIDDEN")
+    key = house.tenants.management_key(house.acme, house.owner, [*Capability])
+    assert refused(await house.client.request("DELETE", f"{SERVICES}/shop", token=key)) == (403, "FORBIDDEN")
+    assert {one["slug"] for one in (await house.ask("GET")).json()["services"]} == {"app", "shop"}
+    assert (await house.ask("DELETE", "/shop")).status == 204
 
 
 async def test_its_slug_and_its_place_are_free_again(house: ServiceDeletionScene) -> None:

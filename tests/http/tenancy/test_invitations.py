@@ -259,7 +259,7 @@ async def test_the_list_is_the_newest_first_in_pages_and_by_status(house: Inviti
 
     listed = await house.listing()
     assert [one["invitation"]["id"] for one in listed] == ids[::-1]
-    assert all(set(one) == {"invitation", "inviter"} and set(one["invitation"]) == RECORD for one in listed)
+    assert all(set(one) == {"invitation", "inviter", "management_key"} and set(one["invitation"]) == RECORD for one in listed)
     assert all(one["inviter"]["email"] == "ada@acme.example" for one in listed)
     states = ["cancelled", "accepted", "rejected", "expired", "expired", "pending", "pending"]
     assert [one["invitation"]["status"] for one in listed] == states[::-1]

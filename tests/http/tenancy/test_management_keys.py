@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import psycopg
@@ -71,10 +72,11 @@ async def test_a_key_is_shown_once_and_kept_as_a_digest(house: KeyScene) -> None
     life = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
     assert life == timedelta(days=90)
     listed = (await house.request("GET", KEYS)).ok()
-    told = {"last_used_at": None, "adopted_at": None, "adopted_by": None}
+    told: dict[str, Any] = {"last_used_at": None, "adopted_at": None, "adopted_by": None, "former_secret_until": None}
+    told |= {"maker_email": house.owner.email, "maker_is_here": True}
     assert listed == {"management_keys": [{name: value for name, value in made.items() if name != "key"} | told], "total": 1}
     one = (await house.request("GET", f"{KEYS}/{made['id']}")).ok()
-    assert one == {"management_key": listed["management_keys"][0], "made": {"api_keys": [], "client_secrets": []}}
+    assert one == {"management_key": listed["management_keys"][0], "made": {"api_keys": [], "client_secrets": [], "invitations": []}}
     assert made["key"] not in str(house.people.rows("select management_keys::text as row from management_keys"))
     (event,) = house.audited("management_key%")
     assert (event["action"], event["target_id"], event["actor_id"]) == ("management_key.created", made["id"], house.owner.user)
@@ -183,7 +185,10 @@ async def test_an_ended_or_expired_key_and_one_of_an_inactive_organization_open_
     assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
     house.people.change("update management_keys set expires_at = now() + interval '1 hour'")
     assert await house.opens(text) == 200
-    assert (await house.request("DELETE", f"{KEYS}/{key}")).ok() == {"made": {"api_keys": [], "client_secrets": []}, "ended_made": False}
+    assert (await house.request("DELETE", f"{KEYS}/{key}")).ok() == {
+        "made": {"api_keys": [], "client_secrets": [], "invitations": []},
+        "ended_made": False,
+    }
     assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (401, "UNAUTHORIZED")
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/adopt")):
         assert refused(await house.request(method, f"{KEYS}/{key}{path}")) == (404, "NOT_FOUND")
@@ -207,12 +212,65 @@ async def test_a_key_loses_what_its_maker_loses_until_an_owner_adopts_it(house: 
         house.people.change("delete from relations where user_id = %s", house.admin.user)
     house.people.change(statement, house.admin.user)
     assert refused(await house.with_key(text, "GET", f"{ACME}/services")) == (403, "FORBIDDEN")
+    before = (await house.request("GET", f"{KEYS}/{key}")).ok()["management_key"]
+    email = None if loss == "deleted" else house.admin.email
+    assert (before["maker_email"], before["maker_is_here"]) == (email, loss == "demoted")
     adopted = (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
     assert (adopted["adopted_by"], adopted["created_by"]) == (str(house.owner.user), str(house.admin.user))
-    assert await house.opens(text) == 200
-    assert refused(await house.with_key(text, "GET", f"{ACME}/members")) == (403, "FORBIDDEN")
-    assert (await house.request("POST", f"{KEYS}/{key}/adopt")).ok() == adopted
+    renewed = adopted["key"]
+    house.log.remember(renewed)
+    assert await house.opens(renewed) == 200
+    assert refused(await house.with_key(renewed, "GET", f"{ACME}/members")) == (403, "FORBIDDEN")
+    # The maker knows the former secret. It goes on for a day with a maker who is still a member, and with nobody else.
+    assert (await house.opens(text), adopted["former_secret_until"] is not None) == ((200, True) if loss == "demoted" else (401, False))
+    assert (await house.request("POST", f"{KEYS}/{key}/adopt")).ok() == {**adopted, "key": None}
     assert [one["action"] for one in house.audited("management_key%")] == ["management_key.created", "management_key.adopted"]
+    assert renewed not in str(house.people.rows("select * from management_keys"))
+
+
+async def test_the_former_secret_of_an_adopted_key_ends_after_a_day_or_with_its_maker(house: KeyScene) -> None:
+    key, text = await house.key("services.view", by=house.admin)
+    renewed = (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()["key"]
+    house.log.remember(renewed)
+    assert [await house.opens(one) for one in (text, renewed)] == [200, 200]
+    (row,) = house.people.rows("select former_until - adopted_at as rest, former_holder from management_keys")
+    assert row == {"rest": timedelta(hours=24), "former_holder": house.admin.user}
+    house.people.change("update users set deactivated_at = now() where id = %s", house.admin.user)
+    assert [await house.opens(one) for one in (text, renewed)] == [401, 200]
+    house.people.change("update users set deactivated_at = null where id = %s", house.admin.user)
+    (await house.request("POST", f"{ACME}/members/{house.admin.user}")).ok()
+    assert [await house.opens(one) for one in (text, renewed)] == [401, 200]
+    house.tenants.join(house.admin, house.acme, "member")
+    house.people.change("update management_keys set former_until = now()")
+    assert [await house.opens(one) for one in (text, renewed)] == [401, 200]
+    assert (await house.request("GET", f"{KEYS}/{key}")).ok()["management_key"]["former_secret_until"] is None
+    # The former secret ends with the key, too.
+    house.people.change("update management_keys set former_until = now() + interval '1 hour'")
+    (await house.request("DELETE", f"{KEYS}/{key}")).ok()
+    assert [await house.opens(one) for one in (text, renewed)] == [401, 401]
+
+
+async def test_the_next_owner_adopts_from_the_former_one(house: KeyScene) -> None:
+    key, text = await house.key("services.view", by=house.admin)
+    first = (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()["key"]
+    (await house.request("POST", f"{ACME}/transfer-ownership", {"new_owner_user_id": str(house.admin.user)})).ok()
+    second = (await house.request("POST", f"{KEYS}/{key}/adopt", by=house.admin)).ok()["key"]
+    for one in (first, second):
+        house.log.remember(one)
+    # The maker's own secret is two adoptions old. What the former owner knows goes on for a day.
+    assert [await house.opens(one) for one in (text, first, second)] == [401, 200, 200]
+    assert house.people.rows("select former_holder from management_keys") == [{"former_holder": house.owner.user}]
+
+
+async def test_of_fifty_that_adopt_a_key_at_once_one_gets_its_secret(house: KeyScene) -> None:
+    key, text = await house.key("services.view", by=house.admin)
+    answers = await all_at_once(*[partial(house.request, "POST", f"{KEYS}/{key}/adopt")] * 50)
+    given = [one for answer in answers if (one := answer.ok()["key"]) is not None]
+    for one in given:
+        house.log.remember(one)
+    assert len(given) == 1
+    assert [await house.opens(one) for one in (text, given[0])] == [200, 200]
+    assert len(house.audited("management_key.adopted")) == 1
 
 
 async def test_a_key_keeps_the_part_that_its_maker_keeps(house: KeyScene) -> None:
@@ -264,6 +322,7 @@ async def test_ending_a_key_lists_what_it_made_and_may_end_it(house: KeyScene, e
     made = {
         "api_keys": [{"id": api_key["id"], "service_slug": "shop", "name": "CI", "prefix": api_key["prefix"]}],
         "client_secrets": [{"id": secret["id"], "service_slug": "shop", "prefix": secret["prefix"]}],
+        "invitations": [],
     }
     assert (await house.request("GET", f"{KEYS}/{key}")).ok()["made"] == made
     ended = (await house.request("DELETE", f"{KEYS}/{key}{'?end_made=true' if end_made else ''}")).ok()
@@ -273,7 +332,7 @@ async def test_ending_a_key_lists_what_it_made_and_may_end_it(house: KeyScene, e
     deleted = sorted(one["action"] for one in house.audited("%deleted"))
     assert deleted == (["api_key.deleted", "client_secret.deleted"] if end_made else [])
     (event,) = [one for one in house.told() if one["name"] == "management_key.ended"]
-    assert event["details"]["made"] == {"api_keys": [api_key["id"]], "client_secrets": [secret["id"]]}
+    assert event["details"]["made"] == {"api_keys": [api_key["id"]], "client_secrets": [secret["id"]], "invitations": []}
 
 
 async def test_ending_what_a_key_made_takes_the_right_to_manage_services(house: KeyScene) -> None:
@@ -376,7 +435,12 @@ async def test_keys_of_the_platform(house: KeyScene) -> None:
     assert refused(await house.request("DELETE", f"{KEYS}/{key}")) == (404, "NOT_FOUND")
     house.people.change("update users set is_platform_owner = false where id = %s", governor.user)
     assert await house.opens(text, "/api/platform/organizations") == 403
-    assert (await house.request("POST", f"{OF_PLATFORM}/{key}/adopt", by=other)).ok()["adopted_by"] == str(other.user)
+    adopted = (await house.request("POST", f"{OF_PLATFORM}/{key}/adopt", by=other)).ok()
+    house.log.remember(adopted["key"])
+    assert (adopted["adopted_by"], adopted["maker_email"], adopted["maker_is_here"]) == (str(other.user), governor.email, False)
+    # Whoever made it knows the former secret, and governs no more.
+    assert await house.opens(text, "/api/platform/organizations") == 401
+    text = adopted["key"]
     assert await house.opens(text, "/api/platform/organizations") == 200
     assert (await house.request("GET", f"{OF_PLATFORM}/{key}", by=other)).ok()["id"] == key
     assert (await house.request("DELETE", f"{OF_PLATFORM}/{key}", by=other)).status == 204

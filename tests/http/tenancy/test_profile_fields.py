@@ -411,3 +411,62 @@ async def test_a_service_reads_its_organizations_fields_writes_its_own_and_keeps
     assert refused(await ask("PATCH", {"metadata": {}}, at=stranger)) == NOT_FOUND
     (event,) = [one for one in house.told() if one["name"] == "user.metadata.updated"]
     assert "crm" not in str(event["details"])
+
+
+async def claimed(house: FieldScene, field: str = "dept") -> None:
+    claim = {"name": "department", "source": "organization_field", "argument": field, "into": ["access_token"]}
+    (await house.request("POST", "/api/organizations/acme/services/shop/claims", claim)).ok(201)
+
+
+async def test_letting_others_write_what_a_claim_tells_takes_the_right_to_manage_the_claim(house: FieldScene) -> None:
+    for key in ("dept", "desk"):
+        (await house.declare(key)).ok(201)
+    keeper = house.tenants.member(house.acme, house.tenants.role(house.acme, "keeper", [Capability.SETTINGS_MANAGE]))
+    both = [Capability.SETTINGS_MANAGE, Capability.SERVICES_MANAGE]
+    governor = house.tenants.member(house.acme, house.tenants.role(house.acme, "governor", both))
+    weak = house.tenants.management_key(house.acme, house.owner, [Capability.SETTINGS_MANAGE])
+    strong = house.tenants.management_key(house.acme, house.owner, both)
+    more = {"written_by": ["administrator", "person"]}
+    await claimed(house)
+    assert refused(await house.request("PATCH", f"{FIELDS}/dept", more, by=keeper)) == FORBIDDEN
+    assert refused(await house.client.request("PATCH", f"{FIELDS}/dept", body=more, token=weak)) == FORBIDDEN
+    assert house.people.rows("select written_by from profile_fields where key = 'dept'") == [{"written_by": ["administrator"]}]
+    # What is not a writer of the claim's field is nobody's business but the field's.
+    (await house.request("PATCH", f"{FIELDS}/dept", {"label": "Department"}, by=keeper)).ok()
+    (await house.request("PATCH", f"{FIELDS}/desk", more, by=keeper)).ok()
+    for writers in (["administrator", "person"], ["administrator"]):
+        (await house.request("PATCH", f"{FIELDS}/dept", {"written_by": writers}, by=governor)).ok()
+    (await house.client.request("PATCH", f"{FIELDS}/dept", body=more, token=strong)).ok()
+    # Taking a writer away opens nothing.
+    (await house.request("PATCH", f"{FIELDS}/dept", {"written_by": ["administrator"]}, by=keeper)).ok()
+
+
+async def test_a_field_that_a_claim_waits_for_is_declared_by_those_who_manage_claims(house: FieldScene) -> None:
+    (await house.declare("dept")).ok(201)
+    await claimed(house)
+    assert (await house.request("DELETE", f"{FIELDS}/dept")).status == 204
+    keeper = house.tenants.member(house.acme, house.tenants.role(house.acme, "keeper", [Capability.SETTINGS_MANAGE]))
+    assert refused(await house.declare("dept", written_by=["person"], by=keeper)) == FORBIDDEN
+    (await house.declare("dept", written_by=["person"])).ok(201)
+
+
+async def test_another_organizations_claim_of_such_a_key_is_in_nobodys_way(house: FieldScene) -> None:
+    (await house.declare("dept")).ok(201)
+    await claimed(house)
+    there = "/api/organizations/globex/profile-fields"
+    keeper = house.tenants.member(house.globex, house.tenants.role(house.globex, "keeper", [Capability.SETTINGS_MANAGE]))
+    (await house.declare("dept", where=there, by=keeper)).ok(201)
+    (await house.request("PATCH", f"{there}/dept", {"written_by": ["person"]}, by=keeper)).ok()
+
+
+async def test_who_acts_as_somebody_neither_makes_nor_changes_nor_ends_a_field(house: FieldScene) -> None:
+    (await house.declare("dept")).ok(201)
+    token = await house.impersonated(house.owner)
+    for method, path, body in (
+        ("POST", FIELDS, {"key": "desk", "label": "Desk", "kind": "text"}),
+        ("PATCH", f"{FIELDS}/dept", {"written_by": ["administrator", "person"]}),
+        ("DELETE", f"{FIELDS}/dept", None),
+    ):
+        assert refused(await house.client.request(method, path, body=body, token=token)) == FORBIDDEN
+    assert house.people.rows("select key, written_by from profile_fields") == [{"key": "dept", "written_by": ["administrator"]}]
+    assert (await house.client.get(FIELDS, token=token)).status == 200

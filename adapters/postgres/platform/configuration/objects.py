@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
@@ -28,8 +27,6 @@ class _Object(Frozen, kw_only=True):
     fields: dict[str, Any]
     people: int = 0
     is_directorys: bool = False
-    sealed: bytes | None = None
-    sealed_in: UUID | None = None
 
     def stored(self, kind: str) -> StoredObject:
         return StoredObject(
@@ -38,8 +35,6 @@ class _Object(Frozen, kw_only=True):
             fields=self.fields,
             people=self.people,
             is_directorys=self.is_directorys,
-            sealed=self.sealed,
-            sealed_in="" if self.sealed_in is None else str(self.sealed_in),
         )
 
 

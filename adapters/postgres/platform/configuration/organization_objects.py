@@ -34,7 +34,7 @@ _BRANDING: Final = """
 """
 
 _MAIL_SERVER: Final = """
-    select organizations.slug as organization, mail_servers.sealed_password as sealed, mail_servers.id as sealed_in,
+    select organizations.slug as organization,
            jsonb_build_object('host', host, 'port', port, 'username', username, 'from_email', from_email, 'from_name', from_name) as fields
       from organizations
       join mail_servers on mail_servers.org_id = organizations.id
@@ -47,7 +47,7 @@ _DOMAIN: Final = """
 """
 
 _SIEM: Final = """
-    select organizations.slug as organization, siem_configurations.sealed_credentials as sealed, siem_configurations.id as sealed_in,
+    select organizations.slug as organization,
            jsonb_build_object('name', siem_configurations.name, 'provider_type', provider_type, 'endpoint_url', endpoint_url,
                               'batch_size', batch_size, 'is_active', is_active) as fields
       from organizations
@@ -97,7 +97,6 @@ _WEBHOOKS: Final = """
 # Whether people can sign in through a directory is its state. What its metadata bring by their address is no wish of anybody.
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
-           upstream_providers.sealed_client_secret as sealed, upstream_providers.id as sealed_in,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
            jsonb_build_object('kind', kind, 'issuer', issuer, 'profile_mapping', profile_mapping) || case kind
                when 'oidc' then jsonb_build_object('client_id', client_id, 'scopes', scopes, 'enabled', enabled)
@@ -121,7 +120,6 @@ _UPSTREAM_PROVIDERS: Final = """
 
 _OAUTH_CREDENTIALS: Final = """
     select organizations.slug as organization, oauth_credentials.provider as name, oauth_credentials.provider as id,
-           oauth_credentials.sealed_client_secret as sealed, oauth_credentials.id as sealed_in,
            jsonb_build_object('client_id', client_id) as fields
       from organizations
       join oauth_credentials on oauth_credentials.org_id = organizations.id

@@ -22,12 +22,14 @@ Id = TypeVar("Id", bound=UUID)
 
 class KeyTable(Frozen):
     """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. `owner`
-    is the column that names the key's owner. `more` are the columns that only this kind of key has.
+    is the column that names the key's owner. `more` are the columns that only this kind of key has. `also` is another condition under which
+    a shown key is found, besides its digest.
     """
 
     name: LiteralString
     owner: LiteralString
     more: tuple[LiteralString, ...] = ()
+    also: LiteralString = ""
 
 
 class KeyLookups(Generic[Holder]):
@@ -74,9 +76,12 @@ def asked_keys(table: KeyTable) -> LiteralString:
     """The `from` part of a look-up of keys. PostgreSQL looks into the index once for each key, whether there is one key or a hundred:
     `adapters/postgres/tenancy/callers.py` gives the reason.
     """
+    found: LiteralString = f"select * from {table.name} where {table.name}.digest = decode(asked.digest, 'hex') limit 1"
+    if table.also:
+        found = f"({found}) union all (select * from {table.name} where {table.also} limit 1) limit 1"
     return f"""unnest((select %(digests)s::text[])) as asked (digest)
      cross join lateral (
-               select * from {table.name} where {table.name}.digest = decode(asked.digest, 'hex') limit 1
+               {found}
            ) as keys"""
 
 

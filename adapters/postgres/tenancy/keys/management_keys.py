@@ -12,11 +12,13 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
+from core.domain.email import Email
+from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.domain.tenancy.keys.management_keys import (
     MOST_LISTED,
     MadeByKey,
+    MadeInvitation,
     MadeKey,
     MadeSecret,
     Maker,
@@ -80,6 +82,9 @@ class _Key(Frozen, kw_only=True):
     created_at: datetime
     adopted_by: UUID | None
     adopted_at: datetime | None
+    maker: str | None
+    maker_is_here: bool
+    former_until: datetime | None
 
     def key(self) -> ManagementKey:
         return ManagementKey(
@@ -94,42 +99,24 @@ class _Key(Frozen, kw_only=True):
             created_at=self.created_at,
             adopted_by=None if self.adopted_by is None else UserId(self.adopted_by),
             adopted_at=self.adopted_at,
+            maker=None if self.maker is None else Email(self.maker),
+            maker_is_here=self.maker_is_here,
+            former_until=self.former_until,
         )
-
-
-class _Adopted(_Key, kw_only=True):
-    is_new: bool
 
 
 class _Made(Frozen, kw_only=True):
-    """One thing that a key has made."""
+    """The things of one kind that a key has made."""
 
-    is_api_key: bool
-    id: UUID
-    service_slug: str
-    name: str
-    prefix: str
+    kind: str
+    things: Sequence[Mapping[str, Any]]
 
 
 class _WithMade(_Key, kw_only=True):
-    """A key with one of the things that it has made, or alone."""
+    """A key with the things of one kind that it has made, or alone."""
 
-    made_is_api_key: bool | None
-    made_id: UUID | None
-    made_service_slug: str | None
-    made_name: str | None
-    made_prefix: str | None
-
-    def made(self) -> _Made | None:
-        if self.made_id is None:
-            return None
-        return _Made(
-            is_api_key=bool(self.made_is_api_key),
-            id=self.made_id,
-            service_slug=self.made_service_slug or "",
-            name=self.made_name or "",
-            prefix=self.made_prefix or "",
-        )
+    kind: str | None
+    things: Sequence[Mapping[str, Any]] | None
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
@@ -145,7 +132,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
         rows = await ask(self._pool, _WithMade, *_in(organization, _GET, id=key, limit=MOST_LISTED))
         if not rows:
             return None
-        return rows[0].key(), _made([made for row in rows if (made := row.made()) is not None])
+        return rows[0].key(), _made({row.kind: row.things for row in rows if row.kind is not None and row.things is not None})
 
 
 class ManagementKeyRows:
@@ -171,28 +158,42 @@ class ManagementKeyRows:
             },
         )
 
-    async def able(self, key: ManagementKeyId) -> ManagementKeyHolder | None:
+    async def able(self, key: ManagementKeyId) -> KnownKey[ManagementKeyHolder] | None:
         rows = await self._transaction.ask(_Known, _ABLE, {"id": key})
-        return rows[0].holder() if rows else None
+        return rows[0].known() if rows else None
 
-    async def adopt(
-        self, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, at: datetime
-    ) -> tuple[ManagementKey, bool] | None:
-        rows = await self._transaction.ask(_Adopted, *_in(organization, _ADOPT, id=key, owner=owner, at=at))
-        return (rows[0].key(), rows[0].is_new) if rows else None
+    async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
+        rows = await self._transaction.ask(_Key, *_in(organization, _HOLD, id=key))
+        return rows[0].key() if rows else None
+
+    async def adopt(self, key: ManagementKey, digest: bytes, owner: UserId, at: datetime, former_until: datetime) -> ManagementKey | None:
+        parameters = {"id": key.id, "prefix": key.prefix, "digest": digest, "owner": owner, "at": at, "until": former_until}
+        rows = await self._transaction.ask(_Key, _ADOPT, parameters)
+        return rows[0].key() if rows else None
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
-        return _made(await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED}))
+        rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
+        return _made({row.kind: row.things for row in rows})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
         rows = await self._transaction.ask(_Key, *_in(organization, _END, id=key))
         return rows[0].key() if rows else None
 
 
-def _made(rows: Sequence[_Made]) -> MadeByKey:
+def _made(things: Mapping[str, Sequence[Mapping[str, Any]]]) -> MadeByKey:
     return MadeByKey(
-        [MadeKey(ApiKeyId(row.id), row.service_slug, row.name, row.prefix) for row in rows if row.is_api_key],
-        [MadeSecret(ClientSecretId(row.id), row.service_slug, row.prefix) for row in rows if not row.is_api_key],
+        [MadeKey(ApiKeyId(UUID(one["id"])), one["service"], one["name"], one["prefix"]) for one in things.get("api_key", ())],
+        [MadeSecret(ClientSecretId(UUID(one["id"])), one["service"], one["prefix"]) for one in things.get("client_secret", ())],
+        [
+            MadeInvitation(
+                InvitationId(UUID(one["id"])),
+                Email(one["email"]),
+                one["role"],
+                datetime.fromisoformat(one["created_at"]),
+                one["status"] == "accepted",
+            )
+            for one in things.get("invitation", ())
+        ],
     )
 
 
@@ -213,22 +214,49 @@ def _for_both(statement: LiteralString) -> Mapping[bool, LiteralString]:
     }
 
 
-MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",))
+def is_here(person: LiteralString) -> LiteralString:
+    """Whether this person is a member of the organization of a row of `management_keys`, or a platform owner for a key of the platform. The
+    account is active.
+    """
+    return f"""exists (
+                   select
+                     from users as holders
+                    where holders.id = {person} and holders.deactivated_at is null
+                      and case
+                              when management_keys.org_id is null then holders.is_platform_owner
+                              else exists (
+                                  select
+                                    from memberships
+                                   where memberships.org_id = management_keys.org_id and memberships.user_id = holders.id
+                              )
+                          end
+               )"""
 
-_KEY: Final = """management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix, management_keys.capabilities,
-           management_keys.last_used_at, management_keys.expires_at, management_keys.created_by, management_keys.created_at,
-           management_keys.adopted_by, management_keys.adopted_at"""
 
-_OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
+# The former secret ends with its day, and with whoever knows it.
+_BY_FORMER_SECRET: Final[LiteralString] = f"""management_keys.former_digest = decode(asked.digest, 'hex')
+                      and management_keys.former_until > now() and {is_here("management_keys.former_holder")}"""
+
+MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",), also=_BY_FORMER_SECRET)
+
+_KEY: Final[LiteralString] = f"""management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix,
+           management_keys.capabilities, management_keys.last_used_at, management_keys.expires_at, management_keys.created_by,
+           management_keys.created_at, management_keys.adopted_by, management_keys.adopted_at,
+           (select makers.email from users as makers where makers.id = management_keys.created_by) as maker,
+           {is_here("management_keys.created_by")} as maker_is_here,
+           case when management_keys.former_until > now() then management_keys.former_until end as former_until"""
+
+# Of a maker, whose row is `users`, towards the organization `wanted`.
+OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
 
 # The maker counts until somebody adopts the key. `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no
 # relation to the organization.
 _KNOWN: Final[LiteralString] = f"""
-    select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at, keys.capabilities, keys.created_by, keys.adopted_by,
+    select keys.id, {{digest}}, keys.name, keys.prefix, keys.expires_at, keys.capabilities, keys.created_by, keys.adopted_by,
            wanted.id as organization_id, wanted.slug as organization_slug,
            coalesce(wanted.status = 'active', true) as organization_is_active,
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
-           case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
+           case when users.id is null then false else {OWES_SECOND_FACTOR} end as owes_second_factor,
            coalesce(users.is_platform_owner, false) as is_platform_owner
 """
 _ITS_MAKER: Final = """
@@ -242,9 +270,13 @@ _ITS_MAKER: Final = """
      where (keys.org_id is null or wanted.id is not null)
 """
 
-FIND: Final[LiteralString] = f"{_KNOWN} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
+_SHOWN: Final = "case when keys.digest = decode(asked.digest, 'hex') then keys.digest else keys.former_digest end as digest"
 
-_ABLE: Final[LiteralString] = f"{_KNOWN} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()"
+FIND: Final[LiteralString] = f"{_KNOWN.replace('{digest}', _SHOWN)} from {asked_keys(MANAGEMENT_KEYS)} {_ITS_MAKER}"
+
+_ABLE: Final[LiteralString] = f"""
+    {_KNOWN.replace("{digest}", "keys.digest")} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
+"""
 
 # There are few enough keys to show them all.
 _LIST: Final = _for_both(f"""
@@ -254,45 +286,59 @@ _LIST: Final = _for_both(f"""
 _ADD: Final[LiteralString] = adding(MANAGEMENT_KEYS)
 _ADD_TO_PLATFORM: Final[LiteralString] = adding(MANAGEMENT_KEYS, "others.org_id is null")
 
-_ADOPT: Final = _for_both(f"""
-    with adopted as (
-             update management_keys
-                set adopted_by = %(owner)s, adopted_at = %(at)s
-              where management_keys.id = %(id)s and {{place}} and management_keys.adopted_by is distinct from %(owner)s
-          returning {_KEY}
-         )
-  select adopted.*, true as is_new from adopted
-   union all
-  select {_KEY}, false
-    from management_keys
-   where management_keys.id = %(id)s and {{place}} and not exists (select from adopted)
+_HOLD: Final = _for_both(f"""
+    select {_KEY} from management_keys where management_keys.id = %(id)s and {{place}} for no key update of management_keys
 """)
+
+_STAYS: Final[LiteralString] = is_here("coalesce(management_keys.adopted_by, management_keys.created_by)")
+_ADOPT: Final[LiteralString] = f"""
+    update management_keys
+       set adopted_by = %(owner)s, adopted_at = %(at)s, prefix = %(prefix)s, digest = %(digest)s,
+           former_digest = case when {_STAYS} then management_keys.digest end,
+           former_until = case when {_STAYS} then %(until)s::timestamptz end,
+           former_holder = case when {_STAYS} then coalesce(management_keys.adopted_by, management_keys.created_by) end
+     where management_keys.id = %(id)s
+       and not exists (select from management_keys as others where others.prefix = %(prefix)s)
+ returning {_KEY}
+"""
 
 _END: Final = _for_both(f"delete from management_keys where management_keys.id = %(id)s and {{place}} returning {_KEY}")
 
 _MADE: Final = """
-    select * from (
-               select true as is_api_key, api_keys.id, services.slug as service_slug, api_keys.name, api_keys.prefix
+    select 'api_key' as kind, coalesce(json_agg(made), '[]') as things
+      from (
+               select api_keys.id, services.slug as service, api_keys.name, api_keys.prefix
                  from api_keys
                  join services on services.id = api_keys.service_id
                 where api_keys.made_by_key = %(id)s
                 order by api_keys.created_at desc, api_keys.id desc
                 limit %(limit)s
-         ) as keys
-    union all
-    select * from (
-               select false, client_secrets.id, services.slug, '', client_secrets.prefix
+           ) as made
+     union all
+    select 'client_secret', coalesce(json_agg(made), '[]')
+      from (
+               select client_secrets.id, services.slug as service, client_secrets.prefix
                  from client_secrets
                  join services on services.id = client_secrets.service_id
                 where client_secrets.made_by_key = %(id)s
                 order by client_secrets.created_at desc, client_secrets.id desc
                 limit %(limit)s
-         ) as secrets
+           ) as made
+     union all
+    select 'invitation', coalesce(json_agg(made), '[]')
+      from (
+               select invitations.id, invitations.email, invitations.role, invitations.status, invitations.created_at
+                 from invitations
+                where invitations.org_id = (select org_id from management_keys where id = %(id)s)
+                  and invitations.made_by_key = %(id)s
+                  and (invitations.status = 'accepted' or invitations.status = 'pending' and invitations.expires_at > now())
+                order by invitations.id desc
+                limit %(limit)s
+           ) as made
 """
 
 _GET: Final = _for_both(f"""
-    select {_KEY}, made.is_api_key as made_is_api_key, made.id as made_id, made.service_slug as made_service_slug,
-           made.name as made_name, made.prefix as made_prefix
+    select {_KEY}, made.kind, made.things
       from management_keys
       left join ({_MADE}) as made on true
      where management_keys.id = %(id)s and {{place}}

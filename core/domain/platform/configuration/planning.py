@@ -1,14 +1,17 @@
 """The plan of a configuration document: the changes that lead from what is to what the document wants, in an order that works.
 
-A plan is a pure function. The order of a document's entries makes no difference, and a plan for what is already there is empty.
+A plan is a pure function. The order of a document's entries makes no difference. A plan for what is already there is empty, except that it
+sets each secret anew that the document gives.
 """
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
 from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, ObjectPlace
+from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, field
 
 NOT_THERE: Final = "there is no such {}, and the document makes none"
@@ -73,8 +76,6 @@ class Present(Frozen, kw_only=True):
     """An object as it is."""
 
     fields: Mapping[str, Json]
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    """Keyed digests of the secrets that are set, by field."""
     id: str = ""
     """The value by which endpoints name the object."""
     people: int = 0
@@ -87,7 +88,8 @@ class WantedObject(Frozen, kw_only=True):
     """An object as a document wants it. Fields that the document leaves out stay as they are."""
 
     fields: Mapping[str, Json] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+    """The names of the secrets that the document gives. Each is a change, since a plan that compared it would tell who guesses right."""
 
 
 class WantedConfiguration(Frozen, kw_only=True):
@@ -120,6 +122,11 @@ class Change(Frozen, kw_only=True):
     """For an end: how many people use or hold the object."""
     present: Mapping[str, Json] = field(default_factory=dict)
     """The fields of the object before the change."""
+
+    @property
+    def only_sets_secrets(self) -> bool:
+        """Nothing else changes, and perhaps not even the secrets."""
+        return self.act is PlannedAct.CHANGE and all(one.is_secret for one in self.fields)
 
 
 class Problem(Frozen):
@@ -161,7 +168,7 @@ def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wan
         change = _made(place, one) if there is None else _changed(kind, place, there, one)
         if change is not None:
             changes.append(change)
-            problems += [Problem((*place.steps, name), NEEDED_AGAIN) for name in kind.sent_along - one.secrets.keys() if there is not None]
+            problems += [Problem((*place.steps, name), NEEDED_AGAIN) for name in kind.sent_along - one.secrets if there is not None]
     ending = _ending(known, wanted)
     problems += [Problem(place.steps, NEVER_ENDS) for place in ending if not by_name[place.kind].can_end]
     changes += [
@@ -202,7 +209,7 @@ def _brought(
 
 def _faults(kind: KindRules, place: ObjectPlace, there: Present | None, wanted: WantedObject) -> list[Problem]:
     named, sort = kind.sort(wanted.fields if there is None else there.fields)
-    given = wanted.fields.keys() | wanted.secrets.keys()
+    given = wanted.fields.keys() | wanted.secrets
     if there is not None:
         fixed = sorted((kind.fixed | sort.fixed) & wanted.fields.keys())
         changed = [name for name in fixed if not same(there.fields.get(name), wanted.fields[name])]
@@ -229,9 +236,7 @@ def _changed(kind: KindRules, place: ObjectPlace, there: Present, wanted: Wanted
         if differing & together:
             differing |= together & wanted.fields.keys()
     fields = [FieldChange(name, there.fields.get(name), wanted.fields[name]) for name in differing]
-    fields += [
-        FieldChange(name, None, None, is_secret=True) for name, digest in wanted.secrets.items() if there.secrets.get(name, "") != digest
-    ]
+    fields += [FieldChange(name, None, None, is_secret=True) for name in wanted.secrets]
     if not fields:
         return None
     ordered = tuple(sorted(fields, key=lambda one: one.name))
@@ -247,6 +252,12 @@ def _ending(known: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -
     }
     ending |= {place for place in wanted.absent if place in known}
     return [place for place in ending if place.holder not in ending]
+
+
+def document_planned(organization: OrganizationId, secrets: Sequence[str], actor: Actor) -> Event:
+    """`secrets` are places in the document."""
+    details: dict[str, Json] = {"secrets": list(secrets)}
+    return Event("organization.configuration.planned", actor, Target("organization", str(organization)), organization, details)
 
 
 def same(one: Json, other: Json) -> bool:

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeVar
 
+from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import ApiKeyId, ClientSecretId, ManagementKeyId, OrganizationId, UserId
+from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
 from core.domain.tenancy.roles import Capability, capabilities_of
@@ -19,12 +20,14 @@ OF_ORGANIZATION: Final = "pto"
 OF_PLATFORM: Final = "ptp"
 LONGEST_LIFE: Final = 365
 """In days."""
+FORMER_LIFE: Final = timedelta(hours=24)
+"""How long the former secret of an adopted key counts, for those who have to put the new one in its place."""
 USUAL_LIFE: Final = 90
 """In days."""
 MOST_KEYS: Final = 100
 """The limit for one organization, and for the platform. Expired keys count too, until somebody ends them or the janitor deletes them."""
 MOST_LISTED: Final = 1000
-"""The most API keys, and the most client secrets, that a list of what a key has made names."""
+"""The most API keys, client secrets and invitations, of each, that a list of what a key has made names."""
 CLOSED: Final = "Management keys do not open this endpoint"
 
 
@@ -62,6 +65,12 @@ class ManagementKey(Frozen, kw_only=True):
     adopted_by: UserId | None = None
     """The owner who adopted the key. Since then the key no longer depends on its maker."""
     adopted_at: datetime | None = None
+    maker: Email | None = None
+    """The maker's address. None when the account is gone, and for a key that was made just now."""
+    maker_is_here: bool = True
+    """The maker is still a member of the organization, or a platform owner, and the account is active."""
+    former_until: datetime | None = None
+    """The former secret still counts until then, as long as whoever knows it stays."""
 
 
 class Maker(Frozen):
@@ -109,11 +118,24 @@ class MadeSecret(Frozen):
     prefix: str
 
 
+class MadeInvitation(Frozen):
+    """An invitation that a management key has sent, and that waits for its answer or was accepted."""
+
+    id: InvitationId
+    email: Email
+    role: str
+    created_at: datetime
+    accepted: bool
+
+
 class MadeByKey(Frozen):
-    """What a management key has made that lasts without the key."""
+    """What a management key has made that lasts without the key. Invitations that wait are void once the key has ended; those that were
+    accepted have made somebody a member.
+    """
 
     api_keys: Sequence[MadeKey] = ()
     client_secrets: Sequence[MadeSecret] = ()
+    invitations: Sequence[MadeInvitation] = ()
 
 
 def able_in_organization(words: Collection[str], maker: Maker | None) -> frozenset[Capability]:
@@ -166,6 +188,7 @@ def management_key_created(key: ManagementKey, actor: Actor) -> Event:
 
 def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
     target, details = _told(key)
+    details |= {"former_secret_until": None if key.former_until is None else timestamp(key.former_until)}
     if key.organization is None:
         return Event("platform.management_key.adopted", actor, target, None, details)
     return Event("management_key.adopted", actor, target, key.organization, details)
@@ -179,6 +202,7 @@ def management_key_ended(key: ManagementKey, actor: Actor, made: MadeByKey, *, e
     lasting: dict[str, Json] = {
         "api_keys": [str(one.id) for one in made.api_keys],
         "client_secrets": [str(one.id) for one in made.client_secrets],
+        "invitations": [str(one.id) for one in made.invitations],
     }
     return Event("management_key.ended", actor, target, key.organization, {**details, "made": lasting, "ended_made": ended_made})
 

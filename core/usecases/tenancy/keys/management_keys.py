@@ -9,8 +9,9 @@ from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
+from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name, prefix_of
 from core.domain.tenancy.keys.management_keys import (
+    FORMER_LIFE,
     OF_ORGANIZATION,
     OF_PLATFORM,
     MadeByKey,
@@ -26,7 +27,7 @@ from core.domain.tenancy.keys.management_keys import (
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, require_capability, require_may_grant, require_owner
 from ports.clock import Clock
@@ -91,16 +92,16 @@ class ManagementKeys(Frozen):
             raise NotFound(NO_SUCH_MANAGEMENT_KEY)
         return found
 
-    async def adopt(self, member: Member, key: ManagementKeyId, actor: Actor) -> ManagementKey:
-        """From now on the key no longer depends on its maker. May be repeated. Raises `NotFound`, and `Forbidden` when the caller is no
-        longer the owner.
+    async def adopt(self, member: Member, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
+        """From now on the key no longer depends on its maker, and has a new secret. May be repeated: then there is no secret in the answer.
+        Raises `NotFound`, and `Forbidden` when the caller is no longer the owner.
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             await require_owner(uow, acting, self.clock.now())
             return await self._adopt(uow, member.organization, key, member.user, actor)
 
-    async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> ManagementKey:
+    async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
         """As `adopt`, for a key of the platform."""
         async with self.unit_of_work() as uow:
             await hold_office(uow, owner)
@@ -140,12 +141,18 @@ class ManagementKeys(Frozen):
 
     async def _adopt(
         self, uow: UnitOfWork, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, actor: Actor
-    ) -> ManagementKey:
-        adopted = await uow.management_keys.adopt(organization, key, owner, self.clock.now())
-        if adopted is None:
+    ) -> tuple[ManagementKey, Token | None]:
+        known = await uow.management_keys.find(organization, key)
+        if known is None:
             raise NotFound(NO_SUCH_MANAGEMENT_KEY)
-        known, is_new = adopted
-        if is_new:
-            await uow.record(management_key_adopted(known, actor))
-            await uow.commit()
-        return known
+        if known.adopted_by == owner:
+            return known, None
+        now = self.clock.now()
+        while True:
+            text = self.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION)
+            renewed = replace(known, prefix=prefix_of(text))
+            adopted = await uow.management_keys.adopt(renewed, text.digest(), owner, now, now + FORMER_LIFE)
+            if adopted is not None:
+                await uow.record(management_key_adopted(adopted, actor))
+                await uow.commit()
+                return adopted, text

@@ -62,8 +62,9 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             if shape.inputs:
                 return Answer(await question(visit, sent_texts(shape.inputs, call.body), errors), status)
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
-        if act.secret:
-            return Answer(shown_once(resource, visit, attrgetter(act.secret)(done), onward), 200)
+        # A form that was sent twice brings no secret the second time.
+        if act.secret and (secret := attrgetter(act.secret)(done)) is not None:
+            return Answer(shown_once(resource, visit, secret, onward), 200)
         if act.told is not None:
             return Answer(await shown(resource, visit, await resource.find(visit), told=act.told(done)), 200)
         return redirect(f"{visit.here(resource.at)}?done=ended" if act.leaves else f"{onward}?done=done")

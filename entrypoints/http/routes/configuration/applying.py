@@ -3,7 +3,6 @@ all. An application that was cut off is finished by applying the document again.
 """
 
 import inspect
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -19,7 +18,7 @@ from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, Obj
 from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAct, Present, Problem, plan
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
-from core.usecases.platform.configurations import Digests, Loss
+from core.usecases.platform.configurations import Loss
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert, decode_own_type, explained
@@ -35,7 +34,6 @@ Item = TypeVar("Item")
 
 _LIMITER: Final = trio.CapacityLimiter(1)
 """Reading and planning keep a processor busy. One at a time leaves the others to sign-ins."""
-_KEY_BYTES: Final = 32
 
 
 class Planned(Frozen, kw_only=True):
@@ -53,7 +51,8 @@ class Planned(Frozen, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        return not self.problems and not self.plan.changes
+        """There is nothing to do, except that secrets are set anew."""
+        return not self.problems and all(one.only_sets_secrets for one in self.plan.changes)
 
 
 class ChangeRefused(Frozen):
@@ -74,11 +73,10 @@ class Configuring:
     def __init__(self, acting: DocumentCaller) -> None:
         self._acting = acting
         self._postern = acting.postern
-        self._digests = Digests(secrets.token_bytes(_KEY_BYTES))
 
     async def plan(self, tree: Any, resolve: Resolve) -> Planned:
         """Changes nothing. A plan with problems has no changes."""
-        document = await beside(partial(read, tree, resolve, self._digests.of))
+        document = await beside(partial(read, tree, resolve))
         problems = document.problems or tuple(await self._forbidden(document))
         if problems:
             return Planned(document=document, plan=DocumentPlan((), () if document.problems else problems), losses=(), present={})
@@ -132,7 +130,7 @@ class Configuring:
         asked |= {SERVICE} if any(BY_ID[kind].within is Within.SERVICE for kind in asked) else set()
         asked |= {"upstream_providers"} if "domain_routes" in asked else set()
         stored = await configurations.stored([kind.id for kind in KINDS if kind.id in asked], document.organizations)
-        return await beside(lambda: normal(configurations.present(stored, self._digests)))
+        return await beside(lambda: normal(configurations.present(stored)))
 
     async def _forbidden(self, document: Document) -> Sequence[Problem]:
         """One line for each kind of object in each organization that the caller may not even see."""
@@ -161,7 +159,7 @@ class Configuring:
         # Nobody is a member of an organization that the plan makes. Whoever may make it may set it up.
         founded = {one.place.organization for one in changes if one.act is PlannedAct.MAKE and one.place.kind == ORGANIZATION}
         for change in changes:
-            endpoint = _endpoint(BY_ID[change.place.kind], change)
+            endpoint = endpoint_of(change)
             if endpoint is None:
                 refusal = self._acting.may_found(change.place.organization)
             elif change.place.organization in founded:
@@ -207,7 +205,7 @@ class _Steps:
         if change.act is PlannedAct.MAKE and kind.is_founded:
             await self._found(change)
             return
-        endpoint = _endpoint(kind, change)
+        endpoint = endpoint_of(change)
         assert endpoint is not None  # noqa: S101 - for the type checker: the plan has no other changes
         caller = await self._acting.caller_in(endpoint, place.organization)
         await self._acting.prove(endpoint)
@@ -276,8 +274,9 @@ class _Steps:
         return self._tiers[name]
 
 
-def _endpoint(kind: ObjectKind, change: Change) -> Endpoint | None:
-    """None for what only the command makes."""
+def endpoint_of(change: Change) -> Endpoint | None:
+    """The endpoint that makes the change. None for what only the command makes."""
+    kind = BY_ID[change.place.kind]
     if change.act is PlannedAct.END:
         return kind.end
     if change.act is PlannedAct.CHANGE:

@@ -23,7 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SlugOfOrganization, example
 from entrypoints.http.machinery.limits import DOCUMENTS
 from entrypoints.http.routes.configuration.acting import DocumentCaller
-from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
+from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
 from entrypoints.http.routes.configuration.exporting import exported
 from entrypoints.http.routes.configuration.managed import managed_objects
 from entrypoints.http.routes.configuration.reading import unused_secrets, without_references
@@ -32,6 +32,8 @@ from entrypoints.http.routes.configuration.registry import BY_ID
 _TAGS = ("configuration",)
 _OF_ORGANIZATION: Final = "/api/organizations/{org_slug}/configuration"
 _OF_PLATFORM: Final = "/api/platform/configuration"
+# The secrets that the record of a plan names.
+_MOST_NOTED: Final = 100
 _BODY: Final = Json(limit=2 << 20)
 _MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # What a document sets outlasts an impersonation.
@@ -105,6 +107,8 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the object in a document, as a JSON Pointer."""
     fields: Sequence[ChangedField]
     """The fields that change, by name. Empty for an end."""
+    needs_proof: Annotated[bool, example(False)] = False
+    """Whether a person needs a recent proof of who they are for this change, as for the end of a service."""
 
 
 class PlannedLoss(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,9 +186,15 @@ async def plan_organization_configuration(call: Call[SentDocument, None, Configu
 
     Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
     document does not name stays as it is; `{"whole": true, "entries": {…}}` in place of a collection ends its other entries. A document
-    with problems has no changes: nothing of it would be applied.
+    with problems has no changes: nothing of it would be applied. Each secret that you give is a change, whether or not it is the stored
+    one, and the audit log has the plan.
     """
-    return plan_record(await _planned(DocumentCaller(postern, call.request, call.caller), call.body))
+    planned = await _planned(DocumentCaller(postern, call.request, call.caller), call.body)
+    if planned.document.secrets:
+        call.request.document = planned.document.digest
+        places = sorted(pointer((*place.steps, name)) for place, name in planned.document.secrets)
+        await postern.platform.configurations.note_plan(call.caller.organization, places[:_MOST_NOTED], call.actor)
+    return plan_record(planned)
 
 
 @endpoint.post(f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
@@ -195,7 +205,8 @@ async def apply_organization_configuration(
 
     Each change is made as by a request to its own endpoint: with the same permission, limits and recent proof, and as a whole or not at
     all. A management key with `connections.manage` needs no proof for sign-in rules, domain routes and upstream providers. If the answer is
-    lost, apply the document again: what is done already is no change. A document with problems is refused with the first of them.
+    lost, apply the document again: what is done already is no change, except that secrets are set anew. A document with problems is refused
+    with the first of them.
     """
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 
@@ -301,7 +312,9 @@ def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:
 
 def change_record(change: Change) -> PlannedChange:
     fields = [ChangedField(name=one.name, before=one.before, after=one.after, is_secret=one.is_secret) for one in change.fields]
-    return PlannedChange(act=change.act, place=str(change.place), fields=fields)
+    endpoint = endpoint_of(change)
+    needs_proof = endpoint is not None and endpoint.step_up is not None
+    return PlannedChange(act=change.act, place=str(change.place), fields=fields, needs_proof=needs_proof)
 
 
 def loss_record(loss: Loss) -> PlannedLoss:

@@ -5,8 +5,6 @@ from typing import Any
 
 from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, ObjectPlace
 from core.domain.platform.configuration.planning import Present
-from core.frozen import replace
-from core.usecases.platform.configurations import Digests
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import beside, normal
 from entrypoints.http.routes.configuration.kinds import Within
@@ -21,8 +19,7 @@ async def exported(acting: DocumentCaller, organizations: Collection[str], *, wi
     anyone = next(iter(organizations), "")
     kinds = [kind.id for kind in KINDS if await acting.may(kind.shown_by, anyone) is None]
     stored = await configurations.stored(kinds, organizations)
-    # Without digests of secrets: nothing is compared.
-    present = await beside(lambda: normal(configurations.present([replace(one, sealed=None) for one in stored], Digests(b""))))
+    present = await beside(lambda: normal(configurations.present(stored)))
     seen: dict[tuple[str, str], bool] = {}
     for place in present:
         if (place.organization, place.kind) not in seen:

@@ -41,9 +41,9 @@ class Document(Frozen, kw_only=True):
         return any(not place.organization for place in (*self.wanted.objects, *self.wanted.whole, *self.wanted.absent))
 
 
-def read(tree: Any, resolve: Resolve, digest_of_secret: Callable[[Secret | None], str]) -> Document:
+def read(tree: Any, resolve: Resolve) -> Document:
     """Reads all that can be read: the caller refuses a document with problems."""
-    reader = _Reader(resolve, digest_of_secret)
+    reader = _Reader(resolve)
     reader.read_top(tree)
     return Document(
         digest=digest_of(tree) if not reader.problems else "",
@@ -54,14 +54,13 @@ def read(tree: Any, resolve: Resolve, digest_of_secret: Callable[[Secret | None]
 
 
 class _Reader:
-    def __init__(self, resolve: Resolve, digest_of_secret: Callable[[Secret | None], str]) -> None:
+    def __init__(self, resolve: Resolve) -> None:
         self.objects: dict[ObjectPlace, WantedObject] = {}
         self.whole: set[ObjectPlace] = set()
         self.absent: set[ObjectPlace] = set()
         self.secrets: dict[tuple[ObjectPlace, str], Secret | None] = {}
         self.problems: list[Problem] = []
         self._resolve = resolve
-        self._digest = digest_of_secret
 
     def read_top(self, tree: Any) -> None:
         top = self._mapping((), tree)
@@ -133,7 +132,7 @@ class _Reader:
         except (ValueError, TypeError) as error:
             self._say(steps, str(error))
             return
-        digests = {}
+        given = set[str]()
         for name in kind.secrets:
             try:
                 secret = self._resolve((*steps, name), fields[name]) if name in fields else self._resolve((*steps, name), msgspec.UNSET)
@@ -143,8 +142,8 @@ class _Reader:
             except LookupError:
                 continue
             self.secrets[place, name] = secret
-            digests[name] = self._digest(secret)
-        self.objects[place] = WantedObject(fields=kept, secrets=digests)
+            given.add(name)
+        self.objects[place] = WantedObject(fields=kept, secrets=frozenset(given))
 
     def _entries(self, steps: Steps, value: Any) -> Iterator[tuple[str, Any]]:
         if value is None:

@@ -17,10 +17,12 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Name, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.management_keys import (
+    AdoptedManagementKey,
     CreatedManagementKey,
     Days,
     ManagementKeyList,
     ManagementKeyRecord,
+    adopted_management_key,
     created_management_key,
     management_key_record,
 )
@@ -88,12 +90,12 @@ async def end_platform_key(call: Call[None, None, PlatformKeyPath], postern: Pos
 
 
 @endpoint.post(f"{_KEY}/adopt", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
-async def adopt_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> ManagementKeyRecord:
+async def adopt_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> AdoptedManagementKey:
     """Adopt a management key of the platform
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. You need a recent proof of who
-    you are.
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends. The answer has a new key. The
+    former one works for 24 hours, if the person who made it, or adopted it before you, is still a platform owner, and as long as they are;
+    otherwise it ends at once. You need a recent proof of who you are.
     """
-    return management_key_record(
-        await postern.tenancy.management_keys.adopt_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
-    )
+    key, text = await postern.tenancy.management_keys.adopt_for_platform(call.caller, ManagementKeyId(call.path.key_id), call.actor)
+    return adopted_management_key(key, text)

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
+from core.domain.identity.proofs import StepUp
 from core.domain.services.plans import PlanOverview
 from core.domain.services.services import (
     IdTokenAlgorithm,
@@ -24,7 +25,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
-from entrypoints.http.machinery.callers import OWNER, able
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
@@ -349,12 +350,13 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
     return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
 
-@endpoint.delete(_SERVICE, caller=OWNER, status=204, tags=_TAGS)
+@endpoint.delete(_SERVICE, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def delete_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
     """Delete a service and all its data for good
 
     No request, token or key finds the service from now on, and its slug is free. A background job removes its plans, subscriptions, keys,
-    secrets, sessions and list of users, usually within a minute. People keep their accounts.
+    secrets, sessions and list of users, usually within a minute. People keep their accounts. You need a recent proof of who you are: of the
+    second factor, if you have one.
     """
     await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
     return NO_BODY

@@ -12,7 +12,7 @@ from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotAct
 from core.domain.identifiers import InvitationId
 from core.domain.record.audit import DELETED_USER
 from core.domain.secrets import Token
-from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter
+from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, InvitingKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import LONGEST_SLUG, Capability
 from entrypoints.bootstrap import Postern
@@ -98,13 +98,25 @@ class InviterRecord(msgspec.Struct, frozen=True):
     name: PersonName | None = None
 
 
+class InvitingKeyRecord(msgspec.Struct, frozen=True):
+    """The management key that sent the invitation. It is void once the key has ended, or may no longer give the role."""
+
+    id: Id
+    name: Annotated[str | None, example("Nightly sync")]
+    """The key's name; null if the key has ended."""
+    prefix: Annotated[str | None, example("pto_a1b2c3")]
+    """The beginning of the key; null if the key has ended."""
+
+
 class InvitationSummary(msgspec.Struct, frozen=True):
     """An invitation, and the user who sent it."""
 
     invitation: InvitationRecord
     """The invitation."""
     inviter: InviterRecord
-    """The user who sent the invitation."""
+    """The user who sent the invitation. If a management key sent it, the person who answered for the key."""
+    management_key: InvitingKeyRecord | None = None
+    """The management key that sent the invitation; null if a person did."""
 
 
 class IssuedInvitation(msgspec.Struct, frozen=True):
@@ -160,7 +172,8 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
     """Invite somebody by e-mail
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
-    offered role. Nobody can be invited as `owner`: transfer the ownership instead. The answer does not say whether the address has an
+    offered role, and the right to manage services if roles of services are assigned to the role. Nobody can be invited as `owner`: transfer
+    the ownership instead. The answer does not say whether the address has an
     account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
@@ -173,7 +186,7 @@ async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, M
     """List the organization's invitations, the newest first"""
     query = call.query
     found = await postern.tenancy.invitations.list(call.caller.organization, query.status, page_of(query))
-    return [InvitationSummary(_record(one.invitation), _inviter(one.inviter)) for one in found]
+    return [InvitationSummary(_record(one.invitation), _inviter(one.inviter), _key(one.key)) for one in found]
 
 
 @endpoint.post(_ONE, caller=_MANAGERS, keys=True, tags=_TAGS)
@@ -256,6 +269,10 @@ def _record(invitation: Invitation) -> InvitationRecord:
         invitation.expires_at,
         invitation.created_at,
     )
+
+
+def _key(key: InvitingKey | None) -> InvitingKeyRecord | None:
+    return None if key is None else InvitingKeyRecord(key.id, key.name or None, key.prefix or None)
 
 
 def _inviter(inviter: Inviter | None) -> InviterRecord:

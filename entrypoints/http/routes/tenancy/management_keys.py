@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId
 from core.domain.identity.proofs import StepUp
+from core.domain.secrets import Token
 from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, ManagementKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -17,7 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("management-keys",)
@@ -41,7 +42,9 @@ class EndedKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What else ends."""
 
     end_made: Annotated[bool, example(True)] = False
-    """Also delete the API keys and client secrets that the key made. You need the right to manage services."""
+    """Also delete the API keys and client secrets that the key made, and cancel its invitations that wait. You need the right to manage
+    services.
+    """
 
 
 class NewManagementKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +75,23 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
+    maker_email: EmailAddress | None
+    """The address of that user; null if the account is gone."""
+    maker_is_here: Annotated[bool, example(True)]
+    """Whether that user is still a member of the organization, or for a key of the platform still a platform owner."""
     adopted_at: datetime | None
     """When an owner adopted the key; null if the key still depends on its maker."""
     adopted_by: UUID | None
     """The owner who adopted the key; null if nobody did."""
+    former_secret_until: datetime | None
+    """Until when the secret from before the adoption still works; null if it works no more."""
+
+
+class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
+    """The adopted management key. Only the answer to the adoption itself has the new key."""
+
+    key: Annotated[str | None, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    """The new key, to send as a Bearer token. No other answer shows it; null if you had adopted the key before."""
 
 
 class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +143,18 @@ class MadeClientSecret(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of the client secret."""
 
 
+class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
+    """An invitation that a management key sent."""
+
+    id: Id
+    email: EmailAddress | None
+    """The invited address; null unless you may manage members."""
+    role: SlugOfRole
+    accepted: bool
+    """Whether it was accepted: it has made somebody a member, who stays when the key ends. The others are void then."""
+    created_at: CreatedAt
+
+
 class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
     """What a management key made that lasts without the key: the newest 1000 of each kind."""
 
@@ -134,6 +162,8 @@ class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
     """The API keys of services."""
     client_secrets: Sequence[MadeClientSecret]
     """The client secrets of services."""
+    invitations: Sequence[SentInvitation]
+    """The invitations that wait or were accepted."""
 
 
 class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,31 +218,35 @@ async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management key, and the API keys and client secrets that it made"""
+    """Get a management key, and the API keys, client secrets and invitations that it made"""
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
-    return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made))
+    return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
 
 
 @endpoint.delete(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def end_management_key(call: Call[None, EndedKeyQuery, ManagementKeyPath, Member], postern: Postern) -> EndedManagementKey:
     """End a management key
 
-    The key is refused from the next request on. This cannot be undone. The answer lists the API keys and client secrets that the key made.
-    They go on working, unless you ask with `end_made` that they end too.
+    The key is refused from the next request on, and nobody can accept the invitations that it sent. This cannot be undone. The answer lists
+    the API keys and client secrets that the key made. They go on working, unless you ask with `end_made` that they end too. It also lists
+    the invitations. People who became members by one stay members.
     """
     end_made = call.query.end_made
     made = await postern.services.made_by_keys.end(call.caller, ManagementKeyId(call.path.key_id), call.actor, end_made=end_made)
-    return EndedManagementKey(made=_things(made), ended_made=end_made)
+    return EndedManagementKey(made=_things(made, call.caller), ended_made=end_made)
 
 
 @endpoint.post(f"{_KEY}/adopt", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, tags=_TAGS)
-async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyRecord:
+async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> AdoptedManagementKey:
     """Adopt a management key
 
-    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has left or
-    lost rights. Only an owner can do this. You need a recent proof of who you are.
+    From now on the key no longer depends on its maker: it keeps its capabilities until it expires or ends, even after the maker has
+    left or lost rights. The answer has a new key. The former one works for 24 hours, if the person who made it, or adopted it before
+    you, is still a member, and as long as they are; otherwise it ends at once. Only an owner can do this. You need a recent proof of
+    who you are.
     """
-    return management_key_record(await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor))
+    key, text = await postern.tenancy.management_keys.adopt(call.caller, ManagementKeyId(call.path.key_id), call.actor)
+    return adopted_management_key(key, text)
 
 
 def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKey:
@@ -229,22 +263,44 @@ def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKe
 
 
 def management_key_record(key: ManagementKey) -> ManagementKeyRecord:
-    return ManagementKeyRecord(
-        id=key.id,
-        name=key.name,
-        prefix=key.prefix,
-        capabilities=key.capabilities,
-        last_used_at=key.last_used_at,
-        expires_at=key.expires_at,
-        created_at=key.created_at,
-        created_by=key.created_by,
-        adopted_at=key.adopted_at,
-        adopted_by=key.adopted_by,
-    )
+    return ManagementKeyRecord(**_recorded(key))
 
 
-def _things(made: MadeByKey) -> MadeThings:
+def adopted_management_key(key: ManagementKey, text: Token | None) -> AdoptedManagementKey:
+    return AdoptedManagementKey(key=None if text is None else text.reveal(), **_recorded(key))
+
+
+def _recorded(key: ManagementKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "prefix": key.prefix,
+        "capabilities": key.capabilities,
+        "last_used_at": key.last_used_at,
+        "expires_at": key.expires_at,
+        "created_at": key.created_at,
+        "created_by": key.created_by,
+        "maker_email": None if key.maker is None else key.maker.address,
+        "maker_is_here": key.maker_is_here,
+        "adopted_at": key.adopted_at,
+        "adopted_by": key.adopted_by,
+        "former_secret_until": key.former_until,
+    }
+
+
+def _things(made: MadeByKey, reader: Member) -> MadeThings:
+    sees_addresses = reader.may(Capability.MEMBERS_MANAGE)
     return MadeThings(
         api_keys=[MadeApiKey(id=one.id, service_slug=one.service_slug, name=one.name, prefix=one.prefix) for one in made.api_keys],
         client_secrets=[MadeClientSecret(id=one.id, service_slug=one.service_slug, prefix=one.prefix) for one in made.client_secrets],
+        invitations=[
+            SentInvitation(
+                id=one.id,
+                email=one.email.address if sees_addresses else None,
+                role=one.role,
+                accepted=one.accepted,
+                created_at=one.created_at,
+            )
+            for one in made.invitations
+        ],
     )

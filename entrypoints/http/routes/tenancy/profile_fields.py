@@ -27,11 +27,14 @@ from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example, given
+from entrypoints.http.machinery.limits import UNLIMITED
 
 Value = TypeVar("Value")
 
 _TAGS = ("fields",)
 _FIELDS = "/api/organizations/{org_slug}/profile-fields"
+# Values outlive an impersonation, and so do the rights that applications draw from them.
+_MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=False)
 _FIELD = "/api/organizations/{org_slug}/profile-fields/{key}"
 
 FieldKey = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z][a-z0-9_]{0,49}$"}), example("department")]
@@ -147,9 +150,7 @@ async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Poste
     return [field_record(field) for field in await postern.tenancy.profile_fields.list(call.caller)]
 
 
-@endpoint.post(
-    _FIELDS, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, status=201, refuses=(BadRequest, Conflict), tags=_TAGS
-)
+@endpoint.post(_FIELDS, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: Postern) -> FieldRecord:
     """Declare a field
 
@@ -159,13 +160,16 @@ async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: 
     return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, wish_of(body), call.actor))
 
 
-@endpoint.patch(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.patch(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
 async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern: Postern) -> FieldRecord:
-    """Change a field"""
+    """Change a field
+
+    If an application makes a claim of the field, you need the right to manage services to let further people or programs write it.
+    """
     return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, wish_of(call.body), call.actor))
 
 
-@endpoint.delete(_FIELD, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
+@endpoint.delete(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
 async def delete_field(call: Call[None, None, FieldPath, Member], postern: Postern) -> NoBody:
     """Delete a field with all its values
 

@@ -1,9 +1,9 @@
 """Management keys of the organization."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.people.choices import capabilities
 from entrypoints.http.pages.console.organization.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
@@ -28,7 +28,17 @@ def _key(found: Any) -> Any:
 
 
 async def _made(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
-    return (("console.keys.api_keys", len(found.made.api_keys)), ("console.keys.client_secrets", len(found.made.client_secrets)))
+    sent = [one.accepted for one in found.made.invitations]
+    return (
+        ("console.keys.api_keys", len(found.made.api_keys)),
+        ("console.keys.client_secrets", len(found.made.client_secrets)),
+        ("console.keys.invitations", sent.count(False)),
+        ("console.keys.members", sent.count(True)),
+    )
+
+
+def _sent(*, accepted: bool) -> Callable[[Any], Sequence[str]]:
+    return lambda found: [f"{one.email or one.id}: {one.role}" for one in found.made.invitations if one.accepted is accepted]
 
 
 KEYS_OF_ORGANIZATION: Final = Resource(
@@ -40,6 +50,7 @@ KEYS_OF_ORGANIZATION: Final = Resource(
     columns=(
         plain("name"),
         code("prefix"),
+        plain("maker_email", "console.field.maker"),
         state(lambda key: key.adopted_at is not None, ADOPTED),
         when("last_used_at"),
         when("expires_at"),
@@ -54,9 +65,14 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         words("management_key.capabilities"),
         when("management_key.last_used_at"),
         when("management_key.expires_at"),
+        plain("management_key.maker_email", "console.field.maker"),
+        yes_or_no("management_key.maker_is_here", "console.field.maker_is_member", good=True),
         when("management_key.adopted_at"),
+        when("management_key.former_secret_until"),
         listed(lambda found: [f"{one.service_slug}: {one.name}" for one in found.made.api_keys], "console.field.made_api_keys"),
         listed(lambda found: [f"{one.service_slug}: {one.prefix}" for one in found.made.client_secrets], "console.field.made_secrets"),
+        listed(_sent(accepted=False), "console.field.made_invitations"),
+        listed(_sent(accepted=True), "console.field.made_members"),
         when("management_key.created_at"),
     ),
     making=Making(
@@ -68,7 +84,15 @@ KEYS_OF_ORGANIZATION: Final = Resource(
         ),
         secret="key",  # noqa: S106 - the name of a field
     ),
-    acts=(Act("adopt", adopt_management_key, asks=True, shows=lambda found: _key(found).adopted_at is None),),
+    acts=(
+        Act(
+            "adopt",
+            adopt_management_key,
+            asks=True,
+            secret="key",  # noqa: S106 - the name of a field
+            shows=lambda found: _key(found).adopted_at is None,
+        ),
+    ),
     ending=Ending(end_management_key, counts=_made),
 )
 

@@ -1,7 +1,7 @@
 """Invitations: the list, and a page that invites several people at once."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -46,6 +46,11 @@ async def _statuses(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in InvitationStatus]
 
 
+def _sending_key(one: Any) -> str | None:
+    """Once the key has ended, nobody knows its name."""
+    return None if one.management_key is None else one.management_key.name or str(one.management_key.id)
+
+
 INVITATIONS: Final = Resource(
     name="invitations",
     spot=spot(PEOPLE_ENTRY, INVITATIONS_TAB),
@@ -56,6 +61,7 @@ INVITATIONS: Final = Resource(
         plain("invitation.role"),
         state("invitation.status", _STATES),
         plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
+        plain(_sending_key, "console.field.sending_key"),
         when("invitation.created_at"),
         when("invitation.expires_at"),
     ),

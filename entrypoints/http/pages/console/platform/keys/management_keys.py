@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.platform.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
@@ -26,6 +26,7 @@ PLATFORM_KEYS: Final = Resource(
     columns=(
         plain("name"),
         code("prefix"),
+        plain("maker_email", "console.field.maker"),
         state(lambda key: key.adopted_at is not None, _ADOPTED),
         words("capabilities"),
         when("last_used_at"),
@@ -41,13 +42,24 @@ PLATFORM_KEYS: Final = Resource(
         when("last_used_at"),
         when("created_at"),
         when("expires_at"),
+        plain("maker_email", "console.field.maker"),
+        yes_or_no("maker_is_here", "console.field.maker_is_owner", good=True),
         when("adopted_at"),
+        when("former_secret_until"),
     ),
     making=Making(
         shape(create_platform_key, "name", "capabilities", Asked("expires_in_days", hint="console.platform_keys.days_hint")),
         secret="key",  # noqa: S106 - the name of a field
     ),
-    acts=(Act("adopt", adopt_platform_key, asks=True, shows=lambda key: key.adopted_at is None),),
+    acts=(
+        Act(
+            "adopt",
+            adopt_platform_key,
+            asks=True,
+            secret="key",  # noqa: S106 - the name of a field
+            shows=lambda key: key.adopted_at is None,
+        ),
+    ),
     ending=Ending(end_platform_key),
 )
 

@@ -1,0 +1,180 @@
+"""Invitations that management keys send: they are the key's, in every list, and end with it."""
+
+from functools import partial
+from typing import Any, Final
+
+import psycopg
+import pytest
+import trio
+
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
+from tests.http.client import Received, refused
+from tests.http.inviting import ACCEPT
+from tests.http.people import People, Person
+from tests.http.signing_in import unlimited
+from tests.http.tenancy.test_management_keys import ACME, KEYS, KeyScene
+
+INVITATIONS: Final = f"{ACME}/invitations"
+AS_ADMIN: Final = tuple(one.value for one in Capability if one is not Capability.CONNECTIONS_MANAGE)
+BAD_REQUEST: Final = (400, "BAD_REQUEST")
+LEAKED: Final = "thief@people.example"
+
+
+class Sending(KeyScene):
+    async def send(self, key: str, email: str = LEAKED, role: str = "admin") -> dict[str, Any]:
+        issued = (await self.with_key(key, "POST", INVITATIONS, {"email": email, "role": role})).ok()
+        self.log.remember(issued["token"])
+        return issued
+
+    async def accept(self, issued: dict[str, Any]) -> Received:
+        return await self.client.post(ACCEPT, {"token": issued["token"]})
+
+    async def end(self, key: str, *, end_made: bool = False) -> dict[str, Any]:
+        return (await self.request("DELETE", f"{KEYS}/{key}{'?end_made=true' if end_made else ''}")).ok()
+
+    async def listed(self) -> list[dict[str, Any]]:
+        answer = await self.request("GET", INVITATIONS)
+        assert answer.status == 200, answer.body
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    def joined(self, email: str = LEAKED) -> bool:
+        statement = "select from memberships join users on users.id = memberships.user_id where users.email = %s"
+        return bool(self.people.rows(statement, email))
+
+
+@pytest.fixture
+def house(postern: Postern, people: People, log: CapturedLog) -> Sending:
+    return Sending(postern, people, unlimited(postern), log)
+
+
+@pytest.mark.parametrize("end_made", [False, True])
+async def test_nobody_comes_in_by_an_invitation_of_a_key_that_has_ended(house: Sending, end_made: bool) -> None:
+    key, text = await house.key(*AS_ADMIN)
+    waiting, answered = await house.send(text), await house.send(text, "hired@people.example", "member")
+    assert (await house.accept(answered)).status == 200
+    ids = [waiting["invitation"]["id"], answered["invitation"]["id"]]
+    made = (await house.request("GET", f"{KEYS}/{key}")).ok()["made"]["invitations"]
+    assert [(one["id"], one["email"], one["role"], one["accepted"]) for one in made] == [
+        (ids[1], "hired@people.example", "member", True),
+        (ids[0], LEAKED, "admin", False),
+    ]
+    assert (await house.end(key, end_made=end_made))["made"]["invitations"] == made
+    assert (refused(await house.accept(waiting)), house.joined()) == (BAD_REQUEST, False)
+    (event,) = [one for one in house.told() if one["name"] == "management_key.ended"]
+    assert event["details"]["made"]["invitations"] == [ids[1], ids[0]]
+    # The invitation itself is cancelled, on record, if what the key made ends.
+    cancelled = [one["target_id"] for one in house.audited("invitation.revoked")]
+    assert cancelled == ([ids[0]] if end_made else [])
+    assert {row["status"] for row in house.people.rows("select status from invitations where id = %s", ids[0])} == {
+        "cancelled" if end_made else "pending"
+    }
+    assert house.joined("hired@people.example")
+
+
+async def test_what_a_key_may_no_longer_give_nobody_accepts(house: Sending) -> None:
+    _, text = await house.key(*AS_ADMIN, by=house.admin)
+    issued = await house.send(text)
+    house.people.change("update management_keys set capabilities = array_remove(capabilities, 'org.roles.manage')")
+    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
+    house.people.change("update management_keys set capabilities = array_append(capabilities, 'org.roles.manage')")
+    house.people.change("update management_keys set expires_at = now()")
+    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
+    house.people.change("update management_keys set expires_at = now() + interval '1 day'")
+    house.people.change("update organizations set mfa_required_since = now() - interval '40 days', mfa_grace_days = 1")
+    house.people.change("update memberships set created_at = now() - interval '40 days'")
+    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
+    house.people.change("update organizations set mfa_required_since = null")
+    assert (await house.accept(issued)).status == 200
+    assert house.joined()
+
+
+async def test_a_maker_who_was_removed_does_not_come_back_by_an_adopted_key(house: Sending) -> None:
+    key, text = await house.key(*AS_ADMIN, by=house.admin)
+    earlier = await house.send(text, "earlier@people.example")
+    (await house.request("POST", f"{ACME}/members/{house.admin.user}")).ok()
+    assert (refused(await house.accept(earlier)), house.joined("earlier@people.example")) == (BAD_REQUEST, False)
+    (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
+    assert (refused(await house.accept(earlier)), house.joined("earlier@people.example")) == (BAD_REQUEST, False)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "update users set deactivated_at = now() where id = %s",
+        "delete from relations where user_id = %s",
+        "delete from users where id = %s",
+    ],
+)
+@pytest.mark.parametrize("adopted", [False, True])
+async def test_a_key_whom_nobody_answers_for_invites_nobody(house: Sending, loss: str, adopted: bool) -> None:
+    _, text = await house.key(*AS_ADMIN, by=house.admin)
+    if adopted:
+        # By somebody who was the owner then.
+        house.people.change("update management_keys set adopted_by = created_by, adopted_at = now()")
+    house.people.change(loss, house.admin.user)
+    answer = await house.with_key(text, "POST", INVITATIONS, {"email": LEAKED, "role": "member"})
+    assert refused(answer) == (403, "FORBIDDEN")
+    assert house.people.rows("select from invitations") == []
+
+
+async def test_the_list_names_the_key(house: Sending) -> None:
+    key, text = await house.key(*AS_ADMIN)
+    await house.send(text)
+    (await house.request("POST", INVITATIONS, {"email": "b@people.example", "role": "member"})).ok()
+    by_hand, sent = await house.listed()
+    assert by_hand["management_key"] is None
+    assert sent["management_key"] == {"id": key, "name": "Robot", "prefix": text.rpartition("_")[0]}
+    assert sent["inviter"]["email"] == house.owner.email
+    await house.end(key)
+    assert (await house.listed())[1]["management_key"] == {"id": key, "name": None, "prefix": None}
+
+
+async def test_addresses_are_told_to_those_alone_who_manage_members(house: Sending) -> None:
+    key, text = await house.key(*AS_ADMIN)
+    await house.send(text)
+    keeper: Person = house.tenants.member(house.acme, house.tenants.role(house.acme, "keeper", [Capability.INTEGRATIONS_MANAGE]))
+    for answer in (await house.request("GET", f"{KEYS}/{key}", by=keeper), await house.request("DELETE", f"{KEYS}/{key}", by=keeper)):
+        (one,) = answer.ok()["made"]["invitations"]
+        assert (one["email"], one["role"]) == (None, "admin")
+
+
+async def test_what_another_key_sent_stays(house: Sending) -> None:
+    ended, text = await house.key(*AS_ADMIN)
+    _, other = await house.key(*AS_ADMIN)
+    await house.send(text)
+    issued = await house.send(other, "hired@people.example", "member")
+    assert len((await house.end(ended, end_made=True))["made"]["invitations"]) == 1
+    assert (await house.accept(issued)).status == 200
+    assert house.joined("hired@people.example")
+
+
+async def test_an_acceptance_that_waits_for_the_end_of_the_key_comes_too_late(house: Sending, emptied_database_url: str) -> None:
+    key, text = await house.key(*AS_ADMIN)
+    issued = await house.send(text)
+    answers: list[Received] = []
+
+    async def accept() -> None:
+        answers.append(await house.accept(issued))
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (house.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept)
+            await house.people.somebody_waits()
+            other.execute("delete from management_keys where id = %s", (key,))
+            other.commit()
+    assert (refused(answers[0]), house.joined()) == (BAD_REQUEST, False)
+
+
+async def test_of_an_end_and_acceptances_at_once_none_comes_after_the_end(house: Sending) -> None:
+    key, text = await house.key(*AS_ADMIN)
+    issued = [await house.send(text, f"p{number}@people.example", "member") for number in range(20)]
+    await all_at_once(partial(house.end, key, end_made=True), *(partial(house.accept, one) for one in issued))
+    (ended,) = [one for one in house.told() if one["name"] == "management_key.ended"]
+    accepted = {row["id"] for row in house.people.rows("select id::text from invitations where status = 'accepted'")}
+    left = house.people.rows("select from invitations where status = 'pending'")
+    assert (accepted <= set(ended["details"]["made"]["invitations"]), left) == (True, [])
