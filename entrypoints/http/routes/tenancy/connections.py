@@ -1,6 +1,7 @@
 """An organization's own provider from draft to active: tests, the owner's word, metadata, certificates, and the recorder."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -85,10 +86,14 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     in_response_to: Annotated[str, example("_1b7e")]
     """The id of our request that the answer names."""
     created_at: CreatedAt
+    times: Annotated[int, example(1)]
+    """How often it came. What anybody may send is counted in one entry of its kind."""
+    last_at: datetime | None
+    """When something counted last came; null for what stands for itself."""
 
 
 class ConnectionExchanges(msgspec.Struct, frozen=True):
-    """The last fifty exchanges of the last seven days."""
+    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anybody."""
 
     exchanges: Sequence[ConnectionExchangeRecord]
     """Newest first."""
@@ -241,6 +246,8 @@ def _exchange(exchange: ConnectionExchange) -> ConnectionExchangeRecord:
         message_id=exchange.message,
         in_response_to=exchange.in_response_to,
         created_at=exchange.created_at,
+        times=exchange.times,
+        last_at=exchange.last_at,
     )
 
 

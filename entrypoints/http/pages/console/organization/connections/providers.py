@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from core.domain.identity.upstream.connections import ConnectionState
 from core.domain.identity.upstream.saml.mappings import PRESETS
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
@@ -123,6 +123,8 @@ EXCHANGES: Final = Resource(
         state("succeeded", _OUTCOMES),
         plain("reason", beside="advice"),
         code(lambda one: one.certificate[:16], "console.field.signed_by"),
+        number("times"),
+        when("last_at"),
     ),
     crumbs=above,
 )
