@@ -120,6 +120,13 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
     """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
 
 
+class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner says yes to."""
+
+    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+    """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
+
+
 class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
     """The id of the organization's provider."""
@@ -145,14 +152,26 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
     return ConnectionTestStart(id=started.id, url=started.url)
 
 
-@endpoint.post(f"{PROVIDER}/activate", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
-async def activate_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
-    """Let people sign in through a tested upstream provider
+@endpoint.post(
+    f"{PROVIDER}/activate",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def activate_upstream_provider(
+    call: Call[SeenSettings, None, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Let people sign in through an upstream provider
 
-    Only an owner can do this, and only after a test of the settings as they are now has succeeded. You need a recent proof of who you are:
-    of the second factor, if you have one.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. A provider of SAML
+    must have been tested with the settings as they are now. What somebody sets up with a set-up link must have been handed over. You need a
+    recent proof of who you are: of the second factor, if you have one.
     """
-    activated = await postern.tenancy.connections.activate(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
+    activated = await postern.tenancy.connections.activate(
+        call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
+    )
     return record_of(postern, activated)
 
 
