@@ -9,7 +9,7 @@ import structlog
 
 from actors.recorders.recorder import Recorder
 from core.domain.identifiers import ConnectionExchangeId
-from core.domain.identity.upstream.exchanges import ConnectionExchange
+from core.domain.identity.upstream.exchanges import ConnectionExchange, joined
 from ports.identity.upstream.connections import ConnectionExchangeStore
 from ports.metrics import Metrics
 
@@ -27,6 +27,10 @@ class ConnectionExchangeWriter(Recorder[ConnectionExchangeId, ConnectionExchange
 
     def record(self, exchange: ConnectionExchange) -> None:
         self.post(exchange.id, exchange)
+
+    def _gather(self, key: ConnectionExchangeId, value: ConnectionExchange) -> None:
+        known = self._gathered.get(key)
+        super()._gather(key, value if known is None else joined(known, value))
 
     def _owner(self, value: ConnectionExchange) -> tuple[str, str]:
         return "provider", str(value.provider)

@@ -1779,7 +1779,7 @@ create table connection_tests (
 create index connection_tests_expired on connection_tests (expires_at);
 create index connection_tests_of_provider on connection_tests (upstream_provider_id, id);
 
--- The last fifty exchanges with a provider, for a week.
+-- The last fifty exchanges with a provider, for a week, and beside them one entry of each kind for what anybody may send.
 create table connection_exchanges (
     id                   uuid        primary key,
     upstream_provider_id uuid        not null references upstream_providers on delete cascade,
@@ -1792,7 +1792,9 @@ create table connection_exchanges (
     certificate          text        not null,
     message_id           text        not null,
     in_response_to       text        not null,
-    created_at           timestamptz not null
+    created_at           timestamptz not null,
+    times                integer     not null default 1,
+    last_at              timestamptz                       -- of what is counted in one entry
 );
 create index connection_exchanges_of_provider on connection_exchanges (upstream_provider_id, id);
 create index connection_exchanges_oldest on connection_exchanges (created_at);

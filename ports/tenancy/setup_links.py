@@ -1,12 +1,13 @@
 """The store of set-up links, as digests, and of their drafts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.setup.setup_drafts import SetupDraft
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLink
+from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen
 
 
@@ -14,6 +15,8 @@ class ListedSetupLink(Frozen):
     link: SetupLink
     drafts: Sequence[SetupDraft]
     """Oldest first."""
+    connections: Mapping[UpstreamProviderId, UpstreamProvider]
+    """Those of the drafts."""
 
 
 class UsedBy(Frozen, kw_only=True):
@@ -27,7 +30,7 @@ class UsedBy(Frozen, kw_only=True):
 
 class SetupLinkStore(Protocol):
     """Outside a unit of work, `find`, `find_by_token`, `find_by_connection`, `drafts` and `seen` are one statement and one round trip each,
-    `list` and `get` two. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's rights
+    `list` and `get` three. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's rights
     are. Only PostgreSQL implements it.
     """
 
@@ -70,6 +73,9 @@ class SetupLinkStore(Protocol):
 
     async def drop_drafts(self, link: SetupLinkId) -> None:
         """Deletes the drafts that are not active."""
+
+    async def is_being_set_up(self, provider: UpstreamProviderId, now: datetime) -> bool:
+        """Whether somebody can still change the provider with a set-up link, and has not handed it over."""
 
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None: ...
 

@@ -11,9 +11,12 @@ from tests.browser.checks import require_sound
 from tests.browser.conftest import Site
 from tests.browser.page import Page
 from tests.conftest import CapturedLog
+from tests.http.federation.arriving import SESSION_COOKIE
+from tests.http.federation.providing import pair
 from tests.http.people import People
 from tests.http.tenancy.proving import proving
 from tests.http.tenancy.setup.scene import SetupScene
+from tests.http.tenancy.setup.test_handed_over import Swapping, begun, swapping_on
 from tests.simplesamlphp import PASSWORD, USER, SimpleSamlPhp, simplesamlphp
 
 LONGEST = 180.0
@@ -106,3 +109,38 @@ async def _tried(page: Page, directory: SimpleSamlPhp) -> None:
     await page.arrived(f"{page.base_url}/ui/connections/test")
     # What a browser finds wrong with the directory's own pages is not ours.
     page.heard.violations[:] = [one for one in page.heard.violations if "QuirksMode" not in one]
+
+
+@pytest.fixture
+async def swapping(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[Swapping]:
+    async with swapping_on(postern, people, log, tmp_path) as scene:
+        yield scene
+
+
+async def test_an_owner_sees_what_becomes_active_and_says_yes_to_that_alone(page: Page, site: Site, swapping: Swapping) -> None:
+    assert site.visits == []
+    link, tab = await begun(swapping)
+    await swapping.tested(tab, link)
+    await swapping.hand_over(tab, link)
+    seen = await swapping.draft(link)
+    await page.keep_cookie(SESSION_COOKIE, swapping.owners_browser().cookies[SESSION_COOKIE])
+    await page.open(f"/ui/o/acme/directories/setup-links/{link}/drafts/{seen['id']}/activate")
+    shown = await page.text()
+    connection = seen["connection"]
+    for one in (connection["issuer"], connection["saml"]["sso_url"], connection["saml"]["certificates"][0]["fingerprint"], seen["digest"]):
+        assert one in shown, one
+    await sound(page)
+    # Meanwhile whoever has the link gives another certificate, and hands it over.
+    swapping.directory.signer = pair("of whoever has the link")
+    await swapping.tested(tab, link)
+    await swapping.hand_over(tab, link)
+    now = await swapping.draft(link)
+    await page.follow("Make active")
+    shown = await page.text()
+    assert "The settings are not those that you have seen" in shown
+    assert now["digest"] in shown
+    assert now["connection"]["saml"]["certificates"][0]["fingerprint"] in shown
+    await sound(page)
+    assert (await swapping.draft(link))["state"] == "waiting"
+    await page.follow("Make active")
+    assert (await swapping.draft(link))["state"] == "active"

@@ -114,7 +114,10 @@ _KNOWS_PROVIDER: Final = """
                    select
                      from upstream_providers
                     where upstream_providers.id = %(own_provider)s::uuid and upstream_providers.org_id = %(organization)s
-                      and (upstream_providers.state = 'active' or upstream_providers.tested_at is not null)
+                      and (
+                              upstream_providers.state = 'active' or upstream_providers.activated_at is not null
+                           or upstream_providers.tested_at is not null
+                          )
                       for key share
                )
            )

@@ -190,7 +190,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"host": "smtp.example.org", "failing_since": _WHEN},
     ),
     "organization.smtp.recovered": EventData("The mail server that works again.", {"host": "smtp.example.org"}),
-    "organization.upstream_provider.created": EventData("The provider that people can sign in through.", _UPSTREAM),
+    "organization.upstream_provider.created": EventData("The provider, which may wait for an owner.", _UPSTREAM),
     "organization.upstream_provider.updated": EventData(
         "Each changed term before and after, and whether the client's secret was replaced.",
         {"name": "Acme login", "old_enabled": True, "new_enabled": False},
@@ -199,7 +199,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The provider, and whether every check of the test has passed.", {"name": "Acme login", "succeeded": True}
     ),
     "organization.upstream_provider.activated": EventData(
-        "The provider that people can sign in through from now on.", {"name": "Acme login", "kind": "saml"}
+        "The provider that people can sign in through from now on, and the digest of the settings to which the owner has said yes.",
+        {**_UPSTREAM, "digest": _FINGERPRINT},
     ),
     "organization.upstream_provider.certificates.refreshed": EventData(
         "The fingerprints of the provider's certificates that count from now on, and of those that no longer do.",
@@ -261,7 +262,9 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "setup_link.released": EventData("The link, which no browser owns any more.", _SETUP_LINK),
     "setup_link.revoked": EventData("The link, and how many drafts went with it.", {**_SETUP_LINK, "dropped_drafts": 1}),
     "setup_link.draft.waiting": EventData("What was set up and tested, and waits for an owner.", _SETUP_DRAFT),
-    "setup_link.draft.activated": EventData("What was set up, and is active from now on.", _SETUP_DRAFT),
+    "setup_link.draft.activated": EventData(
+        "What was set up, and is active from now on, with the digest of its settings.", {**_SETUP_DRAFT, "digest": _FINGERPRINT}
+    ),
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
     "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
     "scim_settings.updated": EventData(

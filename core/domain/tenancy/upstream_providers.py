@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import (
     NOTHING_SET,
@@ -34,6 +34,7 @@ MOST_SCOPES: Final = 20
 LONGEST_SCOPE: Final = 200
 MOST_MAPPED: Final = 50
 LONGEST_CLAIM: Final = 200
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 # RFC 6749 section 3.3.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
@@ -90,7 +91,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     """The settings that the last successful test was about."""
     tested_at: datetime | None = None
     activated_at: datetime | None = None
-    """When an owner activated the provider. None for a provider that was active from its beginning."""
+    """When an owner activated the provider. None while it is active since an owner made it."""
     upkeep: Upkeep = NO_UPKEEP
     created_at: datetime
     updated_at: datetime
@@ -143,13 +144,25 @@ def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvi
     return provider if enabled is None else replace(provider, enabled=enabled)
 
 
-def after_change(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
-    """The provider after a change of its settings. A change of what was tested makes a draft again. Only a provider of OpenID Connect that
-    is active stays so: its issuer says who is who, and cannot change.
+def as_made(provider: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
+    """The provider as it begins. From anybody but an owner it is a draft, whatever the organization has proved: no proof that comes later
+    makes it count.
     """
-    if after.digest == before.digest or (before.kind is ProviderKind.OIDC and before.state is ConnectionState.ACTIVE):
+    return provider if by_owner else replace(provider, state=ConnectionState.DRAFT, enabled=False)
+
+
+def after_change(before: UpstreamProvider, after: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
+    """The provider after a change of its settings. A change of what was tested makes a draft again. Only a provider of OpenID Connect that
+    is active stays so, when an owner changes it, or when it goes on to speak to the same client: its issuer says who is who, and cannot
+    change.
+    """
+    if after.digest == before.digest:
         return after
-    return replace(after, state=ConnectionState.DRAFT, enabled=False)
+    stays_active = before.kind is ProviderKind.OIDC and before.state is ConnectionState.ACTIVE
+    if stays_active and (by_owner or after.client_id == before.client_id):
+        return after
+    since = before.activated_at or (before.created_at if before.was_ever_active else None)
+    return replace(after, state=ConnectionState.DRAFT, enabled=False, activated_at=since)
 
 
 def vouched_by_owner(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
@@ -181,13 +194,27 @@ def tested(provider: UpstreamProvider, digest: bytes, now: datetime) -> Upstream
     return replace(provider, state=state, tested_digest=digest, tested_at=now)
 
 
+CHANGED_SINCE: Final = "The settings are not those that you have seen: look at them again"
+
+
 def activated(provider: UpstreamProvider, now: datetime) -> UpstreamProvider:
-    """Raises `BadRequest` for a provider whose settings were never tested successfully as they are now."""
+    """Raises `BadRequest` for a directory whose settings were never tested successfully as they are now. A provider of OpenID Connect needs
+    no test, since one that an owner makes needs none.
+    """
     if provider.state is ConnectionState.ACTIVE:
         return provider
-    if provider.state is ConnectionState.DRAFT or not provider.was_tested:
+    is_tested = provider.state is ConnectionState.TESTED and provider.was_tested
+    if not is_tested and provider.kind is not ProviderKind.OIDC:
         raise BadRequest("The provider has not been tested successfully as it is now: test it first", words="connection_untested")
     return replace(provider, state=ConnectionState.ACTIVE, enabled=True, activated_at=now, updated_at=now)
+
+
+def require_seen(seen: str, digest: bytes) -> None:
+    """Raises `BadRequest` for what is no digest, and `Conflict` for that of other settings than these."""
+    if not _DIGEST.fullmatch(seen):
+        raise BadRequest("digest: send the digest of the settings that you have seen, 64 hexadecimal digits")
+    if seen != digest.hex():
+        raise Conflict(CHANGED_SINCE, words="settings_changed")
 
 
 def sealing_context(provider: UpstreamProviderId) -> str:
@@ -263,7 +290,8 @@ def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool
 
 
 def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:
-    return _event("organization.upstream_provider.activated", provider, actor, {"name": provider.name, "kind": provider.kind.value})
+    """The event says what the owner has said yes to."""
+    return _event("organization.upstream_provider.activated", provider, actor, {**_told(provider), "digest": provider.digest.hex()})
 
 
 def provider_deleted(provider: UpstreamProvider, actor: Actor) -> Event:

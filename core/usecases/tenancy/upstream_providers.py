@@ -15,6 +15,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     after_change,
+    as_made,
     issuer,
     profile_mapping,
     provider_created,
@@ -30,7 +31,7 @@ from core.domain.tenancy.upstream_providers import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import Acting, hold_members, require_capability
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
@@ -68,7 +69,9 @@ class OrganizationUpstreamProviders(Frozen):
         enabled: bool,
         mapping: Mapping[str, str],
     ) -> UpstreamProvider:
-        """Create a provider of OpenID Connect, active at once. Raises `BadRequest`, also when the issuer does not answer as such."""
+        """Create a provider of OpenID Connect: active at once if an owner makes it, otherwise a draft. Raises `BadRequest`, also when the
+        issuer does not answer as such.
+        """
         made = await self.prepared(
             member.organization, name=name, issued_by=issued_by, client=client, secret=secret, asked=asked, enabled=enabled, mapping=mapping
         )
@@ -153,7 +156,9 @@ class OrganizationUpstreamProviders(Frozen):
 
     async def _create(self, member: Member, actor: Actor, made: "NewProvider") -> UpstreamProvider:
         async with self.unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            acting, _ = await hold_members(uow, member)
+            require_capability(acting, Capability.SETTINGS_MANAGE)
+            made = replace(made, provider=as_made(made.provider, by_owner=acting.is_owner))
             await add(uow, made, actor)
             await uow.commit()
         return made.provider
@@ -175,8 +180,8 @@ class OrganizationUpstreamProviders(Frozen):
         certificates: Sequence[str] | None = None,
     ) -> UpstreamProvider:
         """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
-        Connect and is active. `certificates` are the provider's that are given by hand, in PEM. Raises `BadRequest`, also for another
-        issuer than people are known by, `NotFound` and `Overloaded`.
+        Connect, is active, and an owner changes it or the client stays. `certificates` are the provider's that are given by hand, in PEM.
+        Raises `BadRequest`, also for another issuer than people are known by, `NotFound` and `Overloaded`.
         """
         settings = await self._with_certificates(settings, certificates)
         if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
@@ -188,7 +193,7 @@ class OrganizationUpstreamProviders(Frozen):
         sealed = None if secret is None else self._sealed(provider, secret)
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            before = await held(uow, member, provider)
+            acting, before = await held(uow, member, provider)
             _require_kind(before, oidc=(client, secret, asked), settings=settings)
             after = with_issuer(before, issued_by)
             after = replace(
@@ -200,7 +205,7 @@ class OrganizationUpstreamProviders(Frozen):
                 saml=None if before.saml is None else with_settings(before, settings, now),
                 secret_set_at=before.secret_set_at if sealed is None else now,
             )
-            after = after_change(before, turned(after, enabled=enabled))
+            after = after_change(before, turned(after, enabled=enabled), by_owner=acting.is_owner)
             if after == before:
                 return before
             after = replace(after, updated_at=now)
@@ -215,7 +220,7 @@ class OrganizationUpstreamProviders(Frozen):
         provider.
         """
         async with self.unit_of_work() as uow:
-            deleted = await held(uow, member, provider)
+            _, deleted = await held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):
                 raise Conflict("A domain route leads to this provider: change the route first")
             await uow.upstream_providers.delete(provider)
@@ -249,9 +254,10 @@ async def add(uow: UnitOfWork, made: NewProvider, actor: Actor) -> None:
     await uow.record(provider_created(made.provider, actor))
 
 
-async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> UpstreamProvider:
-    await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-    return found(await uow.upstream_providers.hold(member.organization, provider))
+async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
+    acting, _ = await hold_members(uow, member)
+    require_capability(acting, Capability.SETTINGS_MANAGE)
+    return acting, found(await uow.upstream_providers.hold(member.organization, provider))
 
 
 def found(provider: T | None) -> T:

@@ -37,7 +37,9 @@ class ConnectionLookup(Protocol):
 
 class ConnectionExchangeStore(Protocol):
     async def add(self, exchanges: Sequence[ConnectionExchange]) -> None:
-        """Adds exchanges, and drops the oldest of each provider when there are too many."""
+        """Adds exchanges, and drops the oldest of each provider when there are too many. Those that are counted are added to the entry that
+        counts them; a call has at most one for each such entry.
+        """
 
 
 class ConnectionRecorder(Protocol):

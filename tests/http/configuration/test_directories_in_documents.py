@@ -118,7 +118,7 @@ async def test_a_directory_is_made_again_as_a_draft_from_its_export(directories:
     assert [one.refusal.code for one in (await directories.apply({}, domain_routes=routes)).refused] == ["BAD_REQUEST"]
     # It is complete: after a test and an owner's word, people sign in.
     assert b"All checks passed" in (await house.test(made["id"])).body
-    (await house.request("POST", f"{PATH}/{made['id']}/activate")).ok()
+    (await house.activate(made["id"])).ok()
     assert (await directories.apply(first, domain_routes=routes)).refused == []
     _, planned = await directories.plan(first, domain_routes=routes)
     assert planned.is_empty

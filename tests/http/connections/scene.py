@@ -48,10 +48,19 @@ class ConnectionScene(UpstreamScene):
         provider = await self.draft(**changes)
         result = await self.test(provider)
         assert b"All checks passed" in result.body, result.body
-        (await self.request("POST", f"{PATH}/{provider}/activate")).ok()
+        (await self.activate(provider)).ok()
         if domain:
             await self.prove_domain(domain)
         return provider
+
+    async def activate(self, provider: str, *, digest: str | None = None, by: Person | None = None) -> Received:
+        """By default an owner says yes to the settings as they are."""
+        body = {"digest": (await self.record(provider))["digest"] if digest is None else digest}
+        return await self.request("POST", f"{PATH}/{provider}/activate", body, by=by)
+
+    async def record(self, provider: str) -> dict[str, Any]:
+        listed: list[dict[str, Any]] = (await self.request("GET", PATH)).json()
+        return next(one for one in listed if one["id"] == provider)
 
     async def test(self, provider: str, tabs: Tabs | None = None, **answer: Any) -> Received:
         """Makes a test. Returns the page with its result."""

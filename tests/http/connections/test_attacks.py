@@ -111,7 +111,7 @@ async def test_an_answer_for_one_connection_is_nothing_at_another(house: Connect
         ("GET", f"{theirs}/{first}/exchanges"),
         ("POST", f"{theirs}/{first}/certificate"),
     ):
-        body: dict[str, str] | None = {} if path.endswith("certificate") else None
+        body: dict[str, str] | None = {"certificate": {}, "activate": {"digest": "0" * 64}}.get(path.rpartition("/")[2])
         assert (await house.request(method, path, body, by=boss)).status == 404, path
 
 
@@ -143,24 +143,24 @@ async def test_what_is_turned_off_or_changed_meanwhile_signs_nobody_in(house: Co
 async def test_only_what_was_tested_is_activated_and_by_an_owner_alone(house: ConnectionScene) -> None:
     provider = await house.draft()
     admin = house.resident(house.acme, "admin", "admin")
-    assert refused(await house.request("POST", f"{PATH}/{provider}/activate")) == (400, "BAD_REQUEST")
+    assert refused(await house.activate(provider)) == (400, "BAD_REQUEST")
     assert refused(await house.request("PATCH", f"{PATH}/{provider}", {"enabled": True})) == (400, "BAD_REQUEST")
     route = {"domain": "acme.example", "upstream_provider_id": provider, "login_policy": "upstream_only"}
     assert refused(await house.request("POST", "/api/organizations/acme/domain-routes", route)) == (400, "BAD_REQUEST")
     failed = await house.test(provider, audience="https://another.example")
     assert b"The test failed" in failed.body
-    assert refused(await house.request("POST", f"{PATH}/{provider}/activate")) == (400, "BAD_REQUEST")
+    assert refused(await house.activate(provider)) == (400, "BAD_REQUEST")
     # A change while the test is under way keeps the result from counting.
     tabs = house.browser()
     url = (await house.request("POST", f"{PATH}/{provider}/test")).ok()["url"]
     location = await house.begin_test(tabs, await tabs.request("GET", url.partition("example.org")[2]))
     (await house.request("PATCH", f"{PATH}/{provider}", {"wants_encrypted": False, "slo_url": ""})).ok()
     await house.post_answer(provider, house.directory.answer(location))
-    assert refused(await house.request("POST", f"{PATH}/{provider}/activate")) == (400, "BAD_REQUEST")
+    assert refused(await house.activate(provider)) == (400, "BAD_REQUEST")
     assert b"All checks passed" in (await house.test(provider)).body
-    assert refused(await house.request("POST", f"{PATH}/{provider}/activate", by=admin)) == (403, "FORBIDDEN")
-    assert (await house.request("POST", f"{PATH}/{provider}/activate")).ok()["enabled"] is True
-    (await house.request("POST", f"{PATH}/{provider}/activate")).ok()
+    assert refused(await house.activate(provider, by=admin)) == (403, "FORBIDDEN")
+    assert (await house.activate(provider)).ok()["enabled"] is True
+    (await house.activate(provider)).ok()
     (await house.request("POST", "/api/organizations/acme/domain-routes", route)).ok(201)
     # What says who is who stays as it is from then on.
     for change in ({"issuer": "https://another.example"}, {"subject_source": "mail"}):

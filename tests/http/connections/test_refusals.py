@@ -59,14 +59,14 @@ class TestSignOuts:
         provider = await house.active()
         (await house.fill(provider, post)).ok()
         await house.test(provider)
-        (await house.request("POST", f"{PATH}/{provider}/activate")).ok()
+        (await house.activate(provider)).ok()
         answer = await house.browser().request("GET", request(house, provider))
         (form,) = PageReader(answer.body).forms
         assert (form.action, form.fields["RelayState"]) == (SLO, "r")
         assert form.fields["SAMLResponse"]
         (await house.request("PATCH", f"{PATH}/{provider}", {"slo_url": "", "slo_response_url": ""})).ok()
         await house.test(provider)
-        (await house.request("POST", f"{PATH}/{provider}/activate")).ok()
+        (await house.activate(provider)).ok()
         answer = await house.browser().request("GET", request(house, provider))
         assert answer.status == 200
         assert SLO.encode() not in answer.body

@@ -26,5 +26,5 @@ async def test_each_step_takes_as_few_round_trips_as_can_be(house: ConnectionSce
     assert trips("/api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges") == 2
     (await house.request("POST", f"{PATH}/{provider}/test")).ok()
     assert trips("/api/organizations/{org_slug}/upstream-providers/{provider_id}/test") <= 6
-    (await house.request("POST", f"{PATH}/{provider}/activate")).ok()
-    assert trips("/api/organizations/{org_slug}/upstream-providers/{provider_id}/activate") <= 6
+    (await house.activate(provider)).ok()
+    assert trips("/api/organizations/{org_slug}/upstream-providers/{provider_id}/activate") <= 7

@@ -157,7 +157,7 @@ async def test_a_provider_of_openid_connect_is_tested_too_also_as_a_draft(house:
         assert ("All checks passed" in told) is (state == "tested"), told
         assert (await record(house, provider))["state"] == state
     assert house.identities() == []
-    (await house.request("POST", f"{PATH}/{provider}/activate")).ok()
+    (await house.activate(provider)).ok()
     tabs = house.browser()
     await house.prove_domain()
     await house.go(tabs, "?org=acme", word=provider)

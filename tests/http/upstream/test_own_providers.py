@@ -66,7 +66,8 @@ async def test_another_issuer_is_refused_and_changes_nothing(house: UpstreamScen
     assert (await house.request("GET", PATH)).json() == [made]
     # A program may send back the object that it got.
     changed = (await house.request("PATCH", path, {**beside, "issuer": made["issuer"]})).ok()
-    assert {**changed, "updated_at": made["updated_at"]} == {**made, **beside}
+    assert {**changed, **{name: made[name] for name in ("updated_at", "digest")}} == {**made, **beside}
+    assert (changed["digest"] == made["digest"]) is ("client_id" not in beside)
     assert refused(await house.request("PATCH", path, {})) == (400, "BAD_REQUEST")
 
 

@@ -213,7 +213,7 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Another", "capabilities": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/management-keys/{{key_id}}/adopt", by="owner"),
     Step("POST", f"{ORGANIZATION}/setup-links", {"name": "Another", "purposes": ["domain"]}),
-    Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate", by="owner"),
+    Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate", {"digest": "0" * 64}, by="owner", refused=409),
     Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/release", first=_USED_LINK),
     Step("POST", f"{ORGANIZATION}/scim-tokens", {"name": "Another"}),
     Step("POST", f"{SHOP}/api-keys", {"name": "Of the robot", "permissions": ["read:users"]}, by="robot"),

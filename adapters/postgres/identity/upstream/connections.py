@@ -124,6 +124,8 @@ class _Exchange(Frozen, kw_only=True):
     message_id: str | None
     in_response_to: str | None
     created_at: datetime | None
+    times: int | None
+    last_at: datetime | None
 
     def exchange(self) -> ConnectionExchange | None:
         if self.id is None or self.kind is None or self.created_at is None:
@@ -141,6 +143,8 @@ class _Exchange(Frozen, kw_only=True):
             message=self.message_id or "",
             in_response_to=self.in_response_to or "",
             created_at=self.created_at,
+            times=self.times or 1,
+            last_at=self.last_at,
         )
 
 
@@ -232,9 +236,13 @@ class PostgresConnections:
     async def add(self, exchanges: Sequence[ConnectionExchange]) -> None:
         for begin in range(0, len(exchanges), _AT_ONCE):
             part = exchanges[begin : begin + _AT_ONCE]
-            providers = list(dict.fromkeys(one.provider for one in part))
-            await tell(self._pool, _ADD_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in part])})
-            await tell(self._pool, _TRIM_EXCHANGES, {"providers": providers, "most": MOST_EXCHANGES})
+            counted, others = [one for one in part if one.last_at is not None], [one for one in part if one.last_at is None]
+            if counted:
+                await tell(self._pool, _COUNT_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in counted])})
+            if others:
+                providers = list(dict.fromkeys(one.provider for one in others))
+                await tell(self._pool, _ADD_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in others])})
+                await tell(self._pool, _TRIM_EXCHANGES, {"providers": providers, "most": MOST_EXCHANGES})
 
 
 class ConnectionTestRows:
@@ -303,6 +311,8 @@ def _told(one: ConnectionExchange) -> Any:
             "message": one.message,
             "in_response_to": one.in_response_to,
             "created_at": one.created_at.isoformat(),
+            "times": one.times,
+            "last_at": None if one.last_at is None else one.last_at.isoformat(),
         }
     )
 
@@ -361,19 +371,27 @@ _REDEEM: Final = """
  returning waiting.id, waiting.sealed_answer
 """
 
+# A stranger decides how often something counted comes: it stands beside the newest, and pushes none of them out.
 _EXCHANGES: Final = """
     select recent.id, providers.id as upstream_provider_id, recent.kind, recent.succeeded, recent.fault, recent.reason, recent.advice,
-           recent.checks, recent.certificate, recent.message_id, recent.in_response_to, recent.created_at
+           recent.checks, recent.certificate, recent.message_id, recent.in_response_to, recent.created_at,
+           recent.times, recent.last_at
       from upstream_providers as providers
       left join lateral (
+                (
+                    select *
+                      from connection_exchanges
+                     where connection_exchanges.upstream_provider_id = providers.id and last_at is null
+                     order by id desc
+                     limit %(most)s
+                )
+                union all
                 select *
                   from connection_exchanges
-                 where connection_exchanges.upstream_provider_id = providers.id
-                 order by id desc
-                 limit %(most)s
+                 where connection_exchanges.upstream_provider_id = providers.id and last_at is not null
             ) as recent on true
      where providers.id = %(provider)s and providers.org_id = %(organization)s
-     order by recent.id desc
+     order by coalesce(recent.last_at, recent.created_at) desc, recent.id desc
 """
 
 # A certificate that signed an answer has its own note, because exchanges go after a while.
@@ -401,6 +419,21 @@ _ADD_EXCHANGES: Final = """
         on conflict do nothing
 """
 
+_COUNT_EXCHANGES: Final = """
+    insert into connection_exchanges as counted (id, upstream_provider_id, kind, succeeded, fault, reason, advice, checks, certificate,
+                                                 message_id, in_response_to, created_at, times, last_at)
+    select told.id, upstream_providers.id, told.kind, told.succeeded, told.fault, told.reason, told.advice, told.checks, told.certificate,
+           told.message, told.in_response_to, told.created_at, told.times, told.last_at
+      from jsonb_to_recordset(%(exchanges)s)
+        as told (id uuid, provider uuid, kind text, succeeded boolean, fault text, reason text, advice text, checks jsonb,
+                 certificate text, message text, in_response_to text, created_at timestamptz, times integer, last_at timestamptz)
+      join upstream_providers on upstream_providers.id = told.provider
+     order by told.id
+        on conflict (id) do update
+       set times = counted.times + excluded.times, last_at = greatest(counted.last_at, excluded.last_at), fault = excluded.fault,
+           reason = excluded.reason, advice = excluded.advice
+"""
+
 # The statement skips rows that another process removes at this moment.
 _TRIM_EXCHANGES: Final = """
     with past as materialized (
@@ -409,7 +442,7 @@ _TRIM_EXCHANGES: Final = """
               cross join lateral (
                         select id
                           from connection_exchanges
-                         where upstream_provider_id = these.provider
+                         where upstream_provider_id = these.provider and last_at is null
                          order by id desc
                         offset %(most)s
                     ) as older

@@ -94,12 +94,13 @@ _WEBHOOKS: Final = """
       join webhooks on webhooks.org_id = organizations.id
 """
 
-# Whether people can sign in through a directory is its state. What its metadata bring by their address is no wish of anybody.
+# Whether people can sign in through a directory is its state, and so is an owner's word that any provider waits for: until then it counts
+# as enabled, as it will be. What its metadata bring by their address is no wish of anybody.
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
            jsonb_build_object('kind', kind, 'issuer', issuer, 'profile_mapping', profile_mapping) || case kind
-               when 'oidc' then jsonb_build_object('client_id', client_id, 'scopes', scopes, 'enabled', enabled)
+               when 'oidc' then jsonb_build_object('client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')
                else jsonb_strip_nulls(jsonb_build_object(
                    'sso_url', coalesce(saml ->> 'sso_url', ''), 'slo_url', coalesce(saml ->> 'slo_url', ''),
                    'slo_response_url', coalesce(saml ->> 'slo_response_url', ''),

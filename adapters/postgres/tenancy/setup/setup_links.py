@@ -9,16 +9,18 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.branding import links_of
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.rows import IdRow
+from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.tenancy.upstream_providers import PROVIDER, ProviderRow
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
 from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
+from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
 from ports.tenancy.setup_links import ListedSetupLink, UsedBy
 
@@ -164,11 +166,16 @@ class SetupLinkRows:
         by_link: dict[UUID, list[SetupDraft]] = {}
         for row in drafts:
             by_link.setdefault(row.link_id, []).append(row.draft())
-        return [ListedSetupLink(row.link(), by_link.get(row.id, [])) for row in links]
+        connections = await self._connections(organization)
+        return [ListedSetupLink(row.link(), by_link.get(row.id, []), connections) for row in links]
 
     async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None:
         rows = await self._statements.ask(_Link, _GET, {"organization": organization, "id": link})
-        return ListedSetupLink(rows[0].link(), await self.drafts(link)) if rows else None
+        return ListedSetupLink(rows[0].link(), await self.drafts(link), await self._connections(organization)) if rows else None
+
+    async def _connections(self, organization: OrganizationId) -> Mapping[UpstreamProviderId, UpstreamProvider]:
+        rows = await self._statements.ask(ProviderRow, _CONNECTIONS, {"organization": organization})
+        return {UpstreamProviderId(row.id): row.provider() for row in rows}
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         return [row.draft() for row in await self._statements.ask(_Draft, _DRAFTS, {"link": link})]
@@ -223,6 +230,10 @@ class SetupLinkRows:
 
     async def drop_drafts(self, link: SetupLinkId) -> None:
         await self._statements.tell(_DROP_DRAFTS, {"link": link})
+
+    async def is_being_set_up(self, provider: UpstreamProviderId, now: datetime) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _IS_BEING_SET_UP, {"provider": provider, "now": now})
+        return answer.yes
 
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
         rows = await self._statements.ask(_Draft, _DRAFT, {"organization": organization, "id": draft})
@@ -334,6 +345,24 @@ _DRAFTS: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.link_id = 
 _DRAFTS_OF_ORGANIZATION: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.org_id = %(organization)s order by setup_drafts.id"
 
 _DRAFT: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.id = %(id)s and setup_drafts.org_id = %(organization)s"
+
+_CONNECTIONS: Final[LiteralString] = f"""
+    select {PROVIDER}
+      from upstream_providers
+     where org_id = %(organization)s and id in (select upstream_provider_id from setup_drafts where setup_drafts.org_id = %(organization)s)
+"""
+
+_IS_BEING_SET_UP: Final = """
+    select exists (
+               select
+                 from setup_drafts
+                 join setup_links on setup_links.id = setup_drafts.link_id
+                 join upstream_providers on upstream_providers.id = setup_drafts.upstream_provider_id
+                where setup_drafts.upstream_provider_id = %(provider)s and setup_drafts.state not in ('waiting', 'active')
+                  and upstream_providers.state <> 'active' and upstream_providers.activated_at is null
+                  and setup_links.revoked_at is null and setup_links.finished_at is null and setup_links.expires_at > %(now)s
+           ) as yes
+"""
 
 _CREDENTIALS: Final = "select sealed_credentials, digest from setup_drafts where id = %(id)s"
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import uuid5
 
 from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
 from core.domain.identity.upstream.saml.examinations import Check, CheckState, Examination
 from core.domain.saml.messages import ID, LONGEST_ID
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 MOST_EXCHANGES: Final = 50
 _REFERENCE_LENGTH: Final = 10
@@ -39,10 +40,25 @@ class ConnectionExchange(Frozen, kw_only=True):
     message: str = ""
     in_response_to: str = ""
     created_at: datetime
+    """For a counted one the first time."""
+    times: int = 1
+    last_at: datetime | None = None
+    """The last time of a counted one, and None for any other. What anybody may send, without a sign-in or a signature, is counted in one
+    entry of its kind, whose id is `counted_id`, so that a stranger does not push out the others.
+    """
 
     @property
     def reference(self) -> str:
         return reference_of(self.id)
+
+
+def counted_id(provider: UpstreamProviderId, kind: ConnectionExchangeKind) -> ConnectionExchangeId:
+    return ConnectionExchangeId(uuid5(provider, kind.value))
+
+
+def joined(earlier: ConnectionExchange, later: ConnectionExchange) -> ConnectionExchange:
+    """Both in one entry, with the reason of the later one."""
+    return replace(later, created_at=earlier.created_at, times=earlier.times + later.times)
 
 
 def reference_of(exchange: ConnectionExchangeId) -> str:

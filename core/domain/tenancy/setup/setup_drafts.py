@@ -2,9 +2,12 @@
 on it any more.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict
@@ -13,10 +16,15 @@ from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.domains import Domain
 from core.domain.tenancy.setup.setup_links import SetupLink, SetupPurpose
+from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen
 
 MOST_DOMAINS: Final = 10
 """The limit of one link."""
+NOT_HANDED_OVER: Final = "Whoever has the set-up link has not handed these settings over"
+
+
+NO_MORE: Final[Mapping[str, Json]] = MappingProxyType({})
 
 
 class SetupDraftState(StrEnum):
@@ -70,6 +78,21 @@ class SetupDraft(Frozen, kw_only=True):
         )
 
 
+def seen_digest(draft: SetupDraft, connection: UpstreamProvider | None) -> bytes:
+    """What an owner says yes to: the settings as they are, and the hand-over, since nothing shows credentials that somebody has changed."""
+    since = None if draft.waiting_since is None else draft.waiting_since.isoformat()
+    settings = None if connection is None else connection.digest.hex()
+    told = [str(draft.id), draft.purpose.value, draft.subject, dict(draft.settings), settings, since]
+    return sha256(json.dumps(told, sort_keys=True).encode()).digest()
+
+
+def require_handed_over(draft: SetupDraft) -> None:
+    """Raises `BadRequest` while the test has not passed, and `Conflict` for settings that nobody has handed over as they are."""
+    require_passed(draft)
+    if draft.state is not SetupDraftState.WAITING:
+        raise Conflict(NOT_HANDED_OVER, words="setup_not_handed_over")
+
+
 def require_changeable(draft: SetupDraft) -> None:
     """Raises `Conflict`: a link has no hold on what is active."""
     if draft.is_active:
@@ -101,16 +124,18 @@ def setup_draft_waiting(link: SetupLink, draft: SetupDraft, actor: Actor) -> Eve
     return _event("setup_link.draft.waiting", link, draft, actor)
 
 
-def setup_draft_activated(link: SetupLink, draft: SetupDraft, actor: Actor) -> Event:
-    return _event("setup_link.draft.activated", link, draft, actor)
+def setup_draft_activated(link: SetupLink, draft: SetupDraft, actor: Actor, digest: bytes) -> Event:
+    """`digest` is that of the settings, as `seen_digest` has it."""
+    return _event("setup_link.draft.activated", link, draft, actor, {"digest": digest.hex()})
 
 
-def _event(name: str, link: SetupLink, draft: SetupDraft, actor: Actor) -> Event:
+def _event(name: str, link: SetupLink, draft: SetupDraft, actor: Actor, more: Mapping[str, Json] = NO_MORE) -> Event:
     details: dict[str, Json] = {
         "name": link.name,
         "prefix": link.prefix,
         "draft_id": str(draft.id),
         "purpose": draft.purpose.value,
         "subject": draft.subject,
+        **more,
     }
     return Event(name, actor, Target("setup_link", str(link.id)), link.organization, details)

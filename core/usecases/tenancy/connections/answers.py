@@ -19,7 +19,7 @@ from core.domain.identity.upstream.directories import (
     assertion_digest,
     request_id,
 )
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, of_examination
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, counted_id, of_examination
 from core.domain.identity.upstream.providers import ProviderOff
 from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
 from core.domain.identity.upstream.saml.requests import Expected
@@ -153,16 +153,19 @@ class DirectoryAnswers(Frozen):
         )
 
     def _record_unsolicited(self, provider: UpstreamProviderId) -> None:
+        """Anybody can send such an answer, so all are counted in one entry."""
+        now = self.clock.now()
         self.recorder.record(
             ConnectionExchange(
-                id=ConnectionExchangeId(self.ids.new()),
+                id=counted_id(provider, ConnectionExchangeKind.SIGN_IN),
                 provider=provider,
                 kind=ConnectionExchangeKind.SIGN_IN,
                 succeeded=False,
                 fault="unsolicited",
                 reason="The answer belongs to no sign-in that began here.",
                 advice=f"Let people begin here: use {self.start(provider)} as the bookmark or the start address in the directory.",
-                created_at=self.clock.now(),
+                created_at=now,
+                last_at=now,
             )
         )
         self.metrics.connection_exchanged(ConnectionExchangeKind.SIGN_IN.value, succeeded=False)

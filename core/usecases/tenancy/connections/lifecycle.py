@@ -27,7 +27,7 @@ from core.domain.record.events import Actor
 from core.domain.saml.entities import LONGEST_METADATA
 from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_drafts import NOT_HANDED_OVER
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     activated,
@@ -35,14 +35,15 @@ from core.domain.tenancy.upstream_providers import (
     key_changed,
     provider_activated,
     provider_updated,
+    require_seen,
     vouched_by_owner,
     with_issuer,
     with_settings,
 )
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_owner
-from core.usecases.tenancy.upstream_providers import found
+from core.usecases.tenancy.rights import require_owner
+from core.usecases.tenancy.upstream_providers import found, held
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup
@@ -64,13 +65,17 @@ class Connections(Frozen):
     clock: Clock
     base_url: str
 
-    async def activate(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
-        """Lets people sign in through the provider. May be repeated. Raises `NotFound`, `Forbidden` for anybody but an owner, and
-        `BadRequest` when the settings as they are now were not tested successfully.
+    async def activate(self, member: Member, provider: UpstreamProviderId, actor: Actor, *, seen: str) -> UpstreamProvider:
+        """Lets people sign in through the provider. `seen` is the digest of the settings that the owner has seen. May be repeated. Raises
+        `NotFound`, `Forbidden` for anybody but an owner, `BadRequest` when the settings as they are now were not tested successfully, and
+        `Conflict` when they are others than those seen, or somebody with a set-up link has not handed them over.
         """
         async with self.unit_of_work() as uow:
-            acting, before = await _held(uow, member, provider)
+            acting, before = await held(uow, member, provider)
             await require_owner(uow, acting, self.clock.now())
+            require_seen(seen, before.digest)
+            if await uow.setup_links.is_being_set_up(provider, self.clock.now()):
+                raise Conflict(NOT_HANDED_OVER, words="setup_not_handed_over")
             after = activated(before, self.clock.now())
             if after != before:
                 await uow.upstream_providers.save(after, None)
@@ -121,13 +126,13 @@ class Connections(Frozen):
         """
         added = await self.documents.read_certificate(text)
         async with self.unit_of_work() as uow:
-            acting, before = await _held(uow, member, provider)
+            acting, before = await held(uow, member, provider)
             present = _saml(before)
             if any(one.fingerprint == added.fingerprint for one in present.certificates):
                 return before
             kept = [as_given(one) for one in present.certificates]
             after = self._changed(before, SamlChange(certificates=(*kept, added)))
-            after = vouched_by_owner(before, after) if acting.is_owner else after_change(before, after)
+            after = vouched_by_owner(before, after) if acting.is_owner else after_change(before, after, by_owner=False)
             await _save(uow, before, after, actor)
         return after
 
@@ -135,7 +140,7 @@ class Connections(Frozen):
         """Makes our next key pair, which our metadata show from now on. Raises `NotFound`, `Forbidden` and `CertificateNotMade`."""
         pair = await self.keys.make(provider, follows=True)
         async with self.unit_of_work() as uow:
-            _, before = await _held(uow, member, provider)
+            _, before = await held(uow, member, provider)
             _saml(before)
             await uow.upstream_providers.follow(provider, pair.certificate, pair.sealed_key, self.clock.now())
             await uow.record(key_changed(before, actor, "made"))
@@ -150,7 +155,7 @@ class Connections(Frozen):
         own = None if directory is None or directory.organization != member.organization else directory
         following, present = (None, None) if own is None else (own.next_key, own.key)
         async with self.unit_of_work() as uow:
-            _, before = await _held(uow, member, provider)
+            _, before = await held(uow, member, provider)
             _saml(before)
             if following is None or present is None or before.next_certificate != following.certificate:
                 raise Conflict("There is no next certificate: make one first")
@@ -167,7 +172,7 @@ class Connections(Frozen):
     async def drop_former(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
         """Deletes our former key pair: from then on nothing opens what is encrypted for it. Raises the errors of `follow`."""
         async with self.unit_of_work() as uow:
-            _, before = await _held(uow, member, provider)
+            _, before = await held(uow, member, provider)
             if before.former_certificate:
                 await uow.upstream_providers.drop_former(provider, self.clock.now())
                 await uow.record(key_changed(before, actor, "dropped"))
@@ -179,9 +184,9 @@ class Connections(Frozen):
     ) -> UpstreamProvider:
         """Changes the settings of a directory. A change of what was tested makes a draft again."""
         async with self.unit_of_work() as uow:
-            _, before = await _held(uow, member, provider)
+            acting, before = await held(uow, member, provider)
             _saml(before)
-            after = after_change(before, self._changed(with_issuer(before, issuer), change))
+            after = after_change(before, self._changed(with_issuer(before, issuer), change), by_owner=acting.is_owner)
             if after != before:
                 await _save(uow, before, after, actor)
         return after
@@ -234,12 +239,6 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
         metadata_url=address or None,
         metadata=SeenMetadata(valid_until=metadata.valid_until, was_signed=metadata.signed_by is not None),
     )
-
-
-async def _held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
-    acting, _ = await hold_members(uow, member)
-    require_capability(acting, Capability.SETTINGS_MANAGE)
-    return acting, found(await uow.upstream_providers.hold(member.organization, provider))
 
 
 async def _save(uow: UnitOfWork, before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> None:

@@ -7,7 +7,7 @@ from core.domain.identity.sessions import session_ended
 from core.domain.identity.upstream.connections import ConnectionState, addresses
 from core.domain.identity.upstream.directories import ConnectedDirectory
 from core.domain.identity.upstream.directory_visits import name_digest
-from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, kept_id
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, counted_id, kept_id
 from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import (
     Envelope,
@@ -63,7 +63,12 @@ class DirectoryLogouts(Frozen):
         if directory.state is not ConnectionState.ACTIVE:
             raise NotFound("There is no such connection", words="connection_unknown")
         try:
-            request = await self._taken(directory, envelope)
+            request = await self._read(directory, envelope)
+        except MessageRefused as refusal:
+            self._record(directory, reason=refusal.reason, advice=refusal.advice, by_anybody=True)
+            raise
+        try:
+            self._require_usable(directory, request, envelope)
         except MessageRefused as refusal:
             self._record(directory, reason=refusal.reason, advice=refusal.advice)
             raise
@@ -71,13 +76,17 @@ class DirectoryLogouts(Frozen):
         self._record(directory, message=request.head.id)
         return await self._answered(directory, request, envelope)
 
-    async def _taken(self, directory: ConnectedDirectory, envelope: Envelope) -> SamlLogoutRequest:
-        settings, now = directory.settings, self.clock.now()
+    async def _read(self, directory: ConnectedDirectory, envelope: Envelope) -> SamlLogoutRequest:
+        """The request, signed by the directory. Raises `MessageRefused` for what anybody may have sent."""
+        settings = directory.settings
         assert settings is not None  # noqa: S101 - for the type checker
         request = await self.documents.read_logout_request(envelope, settings.trusted)
-        head, slo = request.head, addresses(self.base_url, directory.id).slo
-        if not head.signed:
+        if not request.head.signed:
             raise MessageRefused("it is not signed by a known certificate", "Let the directory sign logout requests")
+        return request
+
+    def _require_usable(self, directory: ConnectedDirectory, request: SamlLogoutRequest, envelope: Envelope) -> None:
+        head, slo, now = request.head, addresses(self.base_url, directory.id).slo, self.clock.now()
         if head.issuer != directory.issuer:
             raise MessageRefused("its Issuer is not the connection's entity id", "Set the issuer to the directory's entity id")
         if head.destination != slo:
@@ -85,7 +94,6 @@ class DirectoryLogouts(Frozen):
         require_recent(head.issue_instant, now)
         require_unexpired(request.not_on_or_after, now)
         relay_state(envelope.relay_state)
-        return request
 
     async def _end(self, directory: ConnectedDirectory, request: SamlLogoutRequest, client: Client) -> None:
         digest = name_digest(directory.id, request.name_id)
@@ -122,18 +130,22 @@ class DirectoryLogouts(Frozen):
             fields["RelayState"] = envelope.relay_state
         return DirectoryReply(to, fields, directory.name)
 
-    def _record(self, directory: ConnectedDirectory, *, reason: str = "", advice: str = "", message: str = "") -> None:
+    def _record(
+        self, directory: ConnectedDirectory, *, reason: str = "", advice: str = "", message: str = "", by_anybody: bool = False
+    ) -> None:
+        kind, now = ConnectionExchangeKind.LOGOUT, self.clock.now()
         self.recorder.record(
             ConnectionExchange(
-                id=ConnectionExchangeId(self.ids.new()),
+                id=counted_id(directory.id, kind) if by_anybody else ConnectionExchangeId(self.ids.new()),
                 provider=directory.id,
-                kind=ConnectionExchangeKind.LOGOUT,
+                kind=kind,
                 succeeded=not reason,
                 fault="logout_refused" if reason else "",
                 reason=reason,
                 advice=advice,
                 message=kept_id(message),
-                created_at=self.clock.now(),
+                created_at=now,
+                last_at=now if by_anybody else None,
             )
         )
-        self.metrics.connection_exchanged(ConnectionExchangeKind.LOGOUT.value, succeeded=not reason)
+        self.metrics.connection_exchanged(kind.value, succeeded=not reason)

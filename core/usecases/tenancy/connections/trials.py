@@ -68,7 +68,8 @@ class ConnectionTests(Frozen):
         `BadRequest` while settings are missing.
         """
         async with self.unit_of_work() as uow:
-            started = await self.add(uow, await held(uow, member, provider))
+            _, tried = await held(uow, member, provider)
+            started = await self.add(uow, tried)
             await uow.commit()
         return started
 

@@ -163,7 +163,7 @@ class ConnectionDrafts(Frozen):
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             now = self.clock.now()
             after = replace(with_issuer(before, issuer), saml=with_settings(before, change, now), updated_at=now)
-            after = after_change(before, after)
+            after = after_change(before, after, by_owner=False)
             await uow.upstream_providers.save(after, None)
             if after.digest != before.digest:
                 await uow.setup_links.save_draft(_anew(held, now))

@@ -15,11 +15,14 @@ from core.domain.tenancy.setup.setup_drafts import (
     SetupDraftState,
     is_finished,
     require_changeable,
+    require_handed_over,
     require_passed,
+    seen_digest,
     setup_draft_activated,
     setup_draft_waiting,
 )
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLink
+from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, require_owner
 from core.usecases.tenancy.setup.activations import Activation, Activations
@@ -74,24 +77,26 @@ class SetupDrafts(Frozen):
             await uow.commit()
         return done
 
-    async def activate(self, member: Member, link: SetupLinkId, draft: SetupDraftId, actor: Actor) -> SetupDraft:
-        """An owner's word. May be repeated. Raises `NotFound`, `Forbidden` for anybody but an owner, `BadRequest` while the test has not
-        passed, and `Conflict` if something active stands in the way.
+    async def activate(self, member: Member, link: SetupLinkId, draft: SetupDraftId, actor: Actor, *, seen: str) -> SetupDraft:
+        """An owner's word about what was handed over. `seen` is the digest of what the owner has seen. May be repeated. Raises `NotFound`,
+        `Forbidden` for anybody but an owner, `BadRequest` while the test has not passed, and `Conflict` if it was not handed over, is not
+        what the owner has seen, or something active stands in the way.
         """
         listed = await self.lookup.get(member.organization, link)
-        seen = None if listed is None else next((one for one in listed.drafts if one.id == draft), None)
-        if listed is None or seen is None:
+        known = None if listed is None else next((one for one in listed.drafts if one.id == draft), None)
+        if listed is None or known is None:
             raise NotFound(NO_SUCH_DRAFT)
-        activation = await self.activations.prepared(seen)
+        activation = await self.activations.prepared(known)
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             await require_owner(uow, acting, self.clock.now())
             found = await uow.setup_links.find_draft(member.organization, draft)
             if found is None or found.link != link:
                 raise NotFound(NO_SUCH_DRAFT)
+            require_seen(seen, await _digest(uow, found))
             if found.is_active:
                 return found
-            require_passed(found)
+            require_handed_over(found)
             done = await self._activate(uow, listed.link, found, activation, responsible=member.user, actor=actor)
             await uow.commit()
         return done
@@ -105,11 +110,12 @@ class SetupDrafts(Frozen):
     async def _activate(
         self, uow: UnitOfWork, link: SetupLink, draft: SetupDraft, activation: Activation, *, responsible: UserId, actor: Actor
     ) -> SetupDraft:
+        digest = await _digest(uow, draft)
         await activation(uow, draft, responsible, actor)
         now = self.clock.now()
         done = replace(draft, state=SetupDraftState.ACTIVE, has_credentials=False, activated_at=now, updated_at=now)
         await uow.setup_links.save_draft(done)
-        await uow.record(setup_draft_activated(link, done, actor))
+        await uow.record(setup_draft_activated(link, done, actor, digest))
         if is_finished(link, await uow.setup_links.drafts(link.id)):
             await uow.setup_links.finish(link.id, now)
         log.info("setup_draft_activated", link=str(link.id), draft=str(draft.id), purpose=draft.purpose.value)
@@ -128,3 +134,9 @@ class SetupDrafts(Frozen):
                 thing=draft.subject,
             )
             await uow.jobs.add(OrganizationMail(mail, known.link.organization).as_job())
+
+
+async def _digest(uow: UnitOfWork, draft: SetupDraft) -> bytes:
+    """The settings of the draft as they are, which nobody changes until the unit of work ends."""
+    connection = None if draft.provider is None else await uow.upstream_providers.hold(draft.organization, draft.provider)
+    return seen_digest(draft, connection)

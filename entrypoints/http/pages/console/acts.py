@@ -15,7 +15,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.makings import shown_once
-from entrypoints.http.pages.console.records import shown
+from entrypoints.http.pages.console.records import facts_of, shown
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
@@ -26,14 +26,21 @@ class EndingForm(BoundForm, frozen=True, kw_only=True):
     """The name of the thing, as the person typed it."""
 
 
+class SeenForm(BoundForm, frozen=True, kw_only=True):
+    digest: str = ""
+    """The digest of what the page showed."""
+
+
 def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{act.name}", act.endpoint
 
-    shape = act.shape or Shape(endpoint, (), BoundForm)
+    shape = act.shape or Shape(endpoint, (), BoundForm if act.seen is None else SeenForm)
 
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
-        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example_of(shape) or None))
+        digest = "" if act.seen is None else act.seen(record)
+        example = {"digest": digest} if digest else example_of(shape) or None
+        head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
         return visit.show(
             "question.html",
             resource.spot,
@@ -47,6 +54,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             ends=(),
             wanted="",
             inputs=await drawn(visit, shape.inputs, texts),
+            facts=[(label, cell) for label, cell in facts_of(act.facts, visit, record) if cell.kind != "none"],
+            digest=digest,
         )
 
     async def confirm(call: AnyCall, postern: Postern) -> Page:
@@ -56,9 +65,12 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         visit = PageVisit(call, postern)
         onward = visit.here(resource.one)
         try:
-            done = await visit.ask(endpoint, body=None if endpoint.body_type is None else body_of(shape, call.body))
+            done = await visit.ask(endpoint, body=_body(endpoint, shape, call.body, act))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem)
+            if act.seen is not None:
+                # The settings have changed, perhaps: the page shows what they are now.
+                return Answer(await question(visit, {}, errors), status)
             if shape.inputs:
                 return Answer(await question(visit, sent_texts(shape.inputs, call.body), errors), status)
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
@@ -75,6 +87,12 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         *(asking if act.asks or shape.inputs or endpoint.step_up is not None else ()),
         console.post(at, of=endpoint)(stated(do, f"{act.name}_of_{resource.name}", at, body=shape.form)),
     )
+
+
+def _body(endpoint: Endpoint, shape: Shape, form: Any, act: Act) -> Any:
+    if endpoint.body_type is None:
+        return None
+    return body_of(shape, form) if act.seen is None else endpoint.body_type(digest=form.digest)
 
 
 def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:

@@ -8,7 +8,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.console.cells import Cell
+from entrypoints.http.pages.console.cells import Cell, Column
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS
 from entrypoints.http.pages.console.handlers import stated
@@ -54,7 +54,7 @@ async def shown(
         resource.spot,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
-        facts=[] if record is None else _facts(resource, visit, record),
+        facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
@@ -70,8 +70,7 @@ async def shown(
     )
 
 
-def _facts(resource: Resource, visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
-    columns = resource.facts or resource.columns
+def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
     return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in columns]
 
 

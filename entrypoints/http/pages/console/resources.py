@@ -79,6 +79,10 @@ class Act(Frozen):
     """For an act that tries something: whether it worked, and the answer's own words, in English. The record's page shows both."""
     leaves: bool = False
     """Whether the thing is gone from the list afterwards, so that the list follows."""
+    facts: tuple[Column, ...] = ()
+    """What the page that asks shows of the record."""
+    seen: Callable[[Any], str] | None = None
+    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field, `digest`."""
 
 
 class Ending(Frozen):

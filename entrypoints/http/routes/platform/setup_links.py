@@ -56,14 +56,14 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
     """List the set-up links that platform owners made for an organization, the newest first"""
     listed = await postern.tenancy.setup_links.list_for_platform(OrganizationId(call.path.org_id))
     now = postern.foundation.clock.now()
-    return SetupLinkList([setup_link_record(one, now) for one in listed], len(listed))
+    return SetupLinkList([setup_link_record(one, now, postern) for one in listed], len(listed))
 
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
     """Get a set-up link that a platform owner made"""
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
-    return setup_link_record(found, postern.foundation.clock.now())
+    return setup_link_record(found, postern.foundation.clock.now(), postern)
 
 
 @endpoint.delete(_LINK, caller=PLATFORM_OWNER, status=204, refuses=(NotFound,), tags=_TAGS)

@@ -1,6 +1,7 @@
 """An organization's own provider from draft to active: tests, the owner's word, metadata, certificates, and the recorder."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -85,10 +86,14 @@ class ConnectionExchangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     in_response_to: Annotated[str, example("_1b7e")]
     """The id of our request that the answer names."""
     created_at: CreatedAt
+    times: Annotated[int, example(1)]
+    """How often it came. What anybody may send is counted in one entry of its kind."""
+    last_at: datetime | None
+    """When something counted last came; null for what stands for itself."""
 
 
 class ConnectionExchanges(msgspec.Struct, frozen=True):
-    """The last fifty exchanges of the last seven days."""
+    """The last fifty exchanges of the last seven days, and beside them one entry of each kind for what came from anybody."""
 
     exchanges: Sequence[ConnectionExchangeRecord]
     """Newest first."""
@@ -113,6 +118,13 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
     """A certificate of the provider to accept besides the known ones, in PEM or in base64."""
     activate: Annotated[bool, example(False)] = False
     """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
+
+
+class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the owner says yes to."""
+
+    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+    """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
 
 
 class DirectoryPath(msgspec.Struct, frozen=True):
@@ -140,14 +152,26 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
     return ConnectionTestStart(id=started.id, url=started.url)
 
 
-@endpoint.post(f"{PROVIDER}/activate", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
-async def activate_upstream_provider(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
-    """Let people sign in through a tested upstream provider
+@endpoint.post(
+    f"{PROVIDER}/activate",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def activate_upstream_provider(
+    call: Call[SeenSettings, None, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Let people sign in through an upstream provider
 
-    Only an owner can do this, and only after a test of the settings as they are now has succeeded. You need a recent proof of who you are:
-    of the second factor, if you have one.
+    Only an owner can do this, for the settings whose `digest` they send: if they have changed since, the answer is 409. A provider of SAML
+    must have been tested with the settings as they are now. What somebody sets up with a set-up link must have been handed over. You need a
+    recent proof of who you are: of the second factor, if you have one.
     """
-    activated = await postern.tenancy.connections.activate(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
+    activated = await postern.tenancy.connections.activate(
+        call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
+    )
     return record_of(postern, activated)
 
 
@@ -241,6 +265,8 @@ def _exchange(exchange: ConnectionExchange) -> ConnectionExchangeRecord:
         message_id=exchange.message,
         in_response_to=exchange.in_response_to,
         created_at=exchange.created_at,
+        times=exchange.times,
+        last_at=exchange.last_at,
     )
 
 

@@ -2,7 +2,7 @@
 `pages/setup`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -10,14 +10,15 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.identifiers import SetupDraftId, SetupLinkId
+from core.domain.identifiers import SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.languages import Language
 from core.domain.tenancy.keys.machine_keys import NewMachineKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
+from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState, seen_digest
 from core.domain.tenancy.setup.setup_links import SetupLink, SetupLinkState, SetupPurpose
+from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.usecases.tenancy.setup.setup_links import WantedSetupLink
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
@@ -26,6 +27,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.connections import SeenSettings
+from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
 from ports.tenancy.setup_links import ListedSetupLink
 
 _TAGS = ("setup-links",)
@@ -94,7 +97,17 @@ class SetupDraftRecord(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[str, example("example.org")]
     """The domain, the host of the receiver, or the name of the connection or directory."""
     state: SetupDraftState
-    """Whether it has passed its test, waits for an owner, or is active. Only what is active has an effect."""
+    """Whether it has passed its test, was handed over and waits for an owner, or is active. Only what is active has an effect."""
+    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+    """The digest of all its settings. An owner who makes it active sends it back."""
+    connection: UpstreamProviderRecord | None
+    """The settings of a connection; null for anything else, and before there are any."""
+    provider_type: Annotated[str, example("splunk")] | None
+    """The kind of a receiver; null for anything else."""
+    endpoint_url: Annotated[str, example("https://siem.example.org/services/collector")] | None
+    """The whole address of a receiver; null for anything else."""
+    token_prefix: Annotated[str, example("scim_a1b2c3")] | None
+    """The beginning of the token of a directory by SCIM; null for anything else."""
     tested_at: datetime | None
     """When it was last tested; null if it never was."""
     waiting_since: datetime | None
@@ -190,14 +203,14 @@ async def list_setup_links(call: Call[None, None, SetupLinksPath, Member], poste
     """
     listed = await postern.tenancy.setup_links.list(call.caller.organization)
     now = postern.foundation.clock.now()
-    return SetupLinkList([setup_link_record(one, now) for one in listed], len(listed))
+    return SetupLinkList([setup_link_record(one, now, postern) for one in listed], len(listed))
 
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
 async def setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
     """Get a set-up link, with what was set up with it"""
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
-    return setup_link_record(found, postern.foundation.clock.now())
+    return setup_link_record(found, postern.foundation.clock.now(), postern)
 
 
 @endpoint.delete(_LINK, caller=_VIEW, status=204, tags=_TAGS)
@@ -228,15 +241,16 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def activate_setup_draft(call: Call[None, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
+async def activate_setup_draft(call: Call[SeenSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
     """Make active what was set up with a link
 
-    It must have passed its test. The link has no hold on it from then on. Only an owner can do this, with a recent proof of who they are.
+    It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the answer
+    is 409. The link has no hold on it from then on. Only an owner can do this, with a recent proof of who they are.
     """
-    path = call.path
-    return _draft_record(
-        await postern.tenancy.setup_drafts.activate(call.caller, SetupLinkId(path.link_id), SetupDraftId(path.draft_id), call.actor)
-    )
+    link, draft = SetupLinkId(call.path.link_id), SetupDraftId(call.path.draft_id)
+    await postern.tenancy.setup_drafts.activate(call.caller, link, draft, call.actor, seen=call.body.digest)
+    found = await postern.tenancy.setup_links.get(call.caller.organization, link)
+    return next(_draft_record(one, found.connections, postern) for one in found.drafts if one.id == draft)
 
 
 def wanted_link(
@@ -260,7 +274,7 @@ def created_setup_link(made: NewMachineKey[SetupLink], postern: Postern) -> Crea
     )
 
 
-def setup_link_record(listed: ListedSetupLink, now: datetime) -> SetupLinkRecord:
+def setup_link_record(listed: ListedSetupLink, now: datetime, postern: Postern) -> SetupLinkRecord:
     link = listed.link
     return SetupLinkRecord(
         id=link.id,
@@ -279,18 +293,29 @@ def setup_link_record(listed: ListedSetupLink, now: datetime) -> SetupLinkRecord
         used_from=link.used_from,
         used_with=link.used_with,
         revoked_at=link.revoked_at,
-        drafts=[_draft_record(draft) for draft in listed.drafts],
+        drafts=[_draft_record(draft, listed.connections, postern) for draft in listed.drafts],
     )
 
 
-def _draft_record(draft: SetupDraft) -> SetupDraftRecord:
+def _draft_record(draft: SetupDraft, connections: Mapping[UpstreamProviderId, UpstreamProvider], postern: Postern) -> SetupDraftRecord:
+    connection = None if draft.provider is None else connections.get(draft.provider)
     return SetupDraftRecord(
         id=draft.id,
         purpose=draft.purpose,
         subject=draft.subject,
         state=draft.state,
+        digest=seen_digest(draft, connection).hex(),
+        connection=None if connection is None else record_of(postern, connection),
+        provider_type=_text(draft, SetupPurpose.SIEM, "provider"),
+        endpoint_url=_text(draft, SetupPurpose.SIEM, "endpoint_url"),
+        token_prefix=_text(draft, SetupPurpose.SCIM, "prefix"),
         tested_at=draft.tested_at,
         waiting_since=draft.waiting_since,
         activated_at=draft.activated_at,
         created_at=draft.created_at,
     )
+
+
+def _text(draft: SetupDraft, purpose: SetupPurpose, name: str) -> str | None:
+    value = draft.settings.get(name) if draft.purpose is purpose else None
+    return None if value is None else str(value)

@@ -65,6 +65,7 @@ _SubjectSource = Annotated[
 _EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
 _Preset = Annotated[Directory, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
+_Digest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
@@ -82,8 +83,8 @@ _Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/departm
 
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once. One of SAML begins
-    as a draft: its settings can come later, and from its metadata.
+    """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once if an owner makes
+    it. One of SAML, or one that anybody else makes, begins as a draft. The settings of SAML can come later, and from its metadata.
     """
 
     name: _ProviderName
@@ -99,7 +100,7 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     scopes: _Scopes = ()
     """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
     enabled: _Enabled = True
-    """Whether people can sign in through the provider. A provider of SAML can be enabled only when it is active."""
+    """Whether people can sign in through the provider. Only one that is active can be enabled: a draft begins without it."""
     profile_mapping: _Mapped = msgspec.field(default_factory=dict)
     """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in, or by the names of the
     attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
@@ -257,6 +258,8 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`draft`: its settings were not tested as they are now. `tested`: they were, and it waits for an owner to activate it. `active`:
     people can sign in through it, if it is enabled.
     """
+    digest: _Digest
+    """The digest of the settings that say who signs in. An owner who activates the provider sends it back."""
     tested_at: datetime | None
     """When a test last succeeded."""
     metadata_read_at: datetime | None
@@ -312,8 +315,9 @@ async def create_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
-    The provider can be any that supports OpenID Connect over https, or SAML. Nobody can sign in through a provider of SAML before a test of
-    its settings has succeeded, and an owner has activated it. Its statements about an address count only in a domain that your
+    The provider can be any that supports OpenID Connect over https, or SAML. Nobody can sign in through a provider before an owner has said
+    yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with a management
+    key, waits for an owner, and one of SAML waits for a test and an owner. Its statements about an address count only in a domain that your
     organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An organization has at
     most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
@@ -363,9 +367,9 @@ async def change_upstream_provider(
     """Change an upstream provider of your organization
 
     If you change what was tested, the provider becomes a draft again, and nobody can sign in through it until it is tested and activated
-    once more. A provider of OpenID Connect that is active stays so. Once the provider is disabled, nobody can sign in through it, not even
-    people who are at the provider at this moment. Sessions continue. You need a recent proof of who you are: of the second factor, if you
-    have one.
+    once more. A provider of OpenID Connect that is active stays so if an owner changes it, or if `client_id` stays. Once the provider is
+    disabled, nobody can sign in through it, not even people who are at the provider at this moment. Sessions continue. You need a recent
+    proof of who you are: of the second factor, if you have one.
     """
     body = call.body
     changed = await postern.tenancy.upstream_providers.change(
@@ -420,6 +424,7 @@ def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderR
         id=provider.id,
         kind=provider.kind,
         state=provider.state,
+        digest=provider.digest.hex(),
         tested_at=provider.tested_at,
         metadata_read_at=provider.upkeep.read_at,
         metadata_fault=provider.upkeep.fault,

@@ -41,6 +41,11 @@ class SetupScene(Provers):
     async def shown(self, link: str) -> dict[str, Any]:
         return (await self.request("GET", f"{LINKS}/{link}")).ok()
 
+    async def activate(self, link: str, draft: str, by: Person | None = None, *, digest: str | None = None) -> Received:
+        """By default the owner says yes to the settings as they are."""
+        seen = next((one["digest"] for one in (await self.shown(link))["drafts"] if one["id"] == draft), "0" * 64)
+        return await self.request("POST", f"{LINKS}/{link}/drafts/{draft}/activate", {"digest": seen if digest is None else digest}, by=by)
+
     async def begun(self, *purposes: str, **more: Any) -> tuple[str, Tab]:
         """A new link, and Grace's tab after the button."""
         link, url = await self.link(*purposes, **more)

@@ -12,7 +12,7 @@ from adapters.postgres.upkeep.housekeeping import PastSetupLinks
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
-from tests.http.client import Received, refused
+from tests.http.client import refused
 from tests.http.connections.fake_directory import ENTITY, FakeDirectory
 from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
@@ -58,9 +58,6 @@ class SetupConnectionScene(SetupScene):
         ours = await self.client.get(urlsplit(provider["saml"]["entity_id"]).path)
         await trio.to_thread.run_sync(lambda: directory.trust(ours.body))
         return page
-
-    async def activate(self, link: str, draft: str) -> Received:
-        return await self.request("POST", f"{LINKS}/{link}/drafts/{draft}/activate")
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
 from tests.http.cast import all_at_once
-from tests.http.client import Received, refused
-from tests.http.people import People, Person
+from tests.http.client import refused
+from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import proving
 from tests.http.tenancy.setup.scene import LINKS, SetupScene
@@ -38,9 +38,6 @@ class DraftScene(SetupScene):
     def published(self, name: str) -> None:
         (row,) = self.people.rows("select settings ->> 'token' as token from setup_drafts where subject = %s", name)
         self.records[f"_postern-verification.{name}", "TXT"] = [f'"{row["token"]}"']
-
-    async def activate(self, link: str, draft: str, by: Person | None = None) -> Received:
-        return await self.request("POST", f"{LINKS}/{link}/drafts/{draft}/activate", by=by)
 
     async def drafts(self, link: str) -> list[dict[str, Any]]:
         drafts: list[dict[str, Any]] = (await self.shown(link))["drafts"]
@@ -191,6 +188,7 @@ async def test_a_directory_gets_a_token_once_and_its_first_request_is_seen(house
     second = await house.token(tab, link)
     (draft,) = await house.drafts(link)
     assert draft["state"] == "draft"
+    await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
     assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
     assert (await house.reads(second), await house.reads(token)) == (200, 401)
     assert token not in str(house.people.rows("select setup_drafts::text as row from setup_drafts"))
@@ -224,6 +222,7 @@ async def test_a_receiver_is_tried_and_kept_sealed(house: DraftScene) -> None:
         page = await house.receiver(tab, link, receiver, name="Another", api_key="")
         (draft,) = await house.drafts(link)
         assert draft["state"] == "tested"
+        assert "waits for an owner" in (await page.send()).page.text
         assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
         shown = (await house.request("GET", "/api/organizations/acme/siem")).ok()
         assert (shown["id"], shown["has_credentials"]) == (draft["id"], True)

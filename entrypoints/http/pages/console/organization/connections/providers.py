@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from core.domain.identity.upstream.connections import ConnectionState
 from core.domain.identity.upstream.saml.mappings import PRESETS
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
+from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
@@ -50,6 +51,11 @@ _OUTCOMES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.s
 
 def _state(one: Any) -> str:
     return "off" if one.state is ConnectionState.ACTIVE and not one.enabled else one.state.value
+
+
+def _may_be_activated(one: Any) -> bool:
+    """A directory by SAML has to be tested before."""
+    return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.saml is None)
 
 
 PROVIDERS: Final = Resource(
@@ -101,7 +107,16 @@ PROVIDERS: Final = Resource(
             ),
         ),
     ),
-    acts=(Act("activate", activate_upstream_provider, asks=True, shows=lambda one: one.state is ConnectionState.TESTED),),
+    acts=(
+        Act(
+            "activate",
+            activate_upstream_provider,
+            asks=True,
+            shows=_may_be_activated,
+            facts=settings_of(lambda one: one),
+            seen=lambda one: str(one.digest),
+        ),
+    ),
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
         ("console.connection_certificates.title", CERTIFICATES, list_upstream_providers),
@@ -123,6 +138,8 @@ EXCHANGES: Final = Resource(
         state("succeeded", _OUTCOMES),
         plain("reason", beside="advice"),
         code(lambda one: one.certificate[:16], "console.field.signed_by"),
+        number("times"),
+        when("last_at"),
     ),
     crumbs=above,
 )

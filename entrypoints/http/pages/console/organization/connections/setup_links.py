@@ -9,6 +9,7 @@ from core.domain.tenancy.setup.setup_links import SetupLinkState, SetupPurpose
 from entrypoints.http.pages.account.profile_pages import LANGUAGE_NAMES
 from entrypoints.http.pages.console.cells import Column, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.places import DIRECTORIES_ENTRY, SETUP_LINKS, SETUP_LINKS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
@@ -112,7 +113,26 @@ DRAFTS: Final = Resource(
     parameter="draft_id",
     called=lambda draft: str(draft.subject),
     state=(lambda draft: draft.state, DRAFT_STATES.__getitem__),
-    acts=(Act("activate", activate_setup_draft, asks=True, kind="", shows=lambda draft: draft.state is not SetupDraftState.ACTIVE),),
+    acts=(
+        Act(
+            "activate",
+            activate_setup_draft,
+            asks=True,
+            kind="",
+            shows=lambda draft: draft.state is SetupDraftState.WAITING,
+            facts=(
+                words("purpose"),
+                plain("subject"),
+                when("waiting_since"),
+                words("provider_type"),
+                code("endpoint_url"),
+                code("token_prefix"),
+                *settings_of(lambda draft: draft.connection)[:-1],
+                code("digest"),
+            ),
+            seen=lambda draft: str(draft.digest),
+        ),
+    ),
     crumbs=lambda visit: ((LINKS.text(visit, "title"), visit.here(SETUP_LINKS)),),
 )
 

@@ -1,0 +1,61 @@
+"""The recorder of a connection under what strangers send: it goes on to keep what administrators look for."""
+
+from functools import partial
+from urllib.parse import urlencode
+
+from core.domain.identity.upstream.exchanges import MOST_EXCHANGES
+from tests.http.cast import all_at_once
+from tests.http.client import Received
+from tests.http.connections.scene import PATH, ConnectionScene
+from tests.http.connections.test_attacks import recorded
+
+FORM = [("sec-fetch-site", "cross-site"), ("content-type", "application/x-www-form-urlencoded")]
+
+
+async def rubbish(house: ConnectionScene, provider: str, place: str, field: str) -> Received:
+    body = urlencode({field: "rubbish", "RelayState": "x" * 43}).encode()
+    return await house.unlimited.request("POST", f"/saml/sp/{provider}/{place}", body=body, headers=FORM)
+
+
+async def test_a_stranger_pushes_nothing_out_of_the_recorder(house: ConnectionScene) -> None:
+    provider = await house.active()
+    refused = await house.arrive(house.browser(), provider, audience="https://another.example")
+    before = await recorded(house, provider)
+    assert before[0]["reference"].encode() in refused.body
+    for place, field in (("acs", "SAMLResponse"), ("slo", "SAMLRequest")):
+        for _ in range(2):
+            answers = await all_at_once(*[partial(rubbish, house, provider, place, field)] * 60)
+            assert {one.status for one in answers} == {400}
+            # Part by part, as the recorder writes them.
+            await house.keep_recorded()
+    after = await recorded(house, provider)
+    assert [one for one in after if one["last_at"] is None] == before
+    counted = {one["kind"]: one for one in after if one["last_at"] is not None}
+    assert {kind: (one["times"], one["succeeded"], one["fault"]) for kind, one in counted.items()} == {
+        "sign_in": (120, False, "unsolicited"),
+        "logout": (120, False, "logout_refused"),
+    }
+    assert all(one["created_at"] < one["last_at"] for one in counted.values())
+    # The page tells how often, and when last.
+    page = await house.signed_in(house.speaker, age=1).request("GET", f"/ui/o/acme/directories/{provider}/exchanges")
+    assert b"120" in page.body
+
+
+async def test_the_counted_entry_is_beside_the_fifty(house: ConnectionScene) -> None:
+    provider = await house.active()
+    await rubbish(house, provider, "acs", "SAMLResponse")
+    for _ in range(MOST_EXCHANGES + 1):
+        await house.arrive(house.browser(), provider, audience="https://another.example")
+    kept = await recorded(house, provider)
+    assert len([one for one in kept if one["last_at"] is None]) == MOST_EXCHANGES
+    assert [one["times"] for one in kept if one["last_at"] is not None] == [1]
+    assert [one["created_at"] for one in kept if one["last_at"] is None] == sorted((one["created_at"] for one in kept[:-1]), reverse=True)
+
+
+async def test_another_organization_reads_none_of_it(house: ConnectionScene) -> None:
+    provider = await house.active()
+    await rubbish(house, provider, "acs", "SAMLResponse")
+    await house.keep_recorded()
+    globex = house.tenants.add("globex")
+    boss = house.resident(globex, "owner", "boss")
+    assert (await house.request("GET", f"{PATH.replace('acme', 'globex')}/{provider}/exchanges", by=boss)).status == 404
