@@ -1055,6 +1055,7 @@ create table sessions (
     second_factor_at timestamptz,                        -- when they last showed a second factor
     scopes           text[],                             -- what an application was given; null: no application was given this session
     expires_day      date,                               -- the day of expires_at: an index that holds no moving time
+    stated_at        timestamptz,                        -- when its person signed in at a provider, which says so; null: proved here
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
@@ -1111,6 +1112,7 @@ create table authorization_codes (
     redeemed_at    timestamptz,
     redeemed_with  bytea,                               -- what the client that redeemed it knew, as a digest
     session_id     uuid,                                -- the session that it was exchanged for; kept when that is gone
+    stated_at      timestamptz,                         -- as in the session of the browser
     constraint authorization_codes_redeemed check (
         (redeemed_at is null) = (redeemed_with is null) and (redeemed_at is null) = (session_id is null)
     )
@@ -1154,6 +1156,7 @@ create table device_codes (
     second_factor_at timestamptz,
     authenticated_by text[],
     polled_in_header boolean     not null default false,   -- the last poll named its client there
+    stated_at        timestamptz,                          -- as in the session that approved
     constraint device_codes_decided check (
         (state = 'pending') = (user_id is null) and (user_id is null) = (decided_at is null)
         and (authenticated_by is not null or state in ('pending', 'denied'))
@@ -1237,13 +1240,13 @@ create table logout_expiry (
 create table mailed_tokens (
     digest     bytea       primary key,
     purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in',
-                                                   'magic_link')),
+                                                   'magic_link', 'prove')),
     user_id    uuid        not null references users on delete cascade,
     email      text        not null,                    -- the address that it proves
     created_at timestamptz not null,
     expires_at timestamptz not null,
     used_at    timestamptz,
-    flow_id     uuid,                                   -- that asked, and in which the code counts; kept when it is gone
+    flow_id     uuid,                                   -- that asked, and in which the code counts; of a proof, the session
     code_digest bytea,                                  -- keyed; of the code beside the link; null: the mail has none
     code_tries  smallint    not null default 0,
     constraint mailed_tokens_code check ((flow_id is null) = (code_digest is null))
@@ -1318,7 +1321,8 @@ create table preauthentications (                       -- first proof given, se
     consumed_at timestamptz,
     provider    text        not null default 'password',
     authenticated_by text[] not null default '{pwd}',
-    directory_visit jsonb                               -- of a sign-in by SAML, for the session
+    directory_visit jsonb,                              -- of a sign-in by SAML, for the session
+    stated_at       timestamptz                         -- as in sessions
 );
 create index preauthentications_of_user on preauthentications (user_id);
 create index preauthentications_of_device on preauthentications (device_id) where device_id is not null;

@@ -22,6 +22,7 @@ from core.domain.identifiers import (
     UpstreamProviderId,
     UserId,
 )
+from core.domain.identity.flows import Prompt, Wanted
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer, SealedKey, answer_context
@@ -90,6 +91,9 @@ class _Asked(_Directory, kw_only=True):
     is_asked: bool
     was_asked: bool
     test: UUID | None
+    prompt: str | None
+    max_age: int | None
+    began: datetime | None
 
     def asked(self) -> AskedDirectory:
         return AskedDirectory(
@@ -97,6 +101,8 @@ class _Asked(_Directory, kw_only=True):
             is_asked=self.is_asked,
             was_asked=self.was_asked,
             test=None if self.test is None else ConnectionTestId(self.test),
+            wanted=Wanted(prompt=None if self.prompt is None else Prompt(self.prompt), max_age=self.max_age),
+            began=self.began,
         )
 
 
@@ -334,8 +340,17 @@ _ASKED: Final[LiteralString] = f"""
                  from connection_tests as tests
                 where tests.digest = %(digest)s and tests.upstream_provider_id = providers.id and tests.begun_at is not null
                   and tests.expires_at > now()
-           ) as test
-           {_OF_PROVIDER}
+           ) as test,
+           led.wanted ->> 'prompt' as prompt, (led.wanted ->> 'max_age')::bigint as max_age, led.created_at as began
+      from upstream_providers as providers
+      join organizations on organizations.id = providers.org_id
+      left join lateral (
+                select flows.wanted, flows.created_at
+                  from oauth_states
+                  join flows on flows.id = oauth_states.flow_id
+                 where oauth_states.digest = %(digest)s and oauth_states.provider = %(key)s
+           ) as led on true
+     where providers.id = %(provider)s
 """
 
 _KEEP: Final = """

@@ -22,4 +22,12 @@ def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
             context_class=assertion.context_class or "",
         )
     fields = {key: values[0] if len(values) == 1 else list(values) for key, values in person.fields.items() if values}
-    return Asserted(assertion.issuer, person.subject, email, email != "", fields=fields, visit=visit)
+    return Asserted(
+        assertion.issuer,
+        person.subject,
+        email,
+        email != "",
+        fields=fields,
+        visit=visit,
+        authenticated_at=assertion.authenticated_at,
+    )
