@@ -1056,6 +1056,7 @@ create table sessions (
     scopes           text[],                             -- what an application was given; null: no application was given this session
     expires_day      date,                               -- the day of expires_at: an index that holds no moving time
     stated_at        timestamptz,                        -- when its person signed in at a provider, which says so; null: proved here
+    refuses_applications boolean not null default false, -- the directory that vouched for the person lets them use our own pages alone
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
@@ -1322,7 +1323,8 @@ create table preauthentications (                       -- first proof given, se
     provider    text        not null default 'password',
     authenticated_by text[] not null default '{pwd}',
     directory_visit jsonb,                              -- of a sign-in by SAML, for the session
-    stated_at       timestamptz                         -- as in sessions
+    stated_at       timestamptz,                        -- as in sessions
+    refuses_applications boolean not null default false
 );
 create index preauthentications_of_user on preauthentications (user_id);
 create index preauthentications_of_device on preauthentications (device_id) where device_id is not null;

@@ -11,3 +11,7 @@ alter table preauthentications  add column stated_at timestamptz;
 alter table mailed_tokens drop constraint mailed_tokens_purpose_check;
 alter table mailed_tokens add constraint mailed_tokens_purpose_check
     check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in', 'magic_link', 'prove'));
+
+-- A directory may let its people use our own pages, and no application (ProxyRestriction).
+alter table sessions           add column refuses_applications boolean not null default false;
+alter table preauthentications add column refuses_applications boolean not null default false;

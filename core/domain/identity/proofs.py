@@ -42,6 +42,8 @@ class Proved(Frozen):
     """When the person signed in at the provider that vouched for them, by its own word; `SILENT` if it states no time. None when the person
     gave the proof here.
     """
+    refuses_applications: bool = False
+    """The directory that vouched for the person lets them use our own pages, and no application. A proof that is given here ends this."""
 
     @property
     def shown_at(self) -> datetime | None:

@@ -54,6 +54,8 @@ class FakeDirectory:
     context: str = PASSWORD_CONTEXT
     signed_in_ago: timedelta = timedelta(seconds=5)
     session_index: str = "_s1"
+    restriction: str = ""
+    """More conditions of the assertion."""
 
     @property
     def certificate(self) -> str:
@@ -109,7 +111,9 @@ class FakeDirectory:
         text = answering.assertion(
             name=answering.name_id(self.subject, PERSISTENT),
             confirmed=answering.confirmation(InResponseTo=request, NotOnOrAfter=at(minutes=5), Recipient=recipient),
-            conditioned=answering.conditions(audience or asked.issuer, NotBefore=at(minutes=-1), NotOnOrAfter=at(minutes=5)),
+            conditioned=answering.conditions(
+                audience or asked.issuer, inside=self.restriction, NotBefore=at(minutes=-1), NotOnOrAfter=at(minutes=5)
+            ),
             stated=answering.statement(
                 AuthnInstant=(now - self.signed_in_ago).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 SessionIndex=self.session_index,

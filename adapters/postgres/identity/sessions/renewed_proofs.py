@@ -14,9 +14,18 @@ RENEWED: Final[LiteralString] = """
                            when %(proved_at)s::timestamptz is null then sessions.stated_at
                            when %(stated_at)s::timestamptz is not null
                            then greatest(coalesce(sessions.stated_at, sessions.proved_at), %(stated_at)s::timestamptz)
-                       end
+                       end,
+           refuses_applications = case
+                                      when %(proved_at)s::timestamptz is null then sessions.refuses_applications
+                                      else %(refuses_applications)s
+                                  end
 """
 
 
 def proof_parameters(proved: Proved) -> Mapping[str, Any]:
-    return {"proved_at": proved.at, "second_factor_at": proved.second_factor_at, "stated_at": proved.stated_at}
+    return {
+        "proved_at": proved.at,
+        "second_factor_at": proved.second_factor_at,
+        "stated_at": proved.stated_at,
+        "refuses_applications": proved.refuses_applications,
+    }

@@ -29,6 +29,7 @@ class ParentRow(Frozen):
     proved_at: datetime | None
     second_factor_at: datetime | None
     stated_at: datetime | None
+    refuses_applications: bool
 
     def parent(self) -> Parent:
         return Parent(
@@ -36,7 +37,7 @@ class ParentRow(Frozen):
             self.parent_expires_at,
             self.parent_ends_at,
             self.parent_depth,
-            Proved(self.proved_at, self.second_factor_at, self.stated_at),
+            Proved(self.proved_at, self.second_factor_at, self.stated_at, self.refuses_applications),
         )
 
 
@@ -47,7 +48,8 @@ class _InOrganization(Frozen):
 # Columns of a statement that reads `sessions`.
 PARENT: Final = """
            sessions.id as parent_id, sessions.expires_at as parent_expires_at, sessions.ends_at as parent_ends_at,
-           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at, sessions.stated_at"""
+           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
+           sessions.refuses_applications"""
 
 
 class _Opener:
@@ -96,6 +98,7 @@ class SessionRows:
                 "proved_at": session.proved.at,
                 "second_factor_at": session.proved.second_factor_at,
                 "stated_at": session.proved.stated_at,
+                "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
             },
         )
@@ -157,10 +160,10 @@ _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          scopes)
+                          refuses_applications, scopes)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
             %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
-            %(stated_at)s, %(scopes)s::text[])
+            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[])
 """
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"

@@ -25,6 +25,9 @@ from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
 
+# The description of the refusal, by which the refusals of a service tell it from the person's own no.
+NO_APPLICATIONS: Final = "The directory of this person lets them be signed in to no application (ProxyRestriction)"
+
 
 class RequestingApplication(Frozen, kw_only=True):
     """A service, as the pages know it when somebody is sent here to sign in to it."""
@@ -57,6 +60,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """When the person last came to this browser with a proof."""
     stated_at: datetime | None = None
     """When the person signed in at a provider; see `Proved.stated_at`."""
+    refuses_applications: bool = False
+    """The directory that vouched for the person lets us sign them in to no application."""
     authenticated_by: tuple[str, ...]
     has_second_factor: bool
     is_member: bool
@@ -191,6 +196,8 @@ def _step(
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Another person has signed in than the application expects")
+    if signed_in.refuses_applications:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, NO_APPLICATIONS)
     if not application.sign_in_policy.admits(is_member=signed_in.is_member, is_assigned=signed_in.is_assigned):
         return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):

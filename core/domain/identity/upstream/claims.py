@@ -51,6 +51,8 @@ class Asserted(Frozen):
     """The person's visit to a directory by SAML, which the session remembers."""
     authenticated_at: datetime | None = None
     """When the person signed in at the provider. None when the provider does not say."""
+    refuses_applications: bool = False
+    """The provider lets the person be signed in to our own pages, and to no application."""
 
     @property
     def domain(self) -> str:

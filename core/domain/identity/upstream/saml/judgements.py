@@ -17,6 +17,7 @@ from core.domain.identity.upstream.saml.received import (
     AnswerProof,
     ReceivedAssertion,
     ReceivedConfirmation,
+    ReceivedProxying,
     ReceivedResponse,
     ReceivedStatement,
 )
@@ -105,6 +106,7 @@ def judge_assertion(
             *_confirmation(said.confirmations, expected),
             _audience(said, expected),
             *_times(said, expected),
+            _applications(said, expected),
             _authentication(statement, expected),
             *named,
         )
@@ -125,6 +127,7 @@ def judge_assertion(
         context_class=statement.context_class,
         signed_by=SigningCertificate(fingerprint=proof.fingerprint, valid_until=proof.valid_until),
         encrypted=proof.encryption != "",
+        refuses_applications=restricts_proxying(said.conditions.proxies, expected.entity_id),
     )
     return told.with_asserting(Asserting(assertion=assertion, person=person))
 
@@ -200,6 +203,29 @@ def _audience(said: ReceivedAssertion, expected: Expected) -> Check:
         if expected.entity_id not in audiences:
             return faults.OTHER_AUDIENCE.found(came=", ".join(audiences), expected=expected.entity_id)
     return passed(CheckName.AUDIENCE, "The assertion is for this connection.", came=expected.entity_id)
+
+
+def restricts_proxying(proxies: Sequence[ReceivedProxying], entity_id: str) -> bool:
+    """Whether the directory forbids that we tell others of the person (SAML core, section 2.5.1.6). A count without a number forbids it."""
+    return any(
+        (one.count is not None and not (one.count.strip().isascii() and one.count.strip().isdecimal() and int(one.count[:20]) > 0))
+        or (bool(one.audiences) and entity_id not in one.audiences)
+        for one in proxies
+    )
+
+
+def _applications(said: ReceivedAssertion, expected: Expected) -> Check:
+    proxies = said.conditions.proxies
+    if not restricts_proxying(proxies, expected.entity_id):
+        return passed(CheckName.APPLICATIONS, "The directory lets the person go on to applications.")
+    came = "; ".join(f"Count {one.count}" if one.count is not None else ", ".join(one.audiences) for one in proxies)
+    return passed(
+        CheckName.APPLICATIONS,
+        "The directory lets the person use the pages of this installation alone (ProxyRestriction): every application is refused."
+        " Take the restriction out at the directory, or let it name us, if people shall go on to applications.",
+        came=f"ProxyRestriction {came}",
+        expected=f"no ProxyRestriction, or one with {expected.entity_id}",
+    )
 
 
 def _times(said: ReceivedAssertion, expected: Expected) -> Iterable[Check]:

@@ -30,4 +30,5 @@ def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
         fields=fields,
         visit=visit,
         authenticated_at=assertion.authenticated_at,
+        refuses_applications=assertion.refuses_applications,
     )

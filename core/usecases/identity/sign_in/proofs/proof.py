@@ -77,6 +77,8 @@ class Proof(Frozen, kw_only=True):
     """The person's visit to a directory by SAML."""
     stated_at: datetime | None = None
     """When the person signed in at the provider, by the provider's word; see `Proved.stated_at`. None for a proof that was given here."""
+    refuses_applications: bool = False
+    """The provider lets the person use our own pages alone."""
 
 
 class Arrival(Frozen):

@@ -105,6 +105,7 @@ class UpstreamProofs(Frozen):
                     identity=known.identity,
                     visit=asserted.visit,
                     stated_at=stated(asserted.authenticated_at, now),
+                    refuses_applications=asserted.refuses_applications,
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
