@@ -243,6 +243,8 @@ create table all_services (
     jwks_fetched_at       timestamptz,
     credential_removed_at timestamptz,                      -- when it last lost something that it could show who it is by
     metadata              jsonb       not null default '{}',   -- for applications, by their API
+    assertion_audience    text        not null default 'endpoint'  -- what its client assertions are for, beside the issuer
+        constraint all_services_assertion_audience check (assertion_audience in ('issuer', 'endpoint')),
     constraint all_services_published_keys check (jwks_uri is null or (jwks is not null and jwks_fetched_at is not null))
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
@@ -262,7 +264,8 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
-           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
+           assertion_audience
       from all_services
      where deleted_at is null;
 

@@ -15,3 +15,15 @@ alter table mailed_tokens add constraint mailed_tokens_purpose_check
 -- A directory may let its people use our own pages, and no application (ProxyRestriction).
 alter table sessions           add column refuses_applications boolean not null default false;
 alter table preauthentications add column refuses_applications boolean not null default false;
+
+-- The one audience that a service's client assertions name: the issuer, or also an endpoint's address. Services from before, and those that
+-- a process of the release before makes, go on as they did.
+alter table all_services add column assertion_audience text not null default 'endpoint'
+    constraint all_services_assertion_audience check (assertion_audience in ('issuer', 'endpoint'));
+create or replace view services as
+    select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
+           device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
+           assertion_audience
+      from all_services
+     where deleted_at is null;
