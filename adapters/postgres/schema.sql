@@ -1763,7 +1763,8 @@ create table directory_sessions (
     name_digest          bytea       not null,
     session_index        text        not null,
     context_class        text        not null,
-    created_at           timestamptz not null
+    created_at           timestamptz not null,
+    issued_at            timestamptz                    -- of the assertion, by the directory's clock
 );
 create index directory_sessions_by_name on directory_sessions (upstream_provider_id, name_digest);
 

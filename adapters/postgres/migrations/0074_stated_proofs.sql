@@ -27,3 +27,6 @@ create or replace view services as
            assertion_audience
       from all_services
      where deleted_at is null;
+
+-- When the directory made the assertion, by its own clock: a sign-out that it asked for before does not end the session.
+alter table directory_sessions add column issued_at timestamptz;

@@ -54,6 +54,8 @@ class FakeDirectory:
     context: str = PASSWORD_CONTEXT
     signed_in_ago: timedelta = timedelta(seconds=5)
     session_index: str = "_s1"
+    ends_in: timedelta = timedelta(hours=8)
+    """The rest of the session there."""
     restriction: str = ""
     """More conditions of the assertion."""
 
@@ -117,7 +119,7 @@ class FakeDirectory:
             stated=answering.statement(
                 AuthnInstant=(now - self.signed_in_ago).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 SessionIndex=self.session_index,
-                SessionNotOnOrAfter=at(hours=8),
+                SessionNotOnOrAfter=(now + self.ends_in).strftime("%Y-%m-%dT%H:%M:%SZ"),
             ).replace(PASSWORD_CONTEXT, self.context),
             attributes=attributes,
             issuer=self.issuer,

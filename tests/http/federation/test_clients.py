@@ -128,7 +128,7 @@ async def test_by_an_assertion_once(relying: Relying, kid: str | None) -> None:
 
 
 # What a malicious server could have an application sign, to use it here or to let us use it there (CVE-2025-27370, CVE-2025-27371).
-SEVERAL: Final = (
+SEVERAL: Final[tuple[Any, ...]] = (
     [BASE_URL, "https://other.example"],
     ["https://other.example", BASE_URL],
     [BASE_URL, BASE_URL],

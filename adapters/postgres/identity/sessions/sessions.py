@@ -110,6 +110,9 @@ class SessionRows:
         parameters = {"id": session, "user": user, **proof_parameters(proved)}
         await self._transaction.tell(_PROVE, parameters)
 
+    async def end_by(self, session: SessionId, at: datetime) -> None:
+        await self._transaction.tell(_END_BY, {"id": session, "at": at})
+
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         return bool(await self._transaction.ask(IdRow, _REVOKE, {"id": session, "user": user}))
 
@@ -172,6 +175,26 @@ _PROVE: Final[LiteralString] = f"""
     update sessions
        set {RENEWED}
      where id = %(id)s and user_id = %(user)s
+"""
+
+# The sessions that hang on it end as well. Sessions of their own, such as those with `offline_access`, stay.
+_END_BY: Final = """
+    with recursive hanging as (
+             select id from sessions where id = %(id)s
+          union all
+             select sessions.id from hanging join sessions on sessions.parent_id = hanging.id
+         ),
+         held as (
+             select sessions.id
+               from sessions
+              where sessions.id = any (array(select hanging.id from hanging)) and sessions.revoked_at is null
+              order by sessions.id                     -- the same order everywhere, against deadlocks
+                for no key update
+         )
+  update sessions
+     set ends_at = least(sessions.ends_at, %(at)s), expires_at = least(sessions.expires_at, %(at)s)
+    from held
+   where sessions.id = held.id
 """
 
 _REVOKE: Final[LiteralString] = f"""

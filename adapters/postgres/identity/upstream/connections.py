@@ -284,12 +284,20 @@ class DirectorySessionRows:
             "name": visit.name_digest,
             "index": storable_text(visit.session_index),
             "context": storable_text(visit.context_class),
+            "issued_at": visit.issued_at,
             "now": now,
         }
         await self._transaction.tell(_KEEP_SESSION, parameters)
 
-    async def of_name(self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str]) -> Sequence[tuple[SessionId, UserId]]:
-        parameters = {"provider": provider, "name": name_digest, "indexes": [storable_text(one) for one in indexes] or None}
+    async def of_name(
+        self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str], asked_at: datetime
+    ) -> Sequence[tuple[SessionId, UserId]]:
+        parameters = {
+            "provider": provider,
+            "name": name_digest,
+            "indexes": [storable_text(one) for one in indexes] or None,
+            "asked_at": asked_at,
+        }
         rows = await self._transaction.ask(_Session, _SESSIONS_OF_NAME, parameters)
         return [(SessionId(row.session_id), UserId(row.user_id)) for row in rows]
 
@@ -473,13 +481,15 @@ _FINISH_TEST: Final = """
 """
 
 _KEEP_SESSION: Final = """
-    insert into directory_sessions (session_id, upstream_provider_id, name_digest, session_index, context_class, created_at)
-    values (%(session)s, %(provider)s, %(name)s, %(index)s, %(context)s, %(now)s)
+    insert into directory_sessions (session_id, upstream_provider_id, name_digest, session_index, context_class, issued_at,
+                                    created_at)
+    values (%(session)s, %(provider)s, %(name)s, %(index)s, %(context)s, %(issued_at)s, %(now)s)
         on conflict (session_id) do update
        set upstream_provider_id = excluded.upstream_provider_id, name_digest = excluded.name_digest, session_index = excluded.session_index,
-           context_class = excluded.context_class, created_at = excluded.created_at
+           context_class = excluded.context_class, issued_at = excluded.issued_at, created_at = excluded.created_at
 """
 
+# Both times are by the directory's clock, and some directories tell no parts of a second.
 _SESSIONS_OF_NAME: Final = """
     select directory_sessions.session_id, sessions.user_id
       from directory_sessions
@@ -487,6 +497,7 @@ _SESSIONS_OF_NAME: Final = """
      where directory_sessions.upstream_provider_id = %(provider)s and directory_sessions.name_digest = %(name)s
        and (%(indexes)s::text[] is null or directory_sessions.session_index = any (%(indexes)s::text[]))
        and sessions.revoked_at is null and sessions.expires_at > now()
+       and date_trunc('second', coalesce(directory_sessions.issued_at, directory_sessions.created_at)) <= %(asked_at)s
      order by directory_sessions.session_id
      limit 100
 """

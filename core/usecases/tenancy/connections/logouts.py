@@ -1,11 +1,15 @@
 """Sign-outs that a directory asks for by SAML: they end our sessions that it has opened, and nothing else."""
 
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Final
+
 from core.domain.errors import NotFound
-from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
+from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, UpstreamProviderId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.upstream.connections import ConnectionState, addresses
-from core.domain.identity.upstream.directories import ConnectedDirectory
+from core.domain.identity.upstream.directories import ConnectedDirectory, NewAnswer
 from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, kept_id
 from core.domain.saml.entities import KeyPair
@@ -16,6 +20,7 @@ from core.domain.saml.messages import (
     SamlBinding,
     SamlLogoutRequest,
     Status,
+    moment,
     relay_state,
     require_recent,
     require_unexpired,
@@ -29,6 +34,9 @@ from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
+
+# Longer than a request counts, by any clock.
+REMEMBERED: Final = timedelta(hours=1)
 
 
 class DirectoryReply(Frozen):
@@ -85,12 +93,29 @@ class DirectoryLogouts(Frozen):
         require_recent(head.issue_instant, now)
         require_unexpired(request.not_on_or_after, now)
         relay_state(envelope.relay_state)
+        if not await self._is_first(directory, request, now):
+            raise MessageRefused("it was taken before", "Let the directory give each logout request an ID of its own")
         return request
 
+    async def _is_first(self, directory: ConnectedDirectory, request: SamlLogoutRequest, now: datetime) -> bool:
+        """Of several requests with this id, one comes first. It is kept in the place of used assertions."""
+        answer = ConnectionAnswerId(self.ids.new())
+        used = NewAnswer(
+            id=answer,
+            provider=directory.id,
+            code_digest=self.secrets.token().digest(),
+            assertion_digest=sha256(f"logout {request.head.id}".encode("utf-8", "surrogatepass")).digest(),
+            sealed=b"",
+            waits_until=now,
+            expires_at=now + REMEMBERED,
+        )
+        return await self.lookup.keep(used)
+
     async def _end(self, directory: ConnectedDirectory, request: SamlLogoutRequest, client: Client) -> None:
-        digest = name_digest(directory.id, request.name_id)
+        digest, asked_at = name_digest(directory.id, request.name_id), moment(request.head.issue_instant)
+        assert asked_at is not None  # noqa: S101 - for the type checker: `require_recent` has read it
         async with self.unit_of_work() as uow:
-            found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes)
+            found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes, asked_at)
         for session, user in found:
             async with self.unit_of_work() as uow:
                 await uow.accounts.hold(user)

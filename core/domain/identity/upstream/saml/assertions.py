@@ -38,6 +38,7 @@ class DirectoryAssertion(Frozen, kw_only=True):
     context_class: str | None
     signed_by: SigningCertificate
     encrypted: bool
+    issued_at: datetime | None = None
     refuses_applications: bool = False
     """`ProxyRestriction`: the person may be signed in to our own pages, and to no application."""
 
@@ -82,6 +83,7 @@ class Asserting(Frozen, kw_only=True):
             "signed_by": [said.signed_by.fingerprint, said.signed_by.valid_until.isoformat()],
             "encrypted": said.encrypted,
             "refuses_applications": said.refuses_applications,
+            "issued_at": None if said.issued_at is None else said.issued_at.isoformat(),
             "person": {
                 "subject": person.subject,
                 "email": person.email,
@@ -116,6 +118,7 @@ def restored(kept: Mapping[str, Any]) -> Asserting:
             encrypted=kept["encrypted"],
             # An answer that a process of the release before keeps says nothing of it.
             refuses_applications=kept.get("refuses_applications", False),
+            issued_at=None if kept.get("issued_at") is None else datetime.fromisoformat(kept["issued_at"]),
         ),
         person=DirectoryPerson(
             subject=person["subject"],

@@ -127,6 +127,7 @@ def judge_assertion(
         context_class=statement.context_class,
         signed_by=SigningCertificate(fingerprint=proof.fingerprint, valid_until=proof.valid_until),
         encrypted=proof.encryption != "",
+        issued_at=_moment(said.issue_instant),
         refuses_applications=restricts_proxying(said.conditions.proxies, expected.entity_id),
     )
     return told.with_asserting(Asserting(assertion=assertion, person=person))
