@@ -25,6 +25,8 @@ from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
 from core.domain.saml.messages import Status, moment
 
 Checks = Mapping[CheckName, Check]
+# The context of two factors, by the word of research and education that directories agree on.
+TWO_FACTORS_OF_DIRECTORIES: Final = "https://refeds.org/profile/mfa"
 # The store forgets an assertion then. A repeat would also need its request, which lives for minutes.
 _LONGEST_REMEMBERED: Final = timedelta(days=1)
 
@@ -265,6 +267,17 @@ def _authentication(statement: ReceivedStatement | None, expected: Expected) -> 
     if since is not None and at < since - TOLERANCE:
         return faults.TOO_LONG_AGO.found(came=f"AuthnInstant {statement.authn_instant}", expected=f"{_told(since)} or later")
     how = statement.context_class or "no class"
+    # Every connection takes two factors for what it asks. An application may have asked for them.
+    if expected.contexts and statement.context_class not in {*expected.contexts, TWO_FACTORS_OF_DIRECTORIES}:
+        wanted = ", ".join(expected.contexts)
+        if expected.compares_contexts:
+            return faults.OTHER_CONTEXT.found(came=how, expected=wanted)
+        return passed(
+            CheckName.AUTHENTICATION,
+            "The person signed in there in another way than the connection asks for. This is refused once the connection was tested again.",
+            came=f"{_told(at)}, {how}",
+            expected=wanted,
+        )
     return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_told(at)}, {how}")
 
 
