@@ -51,6 +51,8 @@ class FakeProvider:
     client_secret: str = "fake-provider-secret-5d1f"
     person: dict[str, Any] = field(default_factory=dict)
     wrong: dict[str, Any] = field(default_factory=dict)
+    says_when: bool = True
+    """Whether ID tokens say when the person signed in: just now, unless `wrong` says otherwise."""
     key: Any = KEY
     kid: str = "one"
     algorithm: str = "RS256"
@@ -206,7 +208,16 @@ class FakeProvider:
 
     def id_token(self, issued: Issued) -> str:
         now = int(time())
-        claims = {"aud": issued.client_id, "iat": now, "exp": now + 3600, "nonce": issued.nonce, **self.claims(issued), **self.wrong}
+        when = {"auth_time": now} if self.says_when else {}
+        claims = {
+            "aud": issued.client_id,
+            **when,
+            "iat": now,
+            "exp": now + 3600,
+            "nonce": issued.nonce,
+            **self.claims(issued),
+            **self.wrong,
+        }
         claims = {name: value for name, value in claims.items() if value is not None}
         headers = {"kid": self.kid} if self.kid else {}
         if self.algorithm == "none":

@@ -259,6 +259,8 @@ create table all_services (
     jwks_fetched_at       timestamptz,
     credential_removed_at timestamptz,                      -- when it last lost something that it could show who it is by
     metadata              jsonb       not null default '{}',   -- for applications, by their API
+    assertion_audience    text        not null default 'endpoint'  -- what its client assertions are for, beside the issuer
+        constraint all_services_assertion_audience check (assertion_audience in ('issuer', 'endpoint')),
     constraint all_services_published_keys check (jwks_uri is null or (jwks is not null and jwks_fetched_at is not null))
 );
 create unique index services_slug on all_services (org_id, slug) where deleted_at is null;
@@ -278,7 +280,8 @@ create index services_origins on all_services using gin (web_origins(redirect_ur
 create view services as
     select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
-           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
+           assertion_audience
       from all_services
      where deleted_at is null;
 
@@ -1105,6 +1108,8 @@ create table sessions (
     second_factor_at timestamptz,                        -- when they last showed a second factor
     scopes           text[],                             -- what an application was given; null: no application was given this session
     expires_day      date,                               -- the day of expires_at: an index that holds no moving time
+    stated_at        timestamptz,                        -- when its person signed in at a provider, which says so; null: proved here
+    refuses_applications boolean not null default false, -- the directory that vouched for the person lets them use our own pages alone
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
@@ -1161,6 +1166,7 @@ create table authorization_codes (
     redeemed_at    timestamptz,
     redeemed_with  bytea,                               -- what the client that redeemed it knew, as a digest
     session_id     uuid,                                -- the session that it was exchanged for; kept when that is gone
+    stated_at      timestamptz,                         -- as in the session of the browser
     constraint authorization_codes_redeemed check (
         (redeemed_at is null) = (redeemed_with is null) and (redeemed_at is null) = (session_id is null)
     )
@@ -1204,6 +1210,7 @@ create table device_codes (
     second_factor_at timestamptz,
     authenticated_by text[],
     polled_in_header boolean     not null default false,   -- the last poll named its client there
+    stated_at        timestamptz,                          -- as in the session that approved
     constraint device_codes_decided check (
         (state = 'pending') = (user_id is null) and (user_id is null) = (decided_at is null)
         and (authenticated_by is not null or state in ('pending', 'denied'))
@@ -1287,13 +1294,13 @@ create table logout_expiry (
 create table mailed_tokens (
     digest     bytea       primary key,
     purpose    text        not null check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in',
-                                                   'magic_link')),
+                                                   'magic_link', 'prove')),
     user_id    uuid        not null references users on delete cascade,
     email      text        not null,                    -- the address that it proves
     created_at timestamptz not null,
     expires_at timestamptz not null,
     used_at    timestamptz,
-    flow_id     uuid,                                   -- that asked, and in which the code counts; kept when it is gone
+    flow_id     uuid,                                   -- that asked, and in which the code counts; of a proof, the session
     code_digest bytea,                                  -- keyed; of the code beside the link; null: the mail has none
     code_tries  smallint    not null default 0,
     constraint mailed_tokens_code check ((flow_id is null) = (code_digest is null))
@@ -1368,7 +1375,9 @@ create table preauthentications (                       -- first proof given, se
     consumed_at timestamptz,
     provider    text        not null default 'password',
     authenticated_by text[] not null default '{pwd}',
-    directory_visit jsonb                               -- of a sign-in by SAML, for the session
+    directory_visit jsonb,                              -- of a sign-in by SAML, for the session
+    stated_at       timestamptz,                        -- as in sessions
+    refuses_applications boolean not null default false
 );
 create index preauthentications_of_user on preauthentications (user_id);
 create index preauthentications_of_device on preauthentications (device_id) where device_id is not null;
@@ -1806,7 +1815,8 @@ create table directory_sessions (
     name_digest          bytea       not null,
     session_index        text        not null,
     context_class        text        not null,
-    created_at           timestamptz not null
+    created_at           timestamptz not null,
+    issued_at            timestamptz                    -- of the assertion, by the directory's clock
 );
 create index directory_sessions_by_name on directory_sessions (upstream_provider_id, name_digest);
 

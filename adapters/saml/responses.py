@@ -30,6 +30,7 @@ from core.domain.identity.upstream.saml.received import (
     ReceivedAssertion,
     ReceivedConditions,
     ReceivedConfirmation,
+    ReceivedProxying,
     ReceivedResponse,
     ReceivedStatement,
 )
@@ -261,6 +262,13 @@ def _conditions(conditions: Element) -> ReceivedConditions:
         audiences=tuple(
             tuple(text_of(audience) for audience in one.iterchildren(f"{{{ASSERTION}}}Audience"))
             for one in conditions.iterchildren(restriction)
+        ),
+        proxies=tuple(
+            ReceivedProxying(
+                count=attribute_of(one, "Count"),
+                audiences=tuple(text_of(audience) for audience in one.iterchildren(f"{{{ASSERTION}}}Audience")),
+            )
+            for one in conditions.iterchildren(f"{{{ASSERTION}}}ProxyRestriction")
         ),
         unknown=tuple(str(one.tag).rpartition("}")[2] for one in conditions if one.tag not in {restriction, *_KEPT_CONDITIONS}),
     )

@@ -30,7 +30,7 @@ from adapters.turns import FairTurns
 from core.domain.federation.logout.logout_notices import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
-from core.domain.federation.oauth.metadata import assertion_audiences
+from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
@@ -108,7 +108,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         foundation.key_sets,
         PostgresKeptKeys(pool),
         clock=clock,
-        audiences=frozenset(assertion_audiences(settings.public_url)),
+        issuer=settings.public_url,
+        endpoints=assertion_endpoints(settings.public_url),
     )
     authorization_codes = AuthorizationCodes(
         new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets

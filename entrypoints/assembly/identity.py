@@ -51,6 +51,7 @@ from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
+from core.usecases.identity.mailed_proofs import MailedProofs
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.own_sessions import OwnSessions
 from core.usecases.identity.passkeys import Passkeys
@@ -96,6 +97,7 @@ class Identity(Frozen, kw_only=True):
     account_passwords: AccountPasswords
     account_mails: AccountMails
     mailed_codes: MailedCodes
+    mailed_proofs: MailedProofs
     account_summaries: AccountSummaries
     profiles: Profiles
     pictures: Pictures
@@ -291,6 +293,19 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             immediate_email_changes=settings.email_change == "immediate",
         )
         profiles = Profiles(new_unit_of_work, buckets, foundation.server_secrets, clock, is_time_zone)
+        reauthentication = Reauthentication(
+            new_unit_of_work,
+            PostgresProofs(pool),
+            passwords=password_proofs,
+            passkeys=passkey_proofs,
+            mfa=mfa,
+            devices=devices,
+            login_events=login_events,
+            realms=realms,
+            metrics=foundation.metrics,
+            clock=clock,
+            window=settings.reauthentication_window,
+        )
         yield Identity(
             passwords=passwords,
             foreign_hashes=ForeignHashes(PostgresForeignHashes(pool), passwords, foundation.metrics),
@@ -330,6 +345,18 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 server_secrets=foundation.server_secrets,
             ),
             mailed_codes=mailed_codes,
+            mailed_proofs=MailedProofs(
+                new_unit_of_work,
+                reauthentication=reauthentication,
+                templates=templates,
+                buckets=buckets,
+                server_secrets=foundation.server_secrets,
+                devices=devices,
+                login_events=login_events,
+                metrics=foundation.metrics,
+                clock=clock,
+                secrets=secrets,
+            ),
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             profiles=profiles,
             pictures=Pictures(new_unit_of_work, PictureRows(statements), clock, secrets),
@@ -411,17 +438,5 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 clock=clock,
                 pause=trio.sleep,
             ),
-            reauthentication=Reauthentication(
-                new_unit_of_work,
-                PostgresProofs(pool),
-                passwords=password_proofs,
-                passkeys=passkey_proofs,
-                mfa=mfa,
-                devices=devices,
-                login_events=login_events,
-                realms=realms,
-                metrics=foundation.metrics,
-                clock=clock,
-                window=settings.reauthentication_window,
-            ),
+            reauthentication=reauthentication,
         )

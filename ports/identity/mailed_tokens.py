@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import FlowId, UserId
+from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
 
 
@@ -26,6 +26,11 @@ class MailedTokenStore(Protocol):
         """Counts a try of each code that this flow was mailed for the purpose, and returns the links of those that had a try left. However
         many try at once, no code is returned more than `MOST_CODE_TRIES` times. A link that was used a moment ago comes along, so that a
         form that is sent twice is no error. The commit writes for every flow that there is, whether or not it was mailed a code.
+        """
+
+    async def try_proof(self, session: SessionId, user: UserId, at: datetime) -> MailedToken | None:
+        """Counts a try of the code that was mailed to prove this session of the person's. None when there is no such code, when it has been
+        used or had its tries, and when the account has another address by now, or none that is proved.
         """
 
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:

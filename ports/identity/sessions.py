@@ -41,6 +41,9 @@ class SessionStore(Protocol):
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         """Records what the person has just proved in this session of theirs. Needs no round trip of its own."""
 
+    async def end_by(self, session: SessionId, at: datetime) -> None:
+        """The session, and the sessions that hang on it, end at this time at the latest. Called after the account is held."""
+
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         """False when this person has no such session, or the session is revoked already: of two callers, one gets True."""
 

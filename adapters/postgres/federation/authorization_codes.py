@@ -50,6 +50,7 @@ class _Presented(NamedTuple):
     nonce: str | None
     scopes: list[str]
     auth_time: datetime
+    stated_at: datetime | None
     authenticated_by: list[str]
     redeemed: bool
     contended: bool
@@ -82,7 +83,7 @@ class _Presented(NamedTuple):
                     authenticated_by=tuple(self.authenticated_by),
                     parent=None if self.parent_id is None else SessionId(self.parent_id),
                     depth=0 if self.parent_id is None else 1,
-                    proved=Proved(self.auth_time, self.second_factor_at),
+                    proved=Proved(self.auth_time, self.second_factor_at, self.stated_at),
                     scopes=tuple(self.scopes),
                     directory_context=self.directory_context or "",
                 ),
@@ -143,6 +144,7 @@ class AuthorizationCodeRows:
             "nonce": None if approved.nonce is None else storable_text(approved.nonce),
             "scopes": list(approved.scopes),
             "auth_time": approved.auth_time,
+            "stated_at": approved.stated_at,
             "authenticated_by": list(approved.authenticated_by),
             "provider": approved.provider,
             "created_at": code.created_at,
@@ -177,9 +179,9 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
 # This statement locks the account, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
-                                     authenticated_by, provider, created_at, expires_at)
+                                     stated_at, authenticated_by, provider, created_at, expires_at)
     select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s::text[],
-           %(auth_time)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
+           %(auth_time)s, %(stated_at)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
       from users
      cross join services
      where users.id = %(user)s and users.deactivated_at is null
@@ -269,12 +271,12 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, scopes)
+                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
                     least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at),
                     least(%(at)s + %(lifetime)s, bounds.ends_at),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.scopes
+                    parent.second_factor_at, code.stated_at, code.scopes
                from redeemed
               cross join code
               cross join parent
@@ -313,7 +315,7 @@ _REDEEMING: Final[LiteralString] = f"""
 # The columns of the code and of its redemption. The code may belong to another client than the one that asks.
 _PRESENTED: Final[LiteralString] = f"""
          codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
-         codes.nonce, codes.scopes, codes.auth_time, codes.authenticated_by,
+         codes.nonce, codes.scopes, codes.auth_time, codes.stated_at, codes.authenticated_by,
          redeemed.id is not null as redeemed,
          redeemed.id is null and parent.id is not null and services.id is not null as contended,
          opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,

@@ -51,6 +51,8 @@ class EncounterRow(Frozen):
     user_id: UUID | None
     session_id: UUID | None
     proved_at: datetime | None
+    stated_at: datetime | None
+    refuses_applications: bool | None
     authenticated_by: list[str] | None
     has_second_factor: bool
     is_member: bool
@@ -95,6 +97,8 @@ class EncounterRow(Frozen):
             email=email,
             session=SessionId(self.session_id),
             proved_at=self.proved_at,
+            stated_at=self.stated_at,
+            refuses_applications=bool(self.refuses_applications),
             authenticated_by=tuple(self.authenticated_by or ()),
             has_second_factor=self.has_second_factor,
             is_member=self.is_member,
@@ -153,7 +157,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            {links_of("organizations")} as links,
            organizations.session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
-           sessions.authenticated_by,
+           sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,
            {has_second_factor("sessions.user_id")} as has_second_factor,
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id

@@ -16,7 +16,7 @@ from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
-from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.domain.services.services import AssertionAudience, IdTokenAlgorithm, ServiceType
 from ports.ids import Ids
 
 _Presented = tuple[ClientId, bytes | None]
@@ -37,6 +37,7 @@ class ClientRow(NamedTuple):
     secret_matches: bool
     jwks_uri: str | None
     jwks_fetched_at: datetime | None
+    assertion_audience: str
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -53,6 +54,7 @@ class ClientRow(NamedTuple):
             secret_matches=self.secret_matches,
             keys_uri=self.jwks_uri,
             keys_fetched_at=self.jwks_fetched_at,
+            names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
         )
 
 
@@ -122,7 +124,7 @@ CLIENT: Final = """
                select from client_secrets
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
-           services.jwks_uri, services.jwks_fetched_at
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience
 """
 
 # Joins the service with the client id `asked.client`, and the service's organization.

@@ -101,6 +101,7 @@ class _Approval(Frozen):
     scopes: list[str]
     proved_at: datetime | None
     second_factor_at: datetime | None
+    stated_at: datetime | None
     authenticated_by: list[str]
     role: str | None
     profile: Mapping[str, Any] | None
@@ -108,7 +109,7 @@ class _Approval(Frozen):
     def approval(self) -> DeviceApproval:
         return DeviceApproval(
             scopes=tuple(self.scopes),
-            proved=Proved(self.proved_at, self.second_factor_at),
+            proved=Proved(self.proved_at, self.second_factor_at, self.stated_at),
             authenticated_by=tuple(self.authenticated_by),
             role=self.role or "",
             profile=profile(self.profile),
@@ -277,7 +278,7 @@ _FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
 _APPROVE: Final = """
     update device_codes
        set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
-           second_factor_at = sessions.second_factor_at, authenticated_by = sessions.authenticated_by
+           second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at, authenticated_by = sessions.authenticated_by
       from sessions
      where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
        and sessions.id = %(session)s and sessions.user_id = %(user)s
@@ -305,7 +306,7 @@ _CONSUME: Final[LiteralString] = f"""
                   and (organizations.session_hours is null
                     or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
            )
- returning scopes, proved_at, second_factor_at, authenticated_by,
+ returning scopes, proved_at, second_factor_at, stated_at, authenticated_by,
            (
                select memberships.role
                  from memberships

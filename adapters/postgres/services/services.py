@@ -16,6 +16,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.services import (
+    AssertionAudience,
     IdTokenAlgorithm,
     ListedService,
     RegisteredService,
@@ -51,6 +52,7 @@ class ServiceRow(Frozen, kw_only=True):
     trusted: bool
     jwks: dict[str, Any] | None
     id_token_alg: str
+    assertion_audience: str
     post_logout_redirect_uris: list[str]
     backchannel_logout_uri: str | None
     backchannel_logout_session_required: bool
@@ -76,6 +78,7 @@ class ServiceRow(Frozen, kw_only=True):
             jwks_uri=self.jwks_uri,
             jwks_fetched_at=self.jwks_fetched_at,
             id_token_alg=IdTokenAlgorithm(self.id_token_alg),
+            assertion_audience=AssertionAudience(self.assertion_audience),
             post_logout_redirect_uris=tuple(self.post_logout_redirect_uris),
             backchannel_logout_uri=self.backchannel_logout_uri,
             backchannel_logout_session_required=self.backchannel_logout_session_required,
@@ -90,7 +93,8 @@ SERVICE: Final = """
            services.name as service_name, services.service_type, services.client_id, services.codehost_scopes, services.websuite_scopes,
            services.officesuite_scopes, services.redirect_uris, services.device_activation_uri,
            services.created_at as service_created_at, services.updated_at as service_updated_at, services.sign_in_policy,
-           services.trusted, services.jwks, services.id_token_alg, services.post_logout_redirect_uris,
+           services.trusted, services.jwks, services.id_token_alg, services.assertion_audience,
+           services.post_logout_redirect_uris,
            services.backchannel_logout_uri, services.backchannel_logout_session_required, services.jwks_uri,
            services.jwks_fetched_at"""
 
@@ -229,6 +233,7 @@ def _columns(service: Service) -> dict[str, Any]:
         "jwks_uri": service.jwks_uri,
         "jwks_fetched_at": service.jwks_fetched_at,
         "id_token_alg": service.id_token_alg.value,
+        "assertion_audience": service.assertion_audience.value,
         "post_logout_redirect_uris": list(service.post_logout_redirect_uris),
         "backchannel_logout_uri": service.backchannel_logout_uri,
         "backchannel_logout_session_required": service.backchannel_logout_session_required,
@@ -254,11 +259,12 @@ _ADD: Final[LiteralString] = f"""
     with changed as (
              insert into all_services
                     (id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
-                     device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris, backchannel_logout_uri,
+                     device_activation_uri, sign_in_policy, trusted, jwks, id_token_alg, assertion_audience,
+                     post_logout_redirect_uris, backchannel_logout_uri,
                      backchannel_logout_session_required, jwks_uri, jwks_fetched_at, metadata, created_at, updated_at)
              values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(type)s, %(client_id)s, %(codehost_scopes)s, %(websuite_scopes)s,
                      %(officesuite_scopes)s, %(redirect_uris)s, %(device_activation_uri)s, %(sign_in_policy)s, %(trusted)s, %(jwks)s,
-                     %(id_token_alg)s, %(post_logout_redirect_uris)s, %(backchannel_logout_uri)s,
+                     %(id_token_alg)s, %(assertion_audience)s, %(post_logout_redirect_uris)s, %(backchannel_logout_uri)s,
                      %(backchannel_logout_session_required)s, %(jwks_uri)s, %(jwks_fetched_at)s, coalesce(%(metadata)s, '{{}}'),
                      %(created_at)s, %(updated_at)s)
                  on conflict (org_id, slug) where deleted_at is null do nothing
@@ -297,7 +303,8 @@ _SAVE: Final[LiteralString] = f"""
                     officesuite_scopes = %(officesuite_scopes)s, redirect_uris = %(redirect_uris)s,
                     device_activation_uri = %(device_activation_uri)s, sign_in_policy = %(sign_in_policy)s, trusted = %(trusted)s,
                     jwks = %(jwks)s, jwks_uri = %(jwks_uri)s, jwks_fetched_at = %(jwks_fetched_at)s,
-                    id_token_alg = %(id_token_alg)s, post_logout_redirect_uris = %(post_logout_redirect_uris)s,
+                    id_token_alg = %(id_token_alg)s, assertion_audience = %(assertion_audience)s,
+                    post_logout_redirect_uris = %(post_logout_redirect_uris)s,
                     backchannel_logout_uri = %(backchannel_logout_uri)s,
                     backchannel_logout_session_required = %(backchannel_logout_session_required)s,
                     metadata = coalesce(%(metadata)s, metadata), updated_at = %(updated_at)s

@@ -100,6 +100,8 @@ class _Browser(NamedTuple):
     authenticated_by: list[str]
     proved_at: datetime | None
     second_factor_at: datetime | None
+    stated_at: datetime | None
+    refuses_applications: bool
     chosen_slug: str | None
     is_listed: bool
 
@@ -107,7 +109,7 @@ class _Browser(NamedTuple):
         return replace(
             row.caller(SessionId(self.session_id), UserId(self.user_id)),
             authentication_methods=tuple(self.authenticated_by),
-            proved=Proved(self.proved_at, self.second_factor_at),
+            proved=Proved(self.proved_at, self.second_factor_at, self.stated_at, self.refuses_applications),
             chosen_organization=self.chosen_slug or "",
             is_listed=self.is_listed,
         )
@@ -343,7 +345,7 @@ FIND_MEMBER: Final[LiteralString] = f"""
 # Finds the sessions that belong to cookies of browsers.
 _BROWSER: Final[LiteralString] = f"""
            sessions.id as session_id, sessions.user_id, sessions.authenticated_by, sessions.proved_at, sessions.second_factor_at,
-           chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
+           sessions.stated_at, sessions.refuses_applications, chosen.slug as chosen_slug, {is_listed("sessions.user_id")} as is_listed
 """
 _BROWSER_SESSION: Final[LiteralString] = f"""
      cross join lateral (select session_id, chosen_organization from browser_sessions where digest = asked.digest limit 1) as browsers
@@ -406,6 +408,7 @@ FIND_ACTING_MEMBER: Final[LiteralString] = f"""
 BROWSER: Final[LiteralString] = f"""
          browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
                   service_slug, role, email_is_verified, is_admitted, language, told,
-                  session_id, user_id, authenticated_by, proved_at, second_factor_at, chosen_slug,
+                  session_id, user_id, authenticated_by, proved_at, second_factor_at, stated_at, refuses_applications,
+                  chosen_slug,
                   is_listed) as materialized ({FIND_BROWSER})
 """

@@ -286,6 +286,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
             "all_services.service_type",
             "all_services.sign_in_policy",
             "all_services.id_token_alg",
+            "all_services.assertion_audience",
             "invitations.status",
             "join_requests.status",
             "domain_routes.shared_provider",

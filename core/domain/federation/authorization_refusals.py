@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
 from core.domain.federation.oauth.authorization_codes import Claim
+from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, TokenRequest
@@ -55,6 +56,7 @@ class RefusalReason(StrEnum):
     PARAMETER = "parameter"
     SECRET_OWED = "secret_owed"  # noqa: S105 - a reason
     STRONGER_SIGN_IN = "stronger_sign_in"
+    DIRECTORY_RESTRICTS = "directory_restricts"
     SECRET_WRONG = "secret_wrong"  # noqa: S105 - a reason
     CREDENTIAL_MISSING = "credential_missing"
     KEYS_MISSING = "keys_missing"
@@ -168,7 +170,7 @@ def refused_request(word: str, description: str, said: Mapping[str, str | None])
         if reason is RefusalReason.PKCE_MALFORMED and said.get("code_challenge") is None:
             reason = RefusalReason.PKCE_MISSING
         return reason, _received(reason, said) or (shown_word(field) if reason is RefusalReason.PARAMETER else "")
-    found = _BY_WORD.get(word)
+    found = RefusalReason.DIRECTORY_RESTRICTS if description == NO_APPLICATIONS else _BY_WORD.get(word)
     return None if found is None else (found, _received(found, said))
 
 
@@ -297,6 +299,10 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.STRONGER_SIGN_IN: (
         "The application demands a second factor or a level that the person does not reach",
         "Let people set up a second factor, or leave acr_values and the essential acr out",
+    ),
+    RefusalReason.DIRECTORY_RESTRICTS: (
+        "The person's directory lets them be signed in to no application",
+        "Take the ProxyRestriction out at the directory, or let it name the entity id of the connection.",
     ),
     RefusalReason.SECRET_WRONG: (
         "The client secret is not one of the service's",

@@ -75,14 +75,14 @@ class Wanted(Frozen):
 
     def is_met(self, proved: Proved, since: datetime, now: datetime) -> bool:
         """Whether a session with these proofs needs no further sign-in, in a flow that began at `since`."""
-        latest = max(filter(None, (proved.at, proved.second_factor_at)), default=None)
+        latest = max(filter(None, (proved.shown_at, proved.second_factor_at)), default=None)
         if self.second_factor and proved.second_factor_at is None:
             return False
-        if self.prompt is Prompt.LOGIN and (proved.at is None or proved.at < since):
+        if self.prompt is Prompt.LOGIN and not proved.is_afresh(since):
             return False
         if self.max_age is None:
             return True
-        return latest is not None and (latest >= since or now - latest <= timedelta(seconds=self.max_age))
+        return latest is not None and (latest >= since or proved.is_afresh(since) or now - latest <= timedelta(seconds=self.max_age))
 
     @property
     def wants_fresh_sign_in(self) -> bool:

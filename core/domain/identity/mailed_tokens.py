@@ -32,6 +32,8 @@ class MailedTokenPurpose(StrEnum):
     """This token is shown to an operator, and never mailed."""
     MAGIC_LINK = "magic_link"
     """A sign-in link that the person asked for."""
+    PROVE = "prove"
+    """A code that renews the proof of one session. The mail has no link."""
 
     @property
     def lifetime(self) -> timedelta:
@@ -42,6 +44,7 @@ _LIFETIMES: Final = {
     MailedTokenPurpose.RESET_PASSWORD: timedelta(hours=1),
     MailedTokenPurpose.SIGN_IN: timedelta(minutes=10),
     MailedTokenPurpose.MAGIC_LINK: timedelta(minutes=15),
+    MailedTokenPurpose.PROVE: timedelta(minutes=15),
 }
 
 # The groups of purposes, by what a link does.
@@ -71,7 +74,7 @@ class MailedToken(Frozen):
     expires_at: datetime
     used_at: datetime | None = None
     flow: FlowId | None = None
-    """The flow whose browser may use the code beside the link. None when the mail has no code."""
+    """The flow whose browser may use the code beside the link; for a proof, the id of the session. None when the mail has no code."""
     code_digest: bytes | None = None
     """See the function `code_digest`. Only `MailedTokenStore.try_codes` reads it."""
 

@@ -142,6 +142,9 @@ class Preauthentication(Frozen):
     """
     visit: DirectoryVisit | None = None
     """The visit to a directory by SAML that gave the first proof."""
+    stated_at: datetime | None = None
+    """When the person gave the first proof at a provider; see `Proved.stated_at`."""
+    refuses_applications: bool = False
     vouched_domains: frozenset[str] | None = None
     """The domains that the organization's own provider may vouch for at this moment. None when the first proof did not come from such a
     provider.

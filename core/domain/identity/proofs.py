@@ -1,6 +1,6 @@
 """Proofs show that people are who they claim to be. When a session had each proof, and which actions need a fresh proof."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum, auto
 from typing import Final
 
@@ -18,14 +18,46 @@ class ProofMethod(StrEnum):
     LINK = "link"
     PASSKEY = "passkey"
     UPSTREAM = "upstream"
+    MAIL = "mail"
+
+
+# The time of a sign-in at a provider that states none: so long ago that it is fresh for nothing.
+SILENT: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# A provider's clock may be behind ours by so much.
+CLOCKS_DIFFER: Final = timedelta(minutes=1)
+
+
+def stated(at: datetime | None, now: datetime) -> datetime:
+    """The time of a sign-in at a provider, by the provider's own word, which reaches no further than `now`."""
+    return SILENT if at is None else min(max(at, SILENT), now)
 
 
 class Proved(Frozen):
     """When the person of a session last gave a proof. A refresh of the tokens renews neither time."""
 
     at: datetime | None = None
-    """The time of the last password, or of another way to sign in."""
+    """The time of the last password, or of another way to sign in. Sessions last from then on."""
     second_factor_at: datetime | None = None
+    stated_at: datetime | None = None
+    """When the person signed in at the provider that vouched for them, by its own word; `SILENT` if it states no time. None when the person
+    gave the proof here.
+    """
+    refuses_applications: bool = False
+    """The directory that vouched for the person lets them use our own pages, and no application. A proof that is given here ends this."""
+
+    @property
+    def shown_at(self) -> datetime | None:
+        """The time for which the proof shows that its person was there. A provider may vouch today for somebody who signed in yesterday."""
+        return self.at if self.stated_at is None else self.stated_at
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the proof shows who came, and not when."""
+        return self.stated_at is not None and self.stated_at <= SILENT
+
+    def is_afresh(self, since: datetime) -> bool:
+        """Whether the person has come, and has signed in, since then. The clock of a provider may differ."""
+        return self.at is not None and self.at >= since and (self.shown_at or SILENT) >= since - CLOCKS_DIFFER
 
 
 UNPROVED: Final = Proved()
@@ -41,6 +73,8 @@ class Standing(Frozen):
     has_authenticator: bool = True
     """Whether an authenticator app is part of the second factor. Otherwise only backup codes are accepted as codes."""
     has_passkey: bool = False
+    has_proved_address: bool = False
+    """Whether the person has shown that they read the mail to the account's address."""
 
 
 class StepUp(Enum):
@@ -55,6 +89,8 @@ class StepUp(Enum):
     which locks out everybody else. The code that enables a second factor is no proof here: it shows who has the new secret, not who owns
     the account.
     """
+    SIGN_IN = auto()
+    """An application that wants to know that the person is there now. Only the first proof counts."""
 
 
 class FreshProofNeeded(Exception):
@@ -68,13 +104,16 @@ def missing_proof(standing: Standing, asked: StepUp, now: datetime, window: time
         return at is not None and now - at <= window
 
     proved, since = standing.proved, standing.second_factor_since
+    if asked is StepUp.SIGN_IN:
+        return None if is_fresh(proved.shown_at) else ProofMethod.PASSWORD
     if since is None:
         # After a second factor is disabled, its last proof counts for one thing only: disabling it twice.
         gone = proved.second_factor_at if asked is StepUp.SECOND_FACTOR else None
-        return None if is_fresh(proved.at) or is_fresh(gone) else ProofMethod.PASSWORD
+        return None if is_fresh(proved.shown_at) or is_fresh(gone) else ProofMethod.PASSWORD
     if not is_fresh(proved.second_factor_at) or not _is_since(since, proved.second_factor_at):
         return ProofMethod.CODE
-    enough = asked is StepUp.SECOND_FACTOR or _is_since(since, proved.at) or is_fresh(proved.at)
+    # A session that began after the second factor was enabled has met it, whenever its person signed in at a provider.
+    enough = asked is StepUp.SECOND_FACTOR or _is_since(since, proved.at) or is_fresh(proved.shown_at)
     return None if enough else ProofMethod.PASSWORD
 
 

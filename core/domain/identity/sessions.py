@@ -225,8 +225,9 @@ def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datet
             "scope": " ".join(opened.application.scopes),
             "acr": session.context_class,
         }
-        if session.proved.at is not None:
-            claims["auth_time"] = int(session.proved.at.timestamp())
+        shown_at = session.proved.shown_at
+        if shown_at is not None and not session.proved.is_silent:
+            claims["auth_time"] = int(shown_at.timestamp())
     if session.impersonated is not None:
         claims |= {
             "token_use": TokenUse.IMPERSONATION.value,

@@ -87,6 +87,16 @@ class IdTokenAlgorithm(StrEnum):
     ES256 = "ES256"
 
 
+class AssertionAudience(StrEnum):
+    """The one audience that the service's client assertions name."""
+
+    ISSUER = "issuer"
+    ENDPOINT = "endpoint"
+    """The issuer, or the address of an endpoint that takes assertions: what libraries sent before RFC 7523 was mended for
+    CVE-2025-27370.
+    """
+
+
 class ServiceProfile(Frozen):
     """The data that a service's own servers may know about it, besides its id and slug. The check of their API key returns these data."""
 
@@ -118,6 +128,7 @@ class Service(Frozen, kw_only=True):
     """The address at which these keys are published; `jwks` has the keys of the last visit. None when the keys are only stored here."""
     jwks_fetched_at: datetime | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     post_logout_redirect_uris: Sequence[str] = ()
     """The addresses to which browsers may be sent after signing out. Empty when all of `redirect_uris` are allowed."""
     backchannel_logout_uri: str | None = None
@@ -146,6 +157,7 @@ class NewService(Frozen, kw_only=True):
     jwks: Mapping[str, Any] | None = None
     jwks_uri: str | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     post_logout_redirect_uris: Sequence[str] = ()
     backchannel_logout_uri: str | None = None
     backchannel_logout_session_required: bool = False
@@ -177,6 +189,7 @@ class NewService(Frozen, kw_only=True):
                 jwks_uri=self.jwks_uri,
                 jwks_fetched_at=None if self.jwks_uri is None else now,
                 id_token_alg=self.id_token_alg,
+                assertion_audience=self.assertion_audience,
                 post_logout_redirect_uris=self.post_logout_redirect_uris,
                 backchannel_logout_uri=self.backchannel_logout_uri,
                 backchannel_logout_session_required=self.backchannel_logout_session_required,
@@ -202,6 +215,7 @@ class ServiceChange(Frozen):
     jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
     jwks_uri: str | Unchanged | None = UNCHANGED
     id_token_alg: IdTokenAlgorithm | Unchanged = UNCHANGED
+    assertion_audience: AssertionAudience | Unchanged = UNCHANGED
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
@@ -345,7 +359,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in ("sign_in_policy", "trusted", "id_token_alg", "jwks_uri", "backchannel_logout_session_required"):
+    for name in ("sign_in_policy", "trusted", "id_token_alg", "assertion_audience", "jwks_uri", "backchannel_logout_session_required"):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:

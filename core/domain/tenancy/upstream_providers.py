@@ -191,7 +191,8 @@ def tested(provider: UpstreamProvider, digest: bytes, now: datetime) -> Upstream
     if digest != provider.digest:
         return provider
     state = ConnectionState.TESTED if provider.state is ConnectionState.DRAFT else provider.state
-    return replace(provider, state=state, tested_digest=digest, tested_at=now)
+    saml = None if provider.saml is None else replace(provider.saml, compares_contexts=True)
+    return replace(provider, state=state, tested_digest=digest, tested_at=now, saml=saml)
 
 
 CHANGED_SINCE: Final = "The settings are not those that you have seen: look at them again"

@@ -112,7 +112,14 @@ class Authorizations(Frozen):
         return await self._settled(request, met, Progress(), caller=caller)
 
     async def resume(
-        self, flow: Flow, caller: Caller | None, sender: Client, *, account_chosen: bool = False, set_up_later: bool = False
+        self,
+        flow: Flow,
+        caller: Caller | None,
+        sender: Client,
+        *,
+        account_chosen: bool = False,
+        set_up_later: bool = False,
+        cannot_prove: bool = False,
     ) -> Outcome:
         """Resumes a request after the person has signed in, chosen this account, or postponed the second factor. An answer to the
         application ends the flow. Raises the errors of `arrive`, and `FlowOver`.
@@ -125,6 +132,7 @@ class Authorizations(Frozen):
             account_chosen=account_chosen or flow.asked_memberships,
             set_up_later=set_up_later,
             asked_membership=flow.asked_memberships or set_up_later,
+            cannot_prove=cannot_prove,
         )
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
@@ -252,6 +260,7 @@ class Authorizations(Frozen):
             nonce=request.nonce,
             scopes=request.scopes,
             auth_time=signed_in.proved_at,
+            stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
         )

@@ -23,7 +23,7 @@ from ports.services.published_keys import KeptKeys, KeySets
 
 
 class Clients(Frozen):
-    """`audiences` are the audiences that a client's assertion may name."""
+    """A client's assertion names the `issuer`, or, if the client may name endpoints, one of the `endpoints`."""
 
     lookup: ClientLookup
     assertions: ClientAssertions
@@ -31,7 +31,8 @@ class Clients(Frozen):
     key_sets: KeySets
     kept_keys: KeptKeys
     clock: Clock
-    audiences: Collection[str]
+    issuer: str
+    endpoints: Collection[str]
 
     def credentials(
         self, *, basic: tuple[str, Token] | None, named: str | None, secret: Token | None, assertion: str | None, assertion_type: str | None
@@ -51,7 +52,8 @@ class Clients(Frozen):
         client = require_known(found, credentials)
         if credentials.assertion is not None and client.keys is not None:
             claims = await self._verified(credentials.assertion, client, client.keys)
-            assertion = used_assertion(claims, client.client, self.audiences, self.clock.now())
+            audiences = {self.issuer, *(self.endpoints if client.names_endpoints else ())}
+            assertion = used_assertion(claims, client.client, audiences, self.clock.now())
             if not await self.used.use(client, assertion):
                 require_open(require_known(await self.lookup.find(client.client, None), credentials))
                 raise client_refused("the assertion was used before, or the client has other keys since")

@@ -12,6 +12,7 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
+from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
@@ -146,6 +147,8 @@ class DeviceFlow(Frozen):
             return found
         found = self._pending(found)
         now = self.clock.now()
+        if caller.proved.refuses_applications:
+            raise Forbidden(NO_APPLICATIONS, words="no_applications")
         if not found.outlasts(caller.proved, now):
             raise ReauthenticationRequired(max_age=found.session_lifetime or timedelta(0))
         async with self.unit_of_work() as uow:

@@ -41,6 +41,10 @@ class Missing(Frozen):
     """Whether a passkey is accepted instead."""
     by_app: bool
     """Whether the code may come from an authenticator app; otherwise it is a backup code."""
+    by_mail: bool = False
+    """Whether the person may prove it by a code that we mail."""
+    is_in_vain: bool = False
+    """Whether a further sign-in in the same way would prove nothing."""
 
 
 class Reauthentication(Frozen):
@@ -68,14 +72,23 @@ class Reauthentication(Frozen):
         """
         return missing_proof(Standing(caller.proved, second_factor_since), asked, self.clock.now(), self.window) is None
 
-    async def missing(self, caller: Caller, asked: StepUp) -> Missing | None:
-        """Returns the proof that the caller has to give first, or None when a fresh proof is there."""
-        standing = await self._standing(caller)
-        method = missing_proof(standing, asked, self.clock.now(), self.window)
+    async def missing(self, caller: Caller, asked: StepUp, *, since: datetime | None = None) -> Missing | None:
+        """Returns the proof that the caller has to give first, or None when a fresh proof is there. `since`: the proof must be younger."""
+        standing, now = await self._standing(caller), self.clock.now()
+        method = missing_proof(standing, asked, now, self.window if since is None else now - since)
         if method is None:
             return None
         possible = method is ProofMethod.CODE or (standing.has_password and await self._takes_passwords(caller))
-        return Missing(method, possible, by_passkey=standing.has_passkey, by_app=standing.has_authenticator)
+        # Whoever came by a provider that tells no time would come back from it as they are now.
+        by_mail = not possible and not standing.has_passkey and standing.proved.is_silent and standing.has_proved_address
+        return Missing(
+            method,
+            possible,
+            by_passkey=standing.has_passkey,
+            by_app=standing.has_authenticator,
+            by_mail=by_mail,
+            is_in_vain=standing.proved.is_silent and not by_mail,
+        )
 
     async def with_password(self, caller: Caller, password: Password, client: Client, actor: Actor) -> None:
         """Proves the session by the password. This counts as an attempt to sign in: it is limited, and a failure is logged. Raises the

@@ -1,6 +1,6 @@
 """Sessions: opened by a sign-in, continued by their refresh tokens, and ended."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
@@ -124,10 +124,13 @@ class Sessions(Frozen):
         proved: Proved = UNPROVED,
         scopes: tuple[str, ...] | None = None,
         session_id: SessionId | None = None,
+        ends_by: datetime | None = None,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie."""
         now = self.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
+        if ends_by is not None:
+            ends_at = min(ends_at, ends_by)
         expires_at = now + IDLE_LIFETIME
         if parent is not None:
             parent.require_room()

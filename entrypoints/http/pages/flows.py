@@ -38,13 +38,14 @@ from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.browser_sessions import SignedInBrowser, Visit
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.identity.proofs import StepUp
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, keep_flow_secret, keep_session
-from entrypoints.http.machinery.browsers import HOME, SIGN_IN
+from entrypoints.http.machinery.browsers import HOME, SIGN_IN, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.pages import shipped_pages
@@ -76,6 +77,13 @@ class FlowLink(msgspec.Struct, frozen=True):
     """The query of a page of a flow."""
 
     flow: str = ""
+
+
+class ProvedLink(FlowLink, frozen=True):
+    """The query of a page to which the page for a fresh proof leads back."""
+
+    unproved: str = ""
+    """Not empty when the person has no way to prove anything."""
 
 
 async def begin(
@@ -218,6 +226,11 @@ def to(page: str, flow: Flow) -> Answer[NoBody]:
 
 def place_in(flow: Flow, page: str) -> str:
     return f"{page}?flow={flow.id}"
+
+
+def to_proof(page: str, flow: Flow) -> Answer[NoBody]:
+    """A redirect to the page that asks for a proof from after the flow's beginning. It leads back to the page."""
+    return redirect(f"{proof_page(place_in(flow, page), StepUp.SIGN_IN)}&flow={flow.id}")
 
 
 def own_place(place: str) -> str:

@@ -65,5 +65,9 @@ class DirectorySessionStore(Protocol):
     async def keep(self, session: SessionId, visit: DirectoryVisit, now: datetime) -> None:
         """The directory that has opened the session, or has proved its person again."""
 
-    async def of_name(self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str]) -> Sequence[tuple[SessionId, UserId]]:
-        """The living sessions of the person with this name at the directory; with indexes, those alone."""
+    async def of_name(
+        self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str], asked_at: datetime
+    ) -> Sequence[tuple[SessionId, UserId]]:
+        """The living sessions of the person with this name at the directory, whose assertions it made before it asked; with indexes, those
+        alone.
+        """

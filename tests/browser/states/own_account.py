@@ -239,6 +239,14 @@ _SET_UP: Final[dict[str, Any]] = {
     "longest": 32,
 }
 _CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}, "kind": "final"}
+_MAILED: Final[dict[str, Any]] = {
+    "action": "/ui/prove",
+    "mail": "/ui/prove/mail",
+    "hidden": {"to": "/ui/password", "need": "account"},
+    "email": LONG,
+    "again": "/ui/sign-in?again=yes",
+    "longest": 32,
+}
 _PROVE: Final[dict[str, Any]] = {
     "action": "/ui/prove",
     "hidden": {},
@@ -739,6 +747,17 @@ STATES: Final = (
         "",
         **{**_PROVE, "by_passkey": True, "possible": False, "explained": "prove.by_passkey", "again": "/ui/sign-in?again=yes"},
     ),
+    _account("account, prove by mail", "factors/prove_by_mail.html", "", **_MAILED, mailed=False),
+    _account("account, prove by mail, code", "factors/prove_by_mail.html", "", **_MAILED, mailed=True),
+    _account(
+        "account, prove by mail, wrong code",
+        "factors/prove_by_mail.html",
+        "",
+        **_MAILED,
+        mailed=True,
+        errors={"mailed_code": Words("refusals.mailed_code_refused")},
+    ),
+    _account("account, prove in vain", "factors/prove_in_vain.html", "", again="/ui/sign-in?again=yes"),
     _account("account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
     _account(
         "account, passkeys, not possible",

@@ -27,6 +27,7 @@ from core.domain.federation.oauth.authorizations import (
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode
 from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE, SCOPES
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import SILENT
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.services import SignInPolicy
 from core.frozen import replace
@@ -170,6 +171,23 @@ def test_an_application_gets_the_person_of_its_token_or_nobody() -> None:
     assert refused(subject=bob, prompts=NONE) is AuthorizationErrorCode.LOGIN_REQUIRED
     assert refused(JUST_NOW, BEGUN, subject=bob) is AuthorizationErrorCode.LOGIN_REQUIRED
     assert step(JUST_NOW, BEGUN, subject=ADA.user) is AuthorizationStep.DONE
+
+
+def test_a_sign_in_that_does_not_say_when_is_followed_by_a_proof_or_a_refusal() -> None:
+    """The person has come for this request, from a provider that says nothing, or where they signed in yesterday."""
+    cannot = replace(BEGUN, cannot_prove=True)
+    for stated_at in (SILENT, NOW - timedelta(hours=9)):
+        who = replace(JUST_NOW, stated_at=stated_at)
+        asks: tuple[dict[str, Any], ...] = ({"max_age": 60}, {"prompts": prompt(AuthorizationPrompt.LOGIN)})
+        for asked in asks:
+            assert step(who, BEGUN, **asked) is AuthorizationStep.PROVE
+            assert refused(who, cannot, **asked) is AuthorizationErrorCode.LOGIN_REQUIRED
+            # A session from before the request signs in first, and nobody is asked where nobody may be.
+            assert step(replace(who, proved_at=NOW - timedelta(hours=1)), BEGUN, **asked) is AuthorizationStep.SIGN_IN
+        assert refused(who, prompts=NONE, max_age=60) is AuthorizationErrorCode.LOGIN_REQUIRED
+        assert step(who, BEGUN) is step(who, cannot) is AuthorizationStep.DONE
+    assert step(replace(JUST_NOW, stated_at=NOW - timedelta(hours=9)), BEGUN, max_age=10 * 3600) is AuthorizationStep.DONE
+    assert step(replace(JUST_NOW, stated_at=NOW), BEGUN, max_age=0, prompts=prompt(AuthorizationPrompt.LOGIN)) is AuthorizationStep.DONE
 
 
 def test_a_second_factor_may_be_asked_for() -> None:

@@ -74,7 +74,7 @@ def _provided(server: Postern, password: str) -> RunningProvider:
 
     page = ShownApplication(application("page"))
     shop = ShownApplication(application("shop", id_token_alg="ES256"), ask(f"{SERVICES}/shop/client-secrets", {}, token)["client_secret"])
-    bank = ShownApplication(application("bank", jwks={"keys": [key.as_dict(private=False)]}), key=key)
+    bank = ShownApplication(application("bank", jwks={"keys": [key.as_dict(private=False)]}, assertion_audience="endpoint"), key=key)
     return RunningProvider(f"http://127.0.0.1:{server.port}", page, shop, bank)
 
 

@@ -54,6 +54,10 @@ class FakeDirectory:
     context: str = PASSWORD_CONTEXT
     signed_in_ago: timedelta = timedelta(seconds=5)
     session_index: str = "_s1"
+    ends_in: timedelta = timedelta(hours=8)
+    """The rest of the session there."""
+    restriction: str = ""
+    """More conditions of the assertion."""
 
     @property
     def certificate(self) -> str:
@@ -109,11 +113,13 @@ class FakeDirectory:
         text = answering.assertion(
             name=answering.name_id(self.subject, PERSISTENT),
             confirmed=answering.confirmation(InResponseTo=request, NotOnOrAfter=at(minutes=5), Recipient=recipient),
-            conditioned=answering.conditions(audience or asked.issuer, NotBefore=at(minutes=-1), NotOnOrAfter=at(minutes=5)),
+            conditioned=answering.conditions(
+                audience or asked.issuer, inside=self.restriction, NotBefore=at(minutes=-1), NotOnOrAfter=at(minutes=5)
+            ),
             stated=answering.statement(
                 AuthnInstant=(now - self.signed_in_ago).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 SessionIndex=self.session_index,
-                SessionNotOnOrAfter=at(hours=8),
+                SessionNotOnOrAfter=(now + self.ends_in).strftime("%Y-%m-%dT%H:%M:%SZ"),
             ).replace(PASSWORD_CONTEXT, self.context),
             attributes=attributes,
             issuer=self.issuer,

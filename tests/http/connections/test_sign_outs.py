@@ -1,8 +1,11 @@
 """Sign-outs that a directory asks for."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 from uuid import uuid4
+
+import trio
 
 from adapters.saml.writing import write_logout
 from core.domain.saml.entities import KeyPair
@@ -57,6 +60,51 @@ async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_
     await house.keep_recorded()
     listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
     assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True, True, False, False, False]
+
+
+async def test_a_request_is_taken_once(house: ConnectionScene) -> None:
+    provider = await house.active()
+    ada, tabs = house.verified(), house.browser()
+    await house.arrive(tabs, provider)
+    once = request(house, provider)
+    statuses: list[int] = []
+
+    async def send() -> None:
+        statuses.append((await house.unlimited.request("GET", once)).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(50):
+            nursery.start_soon(send)
+    assert Counter(statuses) == {302: 1, 400: 49}
+    assert await house.who(tabs) is None
+    # The person signs in again, and whoever kept the request cannot end that.
+    again = house.browser()
+    await house.arrive(again, provider)
+    assert (await house.browser().request("GET", once)).status == 400
+    assert await house.who(again) == ada.user
+
+
+async def test_a_request_ends_no_session_that_is_younger(house: ConnectionScene) -> None:
+    """Somebody has held it back for some minutes."""
+    provider = await house.active()
+    ada, old, new = house.verified(), house.browser(), house.browser()
+    await house.arrive(old, provider)
+    house.people.change("update directory_sessions set issued_at = issued_at - interval '10 minutes'")
+    held_back = request(house, provider, ago=300)
+    await house.arrive(new, provider)
+    assert (await house.browser().request("GET", held_back)).status == 302
+    assert [await house.who(one) for one in (old, new)] == [None, ada.user]
+
+
+async def test_a_session_from_a_process_of_the_release_before_counts_from_its_beginning(house: ConnectionScene) -> None:
+    provider = await house.active()
+    ada, tabs = house.verified(), house.browser()
+    await house.arrive(tabs, provider)
+    house.people.change("update directory_sessions set issued_at = null")
+    assert (await house.browser().request("GET", request(house, provider, ago=60))).status == 302
+    assert await house.who(tabs) == ada.user
+    assert (await house.browser().request("GET", request(house, provider))).status == 302
+    assert await house.who(tabs) is None
 
 
 async def test_a_draft_ends_nobodys_session(house: ConnectionScene) -> None:

@@ -118,12 +118,50 @@ async def test_by_an_assertion_once(relying: Relying, kid: str | None) -> None:
         BASE_URL,
         f"{BASE_URL}/auth/token",
         f"{BASE_URL}/oauth/token",
-        [f"{BASE_URL}/oauth/par", "other"],
+        [f"{BASE_URL}/oauth/par"],
+        [BASE_URL],
         f"{BASE_URL}/oauth/introspect",
     ):
         fields = asserting(relying.assertion(relying.shop, aud=audience, header={"kid": kid} if kid else {}))
         assert (await relying.ask(fields=fields)).status == 200
         assert oauth(await relying.ask(fields=fields)) == (401, "invalid_client")
+
+
+# What a malicious server could have an application sign, to use it here or to let us use it there (CVE-2025-27370, CVE-2025-27371).
+SEVERAL: Final[tuple[Any, ...]] = (
+    [BASE_URL, "https://other.example"],
+    ["https://other.example", BASE_URL],
+    [BASE_URL, BASE_URL],
+    [BASE_URL, f"{BASE_URL}/auth/token"],
+    [],
+    [[BASE_URL]],
+    {BASE_URL: 1},
+)
+
+
+@pytest.mark.parametrize("path", ["/auth/token", "/oauth/par", "/oauth/introspect", "/auth/revoke"])
+@pytest.mark.parametrize("setting", ["issuer", "endpoint"])
+async def test_an_assertion_has_one_audience_at_each_endpoint(relying: Relying, path: str, setting: str) -> None:
+    relying.keyed(relying.shop)
+    relying.people.change("update all_services set assertion_audience = %s", setting)
+    for audience in SEVERAL:
+        fields = {"token": "x", **asserting(relying.assertion(relying.shop, aud=audience))}
+        assert oauth(await relying.ask(path, fields)) == (401, "invalid_client"), audience
+
+
+async def test_the_endpoints_address_is_taken_where_the_service_says_so(relying: Relying) -> None:
+    relying.keyed(relying.shop)
+    at_endpoint = f"{BASE_URL}/auth/token"
+    for setting, audience, status in (
+        ("issuer", BASE_URL, 200),
+        ("issuer", at_endpoint, 401),
+        ("issuer", [at_endpoint], 401),
+        ("endpoint", at_endpoint, 200),
+        ("endpoint", BASE_URL, 200),
+    ):
+        relying.people.change("update all_services set assertion_audience = %s", setting)
+        answer = await relying.ask(fields=asserting(relying.assertion(relying.shop, aud=audience)))
+        assert answer.status == status, (setting, audience)
 
 
 async def test_of_many_with_one_assertion_one_gets_in(relying: Relying) -> None:

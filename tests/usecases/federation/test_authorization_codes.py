@@ -83,7 +83,8 @@ def codes(redemption: Answering) -> AuthorizationCodes:
         cast("KeySets", None),
         cast("KeptKeys", None),
         clock=SystemClock(),
-        audiences=(),
+        issuer="https://id.example.org",
+        endpoints=(),
     )
     return AuthorizationCodes(
         cast("UnitOfWorkFactory", None),

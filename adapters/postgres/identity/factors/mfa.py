@@ -67,6 +67,8 @@ class _Preauthentication(Frozen):
     identity_id: UUID | None
     upstream: str
     directory_visit: Mapping[str, Any] | None
+    stated_at: datetime | None
+    refuses_applications: bool
     vouched_domains: list[str] | None
 
 
@@ -176,6 +178,8 @@ class MfaRows:
                 "authenticated_by": list(preauthentication.amr),
                 "identity": preauthentication.identity,
                 "visit": None if preauthentication.visit is None else Jsonb(storable(preauthentication.visit.stored())),
+                "stated_at": preauthentication.stated_at,
+                "refuses_applications": preauthentication.refuses_applications,
             },
         )
 
@@ -197,6 +201,8 @@ class MfaRows:
             identity=None if row.identity_id is None else IdentityId(row.identity_id),
             upstream=row.upstream,
             visit=None if row.directory_visit is None else restored_visit(row.directory_visit),
+            stated_at=row.stated_at,
+            refuses_applications=row.refuses_applications,
             vouched_domains=None if row.vouched_domains is None else frozenset(row.vouched_domains),
         )
 
@@ -401,15 +407,16 @@ _LOG: Final = """
 
 _ADD_PREAUTHENTICATION: Final = """
     insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at, provider,
-                                   authenticated_by, identity_id, directory_visit)
+                                   authenticated_by, identity_id, directory_visit, stated_at, refuses_applications)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s, %(provider)s,
-            %(authenticated_by)s, %(identity)s, %(visit)s)
+            %(authenticated_by)s, %(identity)s, %(visit)s, %(stated_at)s, %(refuses_applications)s)
 """
 
 # The disconnection of an identity deletes the row. An organization's own provider must be on at this moment, too.
 _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
     select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
            waiting.provider, waiting.authenticated_by, waiting.identity_id, waiting.directory_visit,
+           waiting.stated_at, waiting.refuses_applications,
            coalesce(identities.provider, '') as upstream,
            case when providers.id is not null then coalesce({proved_domains("providers.org_id")}, '{{}}') end as vouched_domains
       from preauthentications as waiting

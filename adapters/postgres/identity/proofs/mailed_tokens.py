@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import FlowId, UserId
+from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.mailed_tokens import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
 from core.domain.repeats import MOMENT
 from core.frozen import Frozen, replace
@@ -77,6 +77,11 @@ class MailedTokenRows:
         values = {"flow": flow, "purpose": purpose.value, "at": at, "just_past": at - MOMENT, "most": MOST_CODE_TRIES}
         return [row.token() for row in await self._transaction.ask(_TriedCode, _TRY_CODES, values)]
 
+    async def try_proof(self, session: SessionId, user: UserId, at: datetime) -> MailedToken | None:
+        values = {"session": session, "user": user, "purpose": MailedTokenPurpose.PROVE.value, "at": at, "most": MOST_CODE_TRIES}
+        rows = await self._transaction.ask(_TriedCode, _TRY_PROOF, values)
+        return rows[0].token() if rows else None
+
     async def end(self, user: UserId, purpose: MailedTokenPurpose, at: datetime) -> None:
         await self._transaction.tell(_END, {"user": user, "purpose": purpose.value, "at": at})
 
@@ -131,6 +136,20 @@ _TRY_CODES: Final = """
      where mailed_tokens.flow_id = asking.id and mailed_tokens.purpose = %(purpose)s and mailed_tokens.code_digest is not null
        and mailed_tokens.code_tries < %(most)s and mailed_tokens.expires_at > %(at)s
        and (mailed_tokens.used_at is null or mailed_tokens.used_at > %(just_past)s)
+ returning mailed_tokens.digest, mailed_tokens.purpose, mailed_tokens.user_id, mailed_tokens.email, mailed_tokens.created_at,
+           mailed_tokens.expires_at, mailed_tokens.used_at, mailed_tokens.flow_id, mailed_tokens.code_digest
+"""
+
+# The account's address may have changed since the mail. Of two tries at once, the second waits for the first's commit, and counts from
+# there.
+_TRY_PROOF: Final = """
+    update mailed_tokens
+       set code_tries = code_tries + 1
+      from users
+     where mailed_tokens.flow_id = %(session)s and mailed_tokens.user_id = %(user)s and mailed_tokens.purpose = %(purpose)s
+       and mailed_tokens.used_at is null and mailed_tokens.code_tries < %(most)s and mailed_tokens.expires_at > %(at)s
+       and users.id = mailed_tokens.user_id and users.email = mailed_tokens.email and users.email_verified_at is not null
+       and users.deactivated_at is null
  returning mailed_tokens.digest, mailed_tokens.purpose, mailed_tokens.user_id, mailed_tokens.email, mailed_tokens.created_at,
            mailed_tokens.expires_at, mailed_tokens.used_at, mailed_tokens.flow_id, mailed_tokens.code_digest
 """

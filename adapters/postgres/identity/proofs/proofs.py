@@ -14,14 +14,18 @@ from core.frozen import Frozen
 class _Standing(Frozen):
     proved_at: datetime | None
     second_factor_at: datetime | None
+    stated_at: datetime | None
     second_factor_since: datetime | None
     has_password: bool
     has_authenticator: bool
     has_passkey: bool
+    has_proved_address: bool
 
     def standing(self) -> Standing:
-        proved = Proved(self.proved_at, self.second_factor_at)
-        return Standing(proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey)
+        proved = Proved(self.proved_at, self.second_factor_at, self.stated_at)
+        return Standing(
+            proved, self.second_factor_since, self.has_password, self.has_authenticator, self.has_passkey, self.has_proved_address
+        )
 
 
 class PostgresProofs:
@@ -36,12 +40,14 @@ class PostgresProofs:
 
 
 _FIND: Final[LiteralString] = f"""
-    select sessions.proved_at, sessions.second_factor_at, {second_factor_since("sessions.user_id")} as second_factor_since,
+    select sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
+           {second_factor_since("sessions.user_id")} as second_factor_since,
            users.password_hash is not null as has_password,
            exists (
                select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
            ) as has_authenticator,
-           exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey
+           exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey,
+           users.email_verified_at is not null as has_proved_address
       from sessions
       join users on users.id = sessions.user_id
      where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null

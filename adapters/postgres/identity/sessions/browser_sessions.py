@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
@@ -26,8 +27,7 @@ class BrowserSessionRows:
             "digest": digest,
             "session": session,
             "user": user,
-            "proved_at": proved.at,
-            "second_factor_at": proved.second_factor_at,
+            **proof_parameters(proved),
             "methods": list(methods),
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
@@ -40,12 +40,11 @@ class BrowserSessionRows:
 
 _ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"
 
-# The time of a proof never moves back, and a method that the person has once used stays.
-_RENEW: Final = """
+# A method that the person has once used stays.
+_RENEW: Final[LiteralString] = f"""
     with proved as (
              update sessions
-                set proved_at = greatest(proved_at, %(proved_at)s),
-                    second_factor_at = greatest(second_factor_at, %(second_factor_at)s),
+                set {RENEWED},
                     authenticated_by = authenticated_by || array(
                         select method
                           from unnest(%(methods)s::text[]) with ordinality as shown (method, place)

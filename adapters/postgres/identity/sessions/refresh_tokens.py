@@ -48,6 +48,7 @@ class _Presented(Frozen):
     scopes: list[str] | None
     proved_at: datetime | None
     second_factor_at: datetime | None
+    stated_at: datetime | None
     parent_id: UUID | None
     email_is_verified: bool
     role: str | None
@@ -75,7 +76,7 @@ class _Presented(Frozen):
             authenticated_by=tuple(self.authenticated_by),
             impersonated=impersonated,
             parent=None if self.parent_id is None else SessionId(self.parent_id),
-            proved=Proved(self.proved_at, self.second_factor_at),
+            proved=Proved(self.proved_at, self.second_factor_at, self.stated_at),
             scopes=None if self.scopes is None else tuple(self.scopes),
             directory_context=self.directory_context or "",
         )
@@ -138,7 +139,8 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} as is_live,
-                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.parent_id,
+                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
+                    sessions.parent_id,
                     users.email_verified_at is not null as email_is_verified,
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
@@ -200,7 +202,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.service_slug, found.created_at, found.last_seen_at, found.expires_at, found.ends_at, found.authenticated_by,
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
-         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.parent_id,
+         found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.profile,
          found.directory_context, found.tells_more,
          rotated.session_id is not null as rotated,

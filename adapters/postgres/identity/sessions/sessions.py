@@ -7,6 +7,7 @@ from uuid import UUID
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
+from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
@@ -27,6 +28,8 @@ class ParentRow(Frozen):
     parent_depth: int
     proved_at: datetime | None
     second_factor_at: datetime | None
+    stated_at: datetime | None
+    refuses_applications: bool
 
     def parent(self) -> Parent:
         return Parent(
@@ -34,7 +37,7 @@ class ParentRow(Frozen):
             self.parent_expires_at,
             self.parent_ends_at,
             self.parent_depth,
-            Proved(self.proved_at, self.second_factor_at),
+            Proved(self.proved_at, self.second_factor_at, self.stated_at, self.refuses_applications),
         )
 
 
@@ -45,7 +48,8 @@ class _InOrganization(Frozen):
 # Columns of a statement that reads `sessions`.
 PARENT: Final = """
            sessions.id as parent_id, sessions.expires_at as parent_expires_at, sessions.ends_at as parent_ends_at,
-           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at"""
+           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
+           sessions.refuses_applications"""
 
 
 class _Opener:
@@ -93,6 +97,8 @@ class SessionRows:
                 "depth": session.depth,
                 "proved_at": session.proved.at,
                 "second_factor_at": session.proved.second_factor_at,
+                "stated_at": session.proved.stated_at,
+                "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
             },
         )
@@ -101,8 +107,11 @@ class SessionRows:
         await self._transaction.tell_along(_ISSUE, {"digest": token_digest, "session": session, "at": at})
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
-        parameters = {"id": session, "user": user, "proved_at": proved.at, "second_factor_at": proved.second_factor_at}
+        parameters = {"id": session, "user": user, **proof_parameters(proved)}
         await self._transaction.tell(_PROVE, parameters)
+
+    async def end_by(self, session: SessionId, at: datetime) -> None:
+        await self._transaction.tell(_END_BY, {"id": session, "at": at})
 
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         return bool(await self._transaction.ask(IdRow, _REVOKE, {"id": session, "user": user}))
@@ -153,19 +162,39 @@ _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                          authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, scopes)
+                          authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
+                          refuses_applications, scopes)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
             %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
-            %(scopes)s::text[])
+            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[])
 """
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"
 
-# The time of a proof never moves back.
-_PROVE: Final = """
+_PROVE: Final[LiteralString] = f"""
     update sessions
-       set proved_at = greatest(proved_at, %(proved_at)s), second_factor_at = greatest(second_factor_at, %(second_factor_at)s)
+       set {RENEWED}
      where id = %(id)s and user_id = %(user)s
+"""
+
+# The sessions that hang on it end as well. Sessions of their own, such as those with `offline_access`, stay.
+_END_BY: Final = """
+    with recursive hanging as (
+             select id from sessions where id = %(id)s
+          union all
+             select sessions.id from hanging join sessions on sessions.parent_id = hanging.id
+         ),
+         held as (
+             select sessions.id
+               from sessions
+              where sessions.id = any (array(select hanging.id from hanging)) and sessions.revoked_at is null
+              order by sessions.id                     -- the same order everywhere, against deadlocks
+                for no key update
+         )
+  update sessions
+     set ends_at = least(sessions.ends_at, %(at)s), expires_at = least(sessions.expires_at, %(at)s)
+    from held
+   where sessions.id = held.id
 """
 
 _REVOKE: Final[LiteralString] = f"""

@@ -22,6 +22,7 @@ from core.domain.identifiers import (
     UpstreamProviderId,
     UserId,
 )
+from core.domain.identity.flows import Prompt, Wanted
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer, SealedKey, answer_context
@@ -90,6 +91,9 @@ class _Asked(_Directory, kw_only=True):
     is_asked: bool
     was_asked: bool
     test: UUID | None
+    prompt: str | None
+    max_age: int | None
+    began: datetime | None
 
     def asked(self) -> AskedDirectory:
         return AskedDirectory(
@@ -97,6 +101,8 @@ class _Asked(_Directory, kw_only=True):
             is_asked=self.is_asked,
             was_asked=self.was_asked,
             test=None if self.test is None else ConnectionTestId(self.test),
+            wanted=Wanted(prompt=None if self.prompt is None else Prompt(self.prompt), max_age=self.max_age),
+            began=self.began,
         )
 
 
@@ -286,12 +292,20 @@ class DirectorySessionRows:
             "name": visit.name_digest,
             "index": storable_text(visit.session_index),
             "context": storable_text(visit.context_class),
+            "issued_at": visit.issued_at,
             "now": now,
         }
         await self._transaction.tell(_KEEP_SESSION, parameters)
 
-    async def of_name(self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str]) -> Sequence[tuple[SessionId, UserId]]:
-        parameters = {"provider": provider, "name": name_digest, "indexes": [storable_text(one) for one in indexes] or None}
+    async def of_name(
+        self, provider: UpstreamProviderId, name_digest: bytes, indexes: Sequence[str], asked_at: datetime
+    ) -> Sequence[tuple[SessionId, UserId]]:
+        parameters = {
+            "provider": provider,
+            "name": name_digest,
+            "indexes": [storable_text(one) for one in indexes] or None,
+            "asked_at": asked_at,
+        }
         rows = await self._transaction.ask(_Session, _SESSIONS_OF_NAME, parameters)
         return [(SessionId(row.session_id), UserId(row.user_id)) for row in rows]
 
@@ -344,8 +358,17 @@ _ASKED: Final[LiteralString] = f"""
                  from connection_tests as tests
                 where tests.digest = %(digest)s and tests.upstream_provider_id = providers.id and tests.begun_at is not null
                   and tests.expires_at > now()
-           ) as test
-           {_OF_PROVIDER}
+           ) as test,
+           led.wanted ->> 'prompt' as prompt, (led.wanted ->> 'max_age')::bigint as max_age, led.created_at as began
+      from upstream_providers as providers
+      join organizations on organizations.id = providers.org_id
+      left join lateral (
+                select flows.wanted, flows.created_at
+                  from oauth_states
+                  join flows on flows.id = oauth_states.flow_id
+                 where oauth_states.digest = %(digest)s and oauth_states.provider = %(key)s
+           ) as led on true
+     where providers.id = %(provider)s
 """
 
 _KEEP: Final = """
@@ -491,13 +514,15 @@ _FINISH_TEST: Final = """
 """
 
 _KEEP_SESSION: Final = """
-    insert into directory_sessions (session_id, upstream_provider_id, name_digest, session_index, context_class, created_at)
-    values (%(session)s, %(provider)s, %(name)s, %(index)s, %(context)s, %(now)s)
+    insert into directory_sessions (session_id, upstream_provider_id, name_digest, session_index, context_class, issued_at,
+                                    created_at)
+    values (%(session)s, %(provider)s, %(name)s, %(index)s, %(context)s, %(issued_at)s, %(now)s)
         on conflict (session_id) do update
        set upstream_provider_id = excluded.upstream_provider_id, name_digest = excluded.name_digest, session_index = excluded.session_index,
-           context_class = excluded.context_class, created_at = excluded.created_at
+           context_class = excluded.context_class, issued_at = excluded.issued_at, created_at = excluded.created_at
 """
 
+# Both times are by the directory's clock, and some directories tell no parts of a second.
 _SESSIONS_OF_NAME: Final = """
     select directory_sessions.session_id, sessions.user_id
       from directory_sessions
@@ -505,6 +530,7 @@ _SESSIONS_OF_NAME: Final = """
      where directory_sessions.upstream_provider_id = %(provider)s and directory_sessions.name_digest = %(name)s
        and (%(indexes)s::text[] is null or directory_sessions.session_index = any (%(indexes)s::text[]))
        and sessions.revoked_at is null and sessions.expires_at > now()
+       and date_trunc('second', coalesce(directory_sessions.issued_at, directory_sessions.created_at)) <= %(asked_at)s
      order by directory_sessions.session_id
      limit 100
 """

@@ -43,7 +43,9 @@ class ApprovedAuthorization(Frozen, kw_only=True):
     nonce: str | None
     scopes: tuple[str, ...]
     auth_time: datetime
-    """When the person last gave a proof in that browser."""
+    """When the person last came to that browser with a proof."""
+    stated_at: datetime | None = None
+    """When the person signed in at a provider; see `Proved.stated_at`."""
     authenticated_by: tuple[str, ...]
     provider: str = SESSION_PROVIDER
     """The provider in the login event."""

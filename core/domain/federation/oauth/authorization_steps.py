@@ -19,10 +19,14 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
 from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.services.services import SignInPolicy
 from core.domain.tenancy.sign_in_rules import grace_is_over
 from core.frozen import Frozen, replace
+
+# The description of the refusal, by which the refusals of a service tell it from the person's own no.
+NO_APPLICATIONS: Final = "The directory of this person lets them be signed in to no application (ProxyRestriction)"
 
 
 class RequestingApplication(Frozen, kw_only=True):
@@ -53,6 +57,11 @@ class SignedInPerson(Frozen, kw_only=True):
     email: str
     session: SessionId
     proved_at: datetime
+    """When the person last came to this browser with a proof."""
+    stated_at: datetime | None = None
+    """When the person signed in at a provider; see `Proved.stated_at`."""
+    refuses_applications: bool = False
+    """The directory that vouched for the person lets us sign them in to no application."""
     authenticated_by: tuple[str, ...]
     has_second_factor: bool
     is_member: bool
@@ -67,6 +76,15 @@ class SignedInPerson(Frozen, kw_only=True):
     """The scopes that the person has allowed the application. None when the application never asked, or the person has
     revoked the consent.
     """
+
+    @property
+    def proved(self) -> Proved:
+        return Proved(self.proved_at, stated_at=self.stated_at)
+
+    @property
+    def authenticated_at(self) -> datetime:
+        """The time that an assertion has to name. Of a sign-in at a provider that states no time, it is when the person came from there."""
+        return self.proved_at if self.stated_at is None or self.proved.is_silent else self.stated_at
 
     @property
     def is_listed(self) -> bool:
@@ -85,12 +103,16 @@ class Progress(Frozen):
     """The page has asked the person for a second factor, and the person has time to set it up."""
     asked_membership: bool = False
     """The page has asked whether the person belongs to the application's organization. The person may answer another time."""
+    cannot_prove: bool = False
+    """The page that asks for a fresh proof has found no way in which the person could give one."""
 
 
 class AuthorizationStep(Enum):
     CREATE = auto()
     """Register an account."""
     SIGN_IN = auto()
+    PROVE = auto()
+    """The person has signed in, but the provider does not say that they have done so lately."""
     SECOND_FACTOR = auto()
     """Sign in again, with both factors."""
     CHOOSE_ACCOUNT = auto()
@@ -170,10 +192,12 @@ def _step(
         return AuthorizationStep.CREATE if AuthorizationPrompt.CREATE in request.prompts else AuthorizationStep.SIGN_IN
     # The person signed in for this request, and not before it.
     afresh = progress.began is not None and signed_in.proved_at >= progress.began
-    if not afresh and (step := _sign_in_step(request, application, signed_in, progress, now)) is not None:
+    if (step := _sign_in_step(request, application, signed_in, progress, now, afresh=afresh)) is not None:
         return step
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Another person has signed in than the application expects")
+    if signed_in.refuses_applications:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, NO_APPLICATIONS)
     if not application.sign_in_policy.admits(is_member=signed_in.is_member, is_assigned=signed_in.is_assigned):
         return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):
@@ -220,9 +244,21 @@ def _must_set_up(request: AuthorizationRequest, due: datetime | None, progress: 
 
 
 def _sign_in_step(
-    request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson, progress: Progress, now: datetime
+    request: AuthorizationRequest,
+    application: RequestingApplication,
+    signed_in: SignedInPerson,
+    progress: Progress,
+    now: datetime,
+    *,
+    afresh: bool,
 ) -> AuthorizationStep | None:
-    """The step that a session from before the request still needs. None when the session is good enough."""
+    """The step that a session from before the request still needs, or a sign-in that shows too little. None when nothing is missing."""
+    if afresh and progress.began is not None:
+        if _shows_when(request, signed_in, progress.began, now):
+            return None
+        if progress.cannot_prove:
+            raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "The person cannot show that they have signed in lately")
+        return AuthorizationStep.PROVE
     if AuthorizationPrompt.CREATE in request.prompts:
         return AuthorizationStep.CREATE
     if not progress.account_chosen and (
@@ -230,9 +266,23 @@ def _sign_in_step(
     ):
         return AuthorizationStep.CHOOSE_ACCOUNT
     age, lifetime = now - signed_in.proved_at, application.session_lifetime
-    too_old = (request.max_age is not None and age > timedelta(seconds=request.max_age)) or (lifetime is not None and age >= lifetime)
+    too_old = not _is_young_enough(request, signed_in, now) or (lifetime is not None and age >= lifetime)
     somebody_else = request.subject not in {None, signed_in.user}
     return AuthorizationStep.SIGN_IN if too_old or somebody_else or AuthorizationPrompt.LOGIN in request.prompts else None
+
+
+def _is_young_enough(request: AuthorizationRequest, signed_in: SignedInPerson, now: datetime) -> bool:
+    shown_at = signed_in.proved.shown_at
+    return request.max_age is None or (shown_at is not None and now - shown_at <= timedelta(seconds=request.max_age))
+
+
+def _shows_when(request: AuthorizationRequest, signed_in: SignedInPerson, began: datetime, now: datetime) -> bool:
+    """Whether a sign-in for this request shows what the application asks about its time. A provider may have vouched for somebody who had
+    signed in there before, or may say nothing about the time.
+    """
+    if signed_in.proved.is_afresh(began):
+        return True
+    return AuthorizationPrompt.LOGIN not in request.prompts and _is_young_enough(request, signed_in, now)
 
 
 def _second_factor_step(
@@ -268,6 +318,7 @@ def _must_consent(request: AuthorizationRequest, application: RequestingApplicat
 # OpenID Connect Core, section 3.1.2.6. The step CREATE is missing, because `none` cannot be combined with `create`.
 _UNASKED: Final = {
     AuthorizationStep.SIGN_IN: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody is signed in, or not lately enough"),
+    AuthorizationStep.PROVE: (AuthorizationErrorCode.LOGIN_REQUIRED, "Nobody has shown to have signed in lately enough"),
     AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
     AuthorizationStep.CHOOSE_ACCOUNT: (
         AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,

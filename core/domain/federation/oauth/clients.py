@@ -69,6 +69,8 @@ class RegisteredClient(Frozen, kw_only=True):
     keys_uri: str | None = None
     """The address at which the client publishes its keys."""
     keys_fetched_at: datetime | None = None
+    names_endpoints: bool = False
+    """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
 
     @property
     def is_public(self) -> bool:
@@ -172,8 +174,9 @@ def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Coll
         raise client_refused("iss and sub of the assertion are not the client")
     audience = claims.get("aud")
     named = audience if isinstance(audience, list | tuple) else (audience,)
-    if not any(one in audiences for one in named if isinstance(one, str)):
-        raise client_refused("the assertion is for somebody else")
+    # An assertion with a further audience could be sent on to us by that audience, or by us to it (CVE-2025-27370, CVE-2025-27371).
+    if len(named) != 1 or not isinstance(named[0], str) or named[0] not in audiences:
+        raise client_refused("the assertion is not for this issuer alone")
     expires_at = _moment(claims, "exp")
     if expires_at is None or not now - _LEEWAY < expires_at <= now + ASSERTION_LIFETIME + _LEEWAY:
         raise client_refused("the assertion has expired, or does so too late")

@@ -73,12 +73,12 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
     }
 
 
-def assertion_audiences(issuer: str) -> frozenset[str]:
-    """The audiences that a client's assertion may name: the installation, or an endpoint that receives assertions (RFC 7523 section 3, RFC
-    9126 section 2). Libraries differ in which they name.
+def assertion_endpoints(issuer: str) -> frozenset[str]:
+    """The addresses of the endpoints that receive assertions (RFC 7523 section 3, RFC 9126 section 2). Libraries differ in which they name,
+    and newer ones name the issuer alone.
     """
     endpoints = (
         *(TOKEN_ENDPOINT, TOKEN_ALIAS, REVOCATION_ENDPOINT, REVOCATION_ALIAS),
         *(INTROSPECTION_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT, DEVICE_AUTHORIZATION_ENDPOINT),
     )
-    return frozenset((issuer, *(issuer + endpoint for endpoint in endpoints)))
+    return frozenset(issuer + endpoint for endpoint in endpoints)

@@ -163,8 +163,9 @@ def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: 
         "acr": session.context_class,
         "at_hash": half_hash(access_token),
     }
-    if session.proved.at is not None:
-        claims["auth_time"] = int(session.proved.at.timestamp())
+    shown_at = session.proved.shown_at
+    if shown_at is not None and not session.proved.is_silent:
+        claims["auth_time"] = int(shown_at.timestamp())
     if granted.nonce is not None:
         claims["nonce"] = granted.nonce
     said: list[Said] = [ToldClaim(name, value, OF_TOKEN) for name, value in claims.items()]

@@ -5,7 +5,7 @@ each has a rule of its own.
 import hmac
 import re
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -49,6 +49,10 @@ class Asserted(Frozen):
     """
     visit: DirectoryVisit | None = None
     """The person's visit to a directory by SAML, which the session remembers."""
+    authenticated_at: datetime | None = None
+    """When the person signed in at the provider. None when the provider does not say."""
+    refuses_applications: bool = False
+    """The provider lets the person be signed in to our own pages, and to no application."""
 
     @property
     def domain(self) -> str:
@@ -154,7 +158,16 @@ def mapped(claims: Mapping[str, Any], mapping: Mapping[str, str]) -> Mapping[str
 
 def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule
     told = told_address(claims.get("email"))
-    return Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
+    asserted = Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
+    return replace(asserted, authenticated_at=_signed_in_at(claims))
+
+
+def _signed_in_at(claims: Mapping[str, Any]) -> datetime | None:
+    """A value that is no moment says nothing, and so does not keep the person out."""
+    try:
+        return datetime.fromtimestamp(_seconds(claims, "auth_time"), UTC)
+    except NotVouched:
+        return None
 
 
 def told_address(told: object) -> str:

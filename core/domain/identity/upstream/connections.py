@@ -120,7 +120,9 @@ class SamlSettings(Frozen, kw_only=True):
     wants_encrypted: bool = False
     """An assertion that is not encrypted is refused."""
     contexts: tuple[str, ...] = ()
-    """The authentication contexts to ask for where the application asks for none."""
+    """The authentication contexts to ask for where the application asks for none. An answer must name one of them."""
+    compares_contexts: bool = False
+    """Whether an answer with another context is refused. Of a connection that nobody has tested since we compare, it is only told."""
     name_id_format: str = ""
     """The format to ask for. Empty where the directory's own setting decides."""
     preset: Directory | None = None
@@ -130,6 +132,8 @@ class SamlSettings(Frozen, kw_only=True):
     declined: tuple[str, ...] = ()
     """The fingerprints of those that an owner has declined, while the metadata list them."""
     metadata: SeenMetadata = NO_METADATA
+    gone: tuple[str, ...] = ()
+    """The fingerprints of the last certificates that the directory has taken out of its metadata."""
 
     @property
     def is_complete(self) -> bool:
@@ -250,7 +254,7 @@ NO_CHANGE: Final = SamlChange()
 # What `applied` derives from the rest of a change.
 _FOLLOWS: Final = frozenset({"certificates", "waiting", "declined"})
 # What no test is about.
-_UNTESTED: Final = frozenset({"waiting", "declined", "metadata"})
+_UNTESTED: Final = frozenset({"waiting", "declined", "metadata", "gone", "compares_contexts"})
 
 
 def usable_settings(settings: SamlSettings) -> SamlSettings:

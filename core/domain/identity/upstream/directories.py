@@ -12,6 +12,7 @@ from core.domain.identifiers import (
     OrganizationId,
     UpstreamProviderId,
 )
+from core.domain.identity.flows import Wanted
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
 from core.domain.identity.upstream.saml.assertions import DirectoryAssertion
 from core.domain.identity.upstream.sign_in import OAuthError, SealedClient
@@ -64,6 +65,13 @@ class AskedDirectory(Frozen, kw_only=True):
     """A browser has come back with this state a moment ago."""
     test: ConnectionTestId | None = None
     """The state belongs to a test, which waits for its answer."""
+    wanted: Wanted = Wanted()
+    began: datetime | None = None
+    """What the flow wants that the browser left in, and when it began. None when it left in no flow."""
+
+    def authenticated_since(self, now: datetime) -> datetime | None:
+        """The person must have signed in at the directory since then. None when any sign-in will do."""
+        return None if self.began is None else self.wanted.signed_in_since(self.began, now)
 
 
 class NewAnswer(Frozen, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import uuid5
 
 from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
-from core.domain.identity.upstream.saml.examinations import Check, CheckState, Examination
+from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState, Examination
 from core.domain.saml.messages import ID, LONGEST_ID
 from core.frozen import Frozen, replace
 
@@ -83,7 +83,12 @@ def of_examination(
         fault="" if failed is None else failed.fault,
         reason="" if failed is None else failed.without_person().words,
         advice="" if failed is None else failed.mend,
-        checks=[one.without_person() for one in found.checks if one.state is not CheckState.NOT_REACHED],
+        # Processes of the release before do not know the check of applications, so only one that found something is kept.
+        checks=[
+            one.without_person()
+            for one in found.checks
+            if one.state is not CheckState.NOT_REACHED and (one.name is not CheckName.APPLICATIONS or one.came)
+        ],
         certificate=found.certificate,
         message=kept_id(found.response_id),
         in_response_to=kept_id(found.in_response_to),

@@ -55,6 +55,10 @@ class RefreshFault(StrEnum):
     """The issuer does not answer as OpenID Connect Discovery has it."""
 
 
+# The certificates that are remembered as taken out. A directory changes its certificate every few years.
+MOST_GONE: Final = 50
+
+
 class AskedBecause(StrEnum):
     """Why a new certificate waits for an owner."""
 
@@ -121,10 +125,16 @@ def taken(settings: SamlSettings, issuer: str, read: Read, now: datetime) -> Tak
     is_signed = any(
         one.fingerprint == metadata.signed_by and now <= one.valid_until and one.missing_since is None for one in settings.certificates
     )
-    because = None if is_signed else read.because or (AskedBecause.NO_LONGER_SIGNED if settings.metadata.was_signed else None)
     listed = {one.fingerprint: one for one in metadata.signing_certificates}
     had = {one.fingerprint for one in settings.certificates}
     new = [one for one in listed.values() if one.fingerprint not in had and now < one.valid_until]
+    # A good signature says who wrote the metadata, and not when: somebody on the way may bring back older ones.
+    come_back = any(one.fingerprint in settings.gone for one in new) or any(
+        one.missing_since is not None and one.fingerprint in listed for one in settings.certificates
+    )
+    because = read.because if come_back else None
+    if not is_signed:
+        because = read.because or (AskedBecause.NO_LONGER_SIGNED if settings.metadata.was_signed else None)
     if because is not None:
         return _waiting(settings, listed, new, because, now)
     added = [replace(known(one, CertificateSource.METADATA, now), listed_at=now) for one in new]
@@ -140,6 +150,8 @@ def taken(settings: SamlSettings, issuer: str, read: Read, now: datetime) -> Tak
         metadata=SeenMetadata(valid_until=metadata.valid_until, was_signed=is_signed),
     )
     stay = {one.fingerprint for one in kept}
+    went = tuple(one.fingerprint for one in seen if one.fingerprint not in stay and one.fingerprint not in settings.gone)
+    after = replace(after, gone=(*settings.gone, *went)[-MOST_GONE:])
     return Taken(settings=after, added=added, removed=[one for one in seen if one.fingerprint not in stay])
 
 

@@ -195,12 +195,20 @@ class SamlSignIn(Frozen):
             await self.flows.find(own, browser)
         return own
 
-    async def resume(self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False) -> Outcome:
+    async def resume(
+        self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False, cannot_prove: bool = False
+    ) -> Outcome:
         """Resumes a request after the person has done a step. Raises `FlowOver`, and the errors of `arrive`."""
         visit = await self._met_again(flow, caller)
         # A person who signed in through the API has no session in this browser, so no page can ask about the membership.
         asked_membership = flow.asked_memberships or set_up_later or caller is None
-        progress = Progress(flow.created_at, account_chosen=True, set_up_later=set_up_later, asked_membership=asked_membership)
+        progress = Progress(
+            flow.created_at,
+            account_chosen=True,
+            set_up_later=set_up_later,
+            asked_membership=asked_membership,
+            cannot_prove=cannot_prove,
+        )
         return await self._settled(visit, progress, client)
 
     async def allow(self, flow: Flow, caller: Caller | None, client: Client, shown: SessionId, scopes: Sequence[str]) -> Outcome:
@@ -384,7 +392,7 @@ class SamlSignIn(Frozen):
                 in_response_to=request.request_id,
                 session_index=str(entry.session_index),
                 session_ends_at=session_end(application, signed_in, visit.meeting.session_ends_at or now),
-                authenticated_at=signed_in.proved_at,
+                authenticated_at=signed_in.authenticated_at,
                 context_class=stated_class(signed_in.authenticated_by, request.context),
                 attributes=attributes(configuration, application, subject),
             ),

@@ -107,7 +107,7 @@ class Admission(Frozen):
                 knowledge=arrival.named.knowledge,
                 sighting=sighting,
                 authenticated_by=proof.amr,
-                proved=Proved(proof.at, proof.at if proof.shows_two_factors else None),
+                proved=Proved(proof.at, proof.at if proof.shows_two_factors else None, proof.stated_at, proof.refuses_applications),
                 has_second_factor=arrival.named.mfa_enabled or proof.shows_two_factors,
                 provider=proof.provider,
                 upstream=proof.word.provider,
@@ -165,7 +165,7 @@ class Admission(Frozen):
                 knowledge=knowledge,
                 sighting=sighting,
                 authenticated_by=methods(awaiting.amr, method),
-                proved=Proved(awaiting.created_at, now),
+                proved=Proved(awaiting.created_at, now, awaiting.stated_at, awaiting.refuses_applications),
                 has_second_factor=True,
                 provider=awaiting.provider,
                 upstream=awaiting.upstream,
@@ -248,6 +248,8 @@ class Admission(Frozen):
                 amr=arrival.proof.amr,
                 identity=arrival.proof.identity,
                 visit=arrival.proof.visit,
+                stated_at=arrival.proof.stated_at,
+                refuses_applications=arrival.proof.refuses_applications,
             )
             await uow.mfa.add_preauthentication(awaiting)
             await landing.wait(uow, awaiting)

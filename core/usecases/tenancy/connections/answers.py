@@ -3,7 +3,7 @@ and waits sealed for the browser that began the sign-in: the browser comes back 
 """
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
@@ -73,7 +73,7 @@ class DirectoryAnswers(Frozen):
         if not asked.is_asked and asked.test is None:
             self._record_unsolicited(provider)
             raise Unsolicited(provider)
-        found = await self._examined(directory, state, packed)
+        found = await self._examined(directory, state, packed, asked.authenticated_since(self.clock.now()), is_test=asked.test is not None)
         exchange = ConnectionExchangeId(self.ids.new())
         code = self.secrets.token()
         found = await self._kept(directory, found, code, exchange, state)
@@ -86,7 +86,9 @@ class DirectoryAnswers(Frozen):
             return self.tests.page(state)
         return self._back(provider, state=relay_state, code=code.reveal())
 
-    async def _examined(self, directory: ConnectedDirectory, state: Token, packed: str) -> Examination:
+    async def _examined(
+        self, directory: ConnectedDirectory, state: Token, packed: str, since: datetime | None, *, is_test: bool
+    ) -> Examination:
         settings = directory.settings
         assert settings is not None  # noqa: S101 - for the type checker
         ours = addresses(self.base_url, directory.id)
@@ -100,6 +102,9 @@ class DirectoryAnswers(Frozen):
             request_id=request_id(nonce),
             mapping=settings.mapping(directory.profile_mapping),
             now=self.clock.now(),
+            authenticated_since=since,
+            contexts=settings.contexts,
+            compares_contexts=settings.compares_contexts or is_test,
         )
         found = await self.documents.read_response(packed, expected)
         if settings.wants_encrypted and found.asserting is not None and not found.encrypted:

@@ -1,11 +1,15 @@
 """Sign-outs that a directory asks for by SAML: they end our sessions that it has opened, and nothing else."""
 
+from datetime import timedelta
+from hashlib import sha256
+from typing import Final
+
 from core.domain.errors import NotFound
-from core.domain.identifiers import ConnectionExchangeId, UpstreamProviderId
+from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, UpstreamProviderId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.upstream.connections import ConnectionState, addresses
-from core.domain.identity.upstream.directories import ConnectedDirectory
+from core.domain.identity.upstream.directories import ConnectedDirectory, NewAnswer
 from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind, counted_id, kept_id
 from core.domain.saml.entities import KeyPair
@@ -16,6 +20,7 @@ from core.domain.saml.messages import (
     SamlBinding,
     SamlLogoutRequest,
     Status,
+    moment,
     relay_state,
     require_recent,
     require_unexpired,
@@ -29,6 +34,9 @@ from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.secrets import Secrets
 from ports.unit_of_work import UnitOfWorkFactory
+
+# Longer than a request counts, by any clock.
+REMEMBERED: Final = timedelta(hours=1)
 
 
 class DirectoryReply(Frozen):
@@ -72,6 +80,12 @@ class DirectoryLogouts(Frozen):
         except MessageRefused as refusal:
             self._record(directory, reason=refusal.reason, advice=refusal.advice)
             raise
+        try:
+            await self._require_first(directory, request)
+        except MessageRefused as refusal:
+            # Whoever has seen a request may send it again.
+            self._record(directory, reason=refusal.reason, advice=refusal.advice, by_anybody=True)
+            raise
         await self._end(directory, request, client)
         self._record(directory, message=request.head.id)
         return await self._answered(directory, request, envelope)
@@ -95,10 +109,26 @@ class DirectoryLogouts(Frozen):
         require_unexpired(request.not_on_or_after, now)
         relay_state(envelope.relay_state)
 
+    async def _require_first(self, directory: ConnectedDirectory, request: SamlLogoutRequest) -> None:
+        """Of several requests with this id, one comes first. It is kept in the place of used assertions. Raises `MessageRefused`."""
+        now = self.clock.now()
+        used = NewAnswer(
+            id=ConnectionAnswerId(self.ids.new()),
+            provider=directory.id,
+            code_digest=self.secrets.token().digest(),
+            assertion_digest=sha256(f"logout {request.head.id}".encode("utf-8", "surrogatepass")).digest(),
+            sealed=b"",
+            waits_until=now,
+            expires_at=now + REMEMBERED,
+        )
+        if not await self.lookup.keep(used):
+            raise MessageRefused("it was taken before", "Let the directory give each logout request an ID of its own")
+
     async def _end(self, directory: ConnectedDirectory, request: SamlLogoutRequest, client: Client) -> None:
-        digest = name_digest(directory.id, request.name_id)
+        digest, asked_at = name_digest(directory.id, request.name_id), moment(request.head.issue_instant)
+        assert asked_at is not None  # noqa: S101 - for the type checker: `require_recent` has read it
         async with self.unit_of_work() as uow:
-            found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes)
+            found = await uow.directory_sessions.of_name(directory.id, digest, request.session_indexes, asked_at)
         for session, user in found:
             async with self.unit_of_work() as uow:
                 await uow.accounts.hold(user)

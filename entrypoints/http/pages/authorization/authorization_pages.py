@@ -32,13 +32,14 @@ from entrypoints.http.pages.flows import (
     CONTINUATIONS,
     REGISTER,
     AnyCall,
-    FlowLink,
     Page,
+    ProvedLink,
     begin,
     browser_secret,
     even_twice,
     place_in,
     to,
+    to_proof,
 )
 from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
 
@@ -159,11 +160,13 @@ def authorize_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
 
 
 @page.get(GO_ON, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, OrganizationNotActive))
-async def go_on_to_application(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+async def go_on_to_application(call: Call[None, ProvedLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the application, or to the next step before it"""
 
     async def gone_on(flow: Flow) -> Page:
-        return await settled(call, postern, flow, await postern.federation.authorizations.resume(flow, call.presented, call.client))
+        unproved = bool(call.query.unproved)
+        outcome = await postern.federation.authorizations.resume(flow, call.presented, call.client, cannot_prove=unproved)
+        return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.query.flow, gone_on)
 
@@ -178,6 +181,8 @@ def form_of(page: str, flow: Flow) -> str:
 async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     """Leads to the application, or to the page of the next step."""
     if isinstance(outcome, UnfinishedAuthorization):
+        if outcome.step is AuthorizationStep.PROVE:
+            return to_proof(GO_ON, flow)
         return to(_PLACES[outcome.step], flow)
     answered_on_the_way(postern, flow.request, outcome.answered)
     return left(call, flow, outcome.answered)

@@ -44,12 +44,13 @@ from entrypoints.http.pages.flows import (
     CONTINUATIONS,
     PASSWORD,
     AnyCall,
-    FlowLink,
     Page,
+    ProvedLink,
     browser_secret,
     even_twice,
     flow_of,
     to,
+    to_proof,
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
@@ -210,11 +211,11 @@ async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None]
 
 
 @page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
-async def finish_saml_sign_in(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
+async def finish_saml_sign_in(call: Call[None, ProvedLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the service provider, or to the next page of the sign-in"""
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client)
+        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=bool(call.query.unproved))
     return _finished(call, postern, flow, outcome)
 
 
@@ -370,8 +371,8 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             )
         case AuthorizationStep.TURN_AWAY:
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
-        case AuthorizationStep.CONFIRM_MEMBERSHIP:
-            return to(CONFIRM_MEMBERSHIP, flow)
+        case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
+            return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)
         case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)
             return Answer(show("sign_in/second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)

@@ -10,6 +10,7 @@ from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
 from core.domain.identity.proofs import StepUp
 from core.domain.services.plans import PlanOverview
 from core.domain.services.services import (
+    AssertionAudience,
     IdTokenAlgorithm,
     ListedService,
     NewService,
@@ -115,6 +116,8 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     """The algorithm that signs the application's ID tokens."""
+    assertion_audience: AssertionAudience = AssertionAudience.ISSUER
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
     """The URIs that browsers may go to after sign-out. If you leave this out, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/logged-out")] | None = None
@@ -160,6 +163,8 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""
+    assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
         msgspec.UNSET
     )
@@ -205,6 +210,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The address where the application publishes these keys; null if there is none."""
     id_token_alg: Annotated[IdTokenAlgorithm, example("RS256")]
     """The algorithm that signs the application's ID tokens."""
+    assertion_audience: Annotated[AssertionAudience, example("issuer")]
+    """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]
     """The URIs that browsers may go to after sign-out. If empty, browsers may go to any of the redirect URIs."""
     backchannel_logout_uri: Annotated[str, example("https://billing.acme.example/logged-out")] | None
@@ -293,6 +300,7 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
         jwks=body.jwks,
         jwks_uri=body.jwks_uri,
         id_token_alg=body.id_token_alg,
+        assertion_audience=body.assertion_audience,
         post_logout_redirect_uris=body.post_logout_redirect_uris,
         backchannel_logout_uri=body.backchannel_logout_uri,
         backchannel_logout_session_required=body.backchannel_logout_session_required,
@@ -342,6 +350,7 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
         jwks=changed(body.jwks),
         jwks_uri=changed(body.jwks_uri),
         id_token_alg=changed(body.id_token_alg),
+        assertion_audience=changed(body.assertion_audience),
         post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
         backchannel_logout_uri=changed(body.backchannel_logout_uri),
         backchannel_logout_session_required=changed(body.backchannel_logout_session_required),
@@ -380,6 +389,7 @@ def service_record(service: Service) -> ServiceRecord:
         jwks=None if service.jwks is None else dict(service.jwks),
         jwks_uri=service.jwks_uri,
         id_token_alg=service.id_token_alg,
+        assertion_audience=service.assertion_audience,
         post_logout_redirect_uris=service.post_logout_redirect_uris,
         backchannel_logout_uri=service.backchannel_logout_uri,
         backchannel_logout_session_required=service.backchannel_logout_session_required,

@@ -227,3 +227,27 @@ def test_a_change_by_hand_keeps_what_waits_until_the_address_changes() -> None:
     assert (names(added.certificates), added.waiting, added.declined) == (["a", "b"], (), ("c",))
     moved = SamlChange(metadata_url="https://other.example/m").applied(before, NOW)
     assert (moved.waiting, moved.declined, moved.metadata.was_signed) == ((), (), False)
+
+
+@pytest.mark.parametrize("because", [HTTP, HOST])
+def test_older_signed_metadata_bring_no_certificate_back_that_the_directory_took_out(because: AskedBecause) -> None:
+    """Somebody on the way keeps the document from before: its signature is as good as ever."""
+    had = settings(A, B)
+    missing = taken(had, ENTITY, read("a", signed_by="a", because=because), NOW).settings
+    without = taken(missing, ENTITY, read("a", signed_by="a", because=because), NOW + KEPT_WHILE_MISSING + DAY).settings
+    assert ([one.fingerprint for one in without.certificates], without.gone) == (["a"], ("b",))
+    later = NOW + KEPT_WHILE_MISSING + 2 * DAY
+    old = taken(without, ENTITY, read("a", "b", signed_by="a", because=because), later)
+    assert (old.added, [one.fingerprint for one in old.asked], old.because) == ((), ["b"], because)
+    assert [one.fingerprint for one in old.settings.certificates] == ["a"]
+    # An owner may say yes. By a way that nobody can change, the directory says so itself.
+    assert {one.fingerprint for one in approved(old.settings, "b").certificates} == {"a", "b"}
+    own = taken(without, ENTITY, read("a", "b", signed_by="a"), later)
+    assert [one.fingerprint for one in own.added] == ["b"]
+    # While it still counts, older metadata do not make it stay.
+    again = taken(missing, ENTITY, read("a", "b", signed_by="a", because=because), NOW + DAY).settings
+    assert [one.missing_since for one in again.certificates if one.fingerprint == "b"] == [NOW]
+
+
+def test_what_went_is_no_part_of_what_was_tested() -> None:
+    assert digest_of({}, settings(A), None) == digest_of({}, replace(settings(A), gone=("b",)), None)

@@ -38,6 +38,9 @@ class DirectoryAssertion(Frozen, kw_only=True):
     context_class: str | None
     signed_by: SigningCertificate
     encrypted: bool
+    issued_at: datetime | None = None
+    refuses_applications: bool = False
+    """`ProxyRestriction`: the person may be signed in to our own pages, and to no application."""
 
     def values(self, name: str) -> Sequence[str]:
         """The values of an attribute, by its exact name. Empty when the directory sent none."""
@@ -79,6 +82,8 @@ class Asserting(Frozen, kw_only=True):
             "context_class": said.context_class,
             "signed_by": [said.signed_by.fingerprint, said.signed_by.valid_until.isoformat()],
             "encrypted": said.encrypted,
+            "refuses_applications": said.refuses_applications,
+            "issued_at": None if said.issued_at is None else said.issued_at.isoformat(),
             "person": {
                 "subject": person.subject,
                 "email": person.email,
@@ -111,6 +116,9 @@ def restored(kept: Mapping[str, Any]) -> Asserting:
             context_class=kept["context_class"],
             signed_by=SigningCertificate(fingerprint=kept["signed_by"][0], valid_until=datetime.fromisoformat(kept["signed_by"][1])),
             encrypted=kept["encrypted"],
+            # An answer that a process of the release before keeps says nothing of it.
+            refuses_applications=kept.get("refuses_applications", False),
+            issued_at=None if kept.get("issued_at") is None else datetime.fromisoformat(kept["issued_at"]),
         ),
         person=DirectoryPerson(
             subject=person["subject"],

@@ -38,6 +38,8 @@ class CheckName(StrEnum):
     """The assertion is for our entity id."""
     TIMES = "times"
     """The assertion is valid now, by both clocks."""
+    APPLICATIONS = "applications"
+    """Whether the directory lets us sign the person in to applications. Never fails: our own pages stay open."""
     AUTHENTICATION = "authentication"
     """The directory says when and how the person signed in there, and that was recent enough."""
     SUBJECT = "subject"

@@ -300,6 +300,12 @@ TOO_LONG_AGO: Final = AnswerFault(
     "The person was asked to prove again who they are, but signed in at the directory before that (AuthnInstant).",
     "Let the directory ask again when a request says so (ForceAuthn).",
 )
+OTHER_CONTEXT: Final = AnswerFault(
+    CheckName.AUTHENTICATION,
+    "other_context",
+    "The person signed in at the directory in another way than the connection asks for (AuthnContextClassRef).",
+    "Let the directory name the context that is asked for, or change requested_contexts of the connection.",
+)
 # SUBJECT
 NO_SUBJECT: Final = AnswerFault(
     CheckName.SUBJECT,

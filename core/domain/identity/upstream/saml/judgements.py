@@ -17,6 +17,7 @@ from core.domain.identity.upstream.saml.received import (
     AnswerProof,
     ReceivedAssertion,
     ReceivedConfirmation,
+    ReceivedProxying,
     ReceivedResponse,
     ReceivedStatement,
 )
@@ -24,6 +25,8 @@ from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
 from core.domain.saml.messages import Status, moment
 
 Checks = Mapping[CheckName, Check]
+# The context of two factors, by the word of research and education that directories agree on.
+TWO_FACTORS_OF_DIRECTORIES: Final = "https://refeds.org/profile/mfa"
 # The store forgets an assertion then. A repeat would also need its request, which lives for minutes.
 _LONGEST_REMEMBERED: Final = timedelta(days=1)
 
@@ -105,6 +108,7 @@ def judge_assertion(
             *_confirmation(said.confirmations, expected),
             _audience(said, expected),
             *_times(said, expected),
+            _applications(said, expected),
             _authentication(statement, expected),
             *named,
         )
@@ -125,6 +129,8 @@ def judge_assertion(
         context_class=statement.context_class,
         signed_by=SigningCertificate(fingerprint=proof.fingerprint, valid_until=proof.valid_until),
         encrypted=proof.encryption != "",
+        issued_at=_moment(said.issue_instant),
+        refuses_applications=restricts_proxying(said.conditions.proxies, expected.entity_id),
     )
     return told.with_asserting(Asserting(assertion=assertion, person=person))
 
@@ -202,6 +208,29 @@ def _audience(said: ReceivedAssertion, expected: Expected) -> Check:
     return passed(CheckName.AUDIENCE, "The assertion is for this connection.", came=expected.entity_id)
 
 
+def restricts_proxying(proxies: Sequence[ReceivedProxying], entity_id: str) -> bool:
+    """Whether the directory forbids that we tell others of the person (SAML core, section 2.5.1.6). A count without a number forbids it."""
+    return any(
+        (one.count is not None and not (one.count.strip().isascii() and one.count.strip().isdecimal() and int(one.count[:20]) > 0))
+        or (bool(one.audiences) and entity_id not in one.audiences)
+        for one in proxies
+    )
+
+
+def _applications(said: ReceivedAssertion, expected: Expected) -> Check:
+    proxies = said.conditions.proxies
+    if not restricts_proxying(proxies, expected.entity_id):
+        return passed(CheckName.APPLICATIONS, "The directory lets the person go on to applications.")
+    came = "; ".join(f"Count {one.count}" if one.count is not None else ", ".join(one.audiences) for one in proxies)
+    return passed(
+        CheckName.APPLICATIONS,
+        "The directory lets the person use the pages of this installation alone (ProxyRestriction): every application is refused."
+        " Take the restriction out at the directory, or let it name us, if people shall go on to applications.",
+        came=f"ProxyRestriction {came}",
+        expected=f"no ProxyRestriction, or one with {expected.entity_id}",
+    )
+
+
 def _times(said: ReceivedAssertion, expected: Expected) -> Iterable[Check]:
     """Each time that is there. Only the end of the confirmation must be."""
     statement, confirmation = said.statement, said.confirmations[0] if len(said.confirmations) == 1 else None
@@ -238,6 +267,17 @@ def _authentication(statement: ReceivedStatement | None, expected: Expected) -> 
     if since is not None and at < since - TOLERANCE:
         return faults.TOO_LONG_AGO.found(came=f"AuthnInstant {statement.authn_instant}", expected=f"{_told(since)} or later")
     how = statement.context_class or "no class"
+    # Every connection takes two factors for what it asks. An application may have asked for them.
+    if expected.contexts and statement.context_class not in {*expected.contexts, TWO_FACTORS_OF_DIRECTORIES}:
+        wanted = ", ".join(expected.contexts)
+        if expected.compares_contexts:
+            return faults.OTHER_CONTEXT.found(came=how, expected=wanted)
+        return passed(
+            CheckName.AUTHENTICATION,
+            "The person signed in there in another way than the connection asks for. This is refused once the connection was tested again.",
+            came=f"{_told(at)}, {how}",
+            expected=wanted,
+        )
     return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_told(at)}, {how}")
 
 

@@ -33,12 +33,20 @@ class ReceivedConfirmation(Frozen, kw_only=True):
     not_on_or_after: str | None
 
 
+class ReceivedProxying(Frozen, kw_only=True):
+    """`ProxyRestriction`: who may be told on the ground of this assertion."""
+
+    count: str | None = None
+    audiences: Sequence[str] = ()
+
+
 class ReceivedConditions(Frozen, kw_only=True):
     not_before: str | None = None
     not_on_or_after: str | None = None
     audiences: Sequence[Sequence[str]] = ()
     """Each restriction has several audiences. Every restriction must name us."""
     unknown: Sequence[str] = ()
+    proxies: Sequence[ReceivedProxying] = ()
 
 
 class ReceivedStatement(Frozen, kw_only=True):

@@ -58,6 +58,10 @@ class Expected(Frozen, kw_only=True):
     now: datetime
     authenticated_since: datetime | None = None
     """The person must have signed in at the directory since then: for `ForceAuthn` and `max_age`. None when any sign-in will do."""
+    contexts: Sequence[str] = ()
+    """The authentication contexts that the connection asks for. Empty when any will do."""
+    compares_contexts: bool = True
+    """Whether another context is refused, and not only told."""
 
 
 class ServiceProviderMetadata(Frozen, kw_only=True):

@@ -195,6 +195,8 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
+        elif arrived.visit is not None and arrived.visit.ends_at is not None:
+            await uow.sessions.end_by(session, arrived.visit.ends_at)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers = arrived.confirmed.owes_answers
@@ -226,7 +228,12 @@ class _InBrowser(Frozen):
 
     async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
         session = await self.sessions.begin(
-            uow, arrived.confirmed.account, device=device, authenticated_by=arrived.authenticated_by, proved=arrived.proved
+            uow,
+            arrived.confirmed.account,
+            device=device,
+            authenticated_by=arrived.authenticated_by,
+            proved=arrived.proved,
+            ends_by=None if arrived.visit is None else arrived.visit.ends_at,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)
         return session

@@ -54,6 +54,7 @@ class Proof(Frozen, kw_only=True):
     amr: tuple[str, ...]
     """The methods, as RFC 8176 section 2 names them."""
     at: datetime
+    """When the person came here with it."""
     use: Callable[[UnitOfWork], Awaitable[None]]
     """Uses up single-use values, after the last look and in its unit of work. Raises the refusal of this way to sign in."""
     opens: Callable[[UnitOfWork], Awaitable[None]] | None = None
@@ -76,6 +77,10 @@ class Proof(Frozen, kw_only=True):
     """The connected identity that the provider vouched for."""
     visit: DirectoryVisit | None = None
     """The person's visit to a directory by SAML."""
+    stated_at: datetime | None = None
+    """When the person signed in at the provider, by the provider's word; see `Proved.stated_at`. None for a proof that was given here."""
+    refuses_applications: bool = False
+    """The provider lets the person use our own pages alone."""
 
 
 class Arrival(Frozen):

@@ -9,7 +9,7 @@ from core.domain.identifiers import IdentityId, UserId
 from core.domain.identity.accounts import opened_by_proof, signed_up, unverified_account
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.proofs import ProofMethod, stated
 from core.domain.identity.realms import Realm, Word
 from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
@@ -104,6 +104,8 @@ class UpstreamProofs(Frozen):
                     told=_told(vouched),
                     identity=known.identity,
                     visit=asserted.visit,
+                    stated_at=stated(asserted.authenticated_at, now),
+                    refuses_applications=asserted.refuses_applications,
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")

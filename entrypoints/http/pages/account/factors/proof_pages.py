@@ -1,11 +1,15 @@
 """`/ui/prove`: asks for a fresh proof, and leads back to the page that needs it."""
 
-from typing import Final
+from datetime import datetime
+from typing import Annotated, Final
+from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.errors import BadRequest, Forbidden, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.flows import FlowOver
+from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE, read_code
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.passkeys import Ceremony, PasskeyChallengeOver, PasskeyRefused, bound_to_session
 from core.domain.identity.proofs import ProofMethod, StepUp
@@ -17,8 +21,8 @@ from entrypoints.http.machinery.browsers import BROWSER, PROVE, BoundForm, proof
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages.account import AnyCall, Page, show
-from entrypoints.http.pages.declaring import WITH_PASSKEYS, page
-from entrypoints.http.pages.flows import own_place
+from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
+from entrypoints.http.pages.flows import flow_of, own_place
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import AssertionCredential, request_options
 
@@ -29,21 +33,29 @@ class ProofLink(msgspec.Struct, frozen=True):
     to: str = ""
     """The page that needs the proof."""
     need: str = ""
+    flow: str = ""
+    """The flow of an application that wants a proof from after its request."""
+    mailed: str = ""
+    """Not empty once a code was mailed."""
 
 
-class ProofForm(BoundForm, frozen=True, kw_only=True):
+class MailProofForm(BoundForm, frozen=True, kw_only=True):
     to: str = ""
     need: str = ""
+    flow: str = ""
+
+
+class ProofForm(MailProofForm, frozen=True, kw_only=True):
     password: Password | None = None
     code: str | None = None
+    mailed_code: Annotated[str, msgspec.Meta(max_length=LONGEST_TYPED_CODE)] | None = None
 
 
 _PASSKEY: Final = f"{PROVE}/passkey"
+_MAIL: Final = f"{PROVE}/mail"
 
 
-class PasskeyProofForm(BoundForm, frozen=True, kw_only=True):
-    to: str = ""
-    need: str = ""
+class PasskeyProofForm(MailProofForm, frozen=True, kw_only=True):
     credential: str = ""
     """The browser's credential, as JSON."""
 
@@ -53,9 +65,9 @@ async def show_proof(call: Call[None, ProofLink], postern: Postern) -> Page:
     """Ask for a password or a code
 
     The page asks for the proof that is missing. If both are missing, it asks for the code first; a passkey stands for both. A person who
-    has none of them signs in again.
+    has none of them signs in again, or gets a code by mail if their provider does not say when they signed in there.
     """
-    return await _next(call, postern, call.query.to, call.query.need)
+    return await _next(call, postern, call.query, mailed=bool(call.query.mailed))
 
 
 @page.post(
@@ -65,7 +77,9 @@ async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
     """Prove who you are"""
     form, prove = call.body, postern.identity.reauthentication
     try:
-        if form.code is not None:
+        if form.mailed_code is not None:
+            await postern.identity.mailed_proofs.use(call.caller, read_code(form.mailed_code), call.client, call.actor)
+        elif form.code is not None:
             await prove.with_code(call.caller, form.code, call.client, call.actor)
         else:
             await prove.with_password(call.caller, form.password or Password(""), call.client, call.actor)
@@ -73,9 +87,20 @@ async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
         # The person signs in again, and the sign-in page leads to the provider.
         return redirect(sign_in_again(own_place(form.to)))
     except (Unauthorized, BadRequest, RateLimited) as refusal:
-        return await _next(call, postern, form.to, form.need, refusal)
+        return await _next(call, postern, form, refusal, mailed=form.mailed_code is not None)
     # The redirect shows a further proof on a page of its own, so that reloading this page sends nothing.
-    return redirect(proof_page(own_place(form.to), _asked(form.need)))
+    return redirect(_page_of(form))
+
+
+@page.post(_MAIL, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, refuses=(Unauthorized, Forbidden, RateLimited))
+async def mail_proof(call: Call[MailProofForm], postern: Postern) -> Page:
+    """Get a code by mail, to prove who you are"""
+    form = call.body
+    try:
+        await postern.identity.mailed_proofs.send(call.caller, call.client)
+    except RateLimited as refusal:
+        return await _next(call, postern, form, refusal)
+    return redirect(f"{_page_of(form)}&mailed=yes")
 
 
 @page.post(f"{_PASSKEY}/options", caller=BROWSER, limit=PAGE_STEPS, refuses=(BadRequest,))
@@ -94,18 +119,23 @@ async def send_passkey_proof(call: Call[PasskeyProofForm], postern: Postern) -> 
         given = read(form.credential, AssertionCredential).assertion()
         await postern.identity.reauthentication.with_passkey(call.caller, given, call.client, call.actor)
     except (Unauthorized, BadRequest) as refusal:
-        return await _next(call, postern, form.to, form.need, refusal)
-    return redirect(proof_page(own_place(form.to), _asked(form.need)))
+        return await _next(call, postern, form, refusal)
+    return redirect(_page_of(form))
 
 
-async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Refusal | None = None) -> Page:
-    place, asked = own_place(to), _asked(need)
-    missing = await postern.identity.reauthentication.missing(call.caller, asked)
+async def _next(
+    call: AnyCall, postern: Postern, sent: ProofLink | MailProofForm, refusal: Refusal | None = None, *, mailed: bool = False
+) -> Page:
+    place, asked = own_place(sent.to), _asked(sent.need)
+    since = await _since(call, postern, sent.flow)
+    missing = await postern.identity.reauthentication.missing(call.caller, asked, since=since)
     if missing is None:
         return redirect(place)
     by_passkey = missing.by_passkey and postern.identity.passkeys.obstacle is None
     if not missing.possible and not by_passkey:
-        return redirect(sign_in_again(place))
+        if missing.by_mail:
+            return _by_mail(call, postern, sent, place, refusal, mailed=mailed)
+        return _elsewhere(call, postern, place, in_flow=since is not None, in_vain=missing.is_in_vain)
     by_code, waits = missing.method is ProofMethod.CODE, isinstance(refusal, RateLimited)
     field = "" if isinstance(refusal, PasskeyRefused | PasskeyChallengeOver) or not missing.possible else "code" if by_code else "password"
     explained = "password" if not by_code else "code" if missing.by_app else "backup_code"
@@ -115,7 +145,7 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
         "factors/prove.html",
         "",
         action=PROVE,
-        hidden={"to": place, "need": asked.name.lower()},
+        hidden=_hidden(sent),
         by_code=by_code,
         by_app=missing.by_app,
         by_passkey=by_passkey,
@@ -129,6 +159,55 @@ async def _next(call: AnyCall, postern: Postern, to: str, need: str, refusal: Re
     )
     status = 200 if refusal is None else 429 if waits else 400
     return Answer(shown, status)
+
+
+async def _since(call: AnyCall, postern: Postern, flow: str) -> datetime | None:
+    """When the flow began. None without a flow, and when it is over: then the place that the page leads back to says so."""
+    try:
+        return (await flow_of(call, postern, flow)).created_at if flow else None
+    except FlowOver:
+        return None
+
+
+def _by_mail(
+    call: AnyCall, postern: Postern, sent: ProofLink | MailProofForm, place: str, refusal: Refusal | None, *, mailed: bool
+) -> Page:
+    """Asks for a code by mail, and for the code once it is on its way."""
+    waits = isinstance(refusal, RateLimited)
+    shown = show(
+        call,
+        postern,
+        "factors/prove_by_mail.html",
+        "",
+        action=PROVE,
+        mail=_MAIL,
+        hidden=_hidden(sent),
+        mailed=mailed,
+        email=call.caller.email.address,
+        again=sign_in_again(place),
+        longest=LONGEST_TYPED_CODE,
+        errors={} if refusal is None else {"mailed_code" if mailed else "": refusal},
+    )
+    return Answer(shown, 200 if refusal is None else 429 if waits else 400)
+
+
+def _elsewhere(call: AnyCall, postern: Postern, place: str, *, in_flow: bool, in_vain: bool) -> Page:
+    """The answer for a person who can prove nothing here. Nobody goes round and round: an application is told."""
+    if in_flow:
+        return redirect(f"{place}{'&' if '?' in place else '?'}unproved=yes")
+    if not in_vain:
+        return redirect(sign_in_again(place))
+    return Answer(show(call, postern, "factors/prove_in_vain.html", "", again=sign_in_again(place)), 403)
+
+
+def _hidden(sent: ProofLink | MailProofForm) -> dict[str, str]:
+    hidden = {"to": own_place(sent.to), "need": _asked(sent.need).name.lower()}
+    return hidden | {"flow": sent.flow} if sent.flow else hidden
+
+
+def _page_of(form: MailProofForm) -> str:
+    page_of = proof_page(own_place(form.to), _asked(form.need))
+    return f"{page_of}&flow={quote(form.flow, safe='')}" if form.flow else page_of
 
 
 def _asked(need: str) -> StepUp:

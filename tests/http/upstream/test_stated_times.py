@@ -1,0 +1,262 @@
+"""A proof is as old as its provider says. A provider that says nothing proves who came, and not when."""
+
+from time import time
+from typing import Any, Final
+
+import pytest
+import trio
+
+from core.domain.identity.mailed_tokens import MOST_CODE_TRIES
+from core.domain.mail import Mail
+from tests.conftest import CapturedLog
+from tests.http.browsing import Tab, Tabs
+from tests.http.federation.arriving import left, told
+from tests.http.people import Person
+from tests.http.postbox import Postbox, code_in
+from tests.http.upstream.scene import ADA, UpstreamScene
+
+LONG_AGO: Final = 9 * 3600
+PASSWORD_PAGE: Final = "/ui/password"
+HERS: Final = f"user_id = (select id from users where email = '{ADA}')"
+
+
+@pytest.fixture
+def postbox(house: UpstreamScene) -> Postbox:
+    return Postbox(house.postern)
+
+
+async def arrived(house: UpstreamScene, word: str, *, ago: float | None) -> Tabs:
+    """A browser in which Ada, who has no password, has come by the provider, which says when she signed in there."""
+    house.sits(word=word)
+    house.fakes[word].says_when = ago is not None
+    if ago is not None:
+        house.fakes[word].wrong["auth_time"] = int(time() - ago)
+    tabs = house.browser()
+    await house.go(tabs, word=await house.own_provider() if word == "own" else word)
+    assert tabs.session is not None
+    house.fakes[word].wrong.pop("auth_time", None)
+    return tabs
+
+
+def proofs(house: UpstreamScene) -> list[dict[str, Any]]:
+    return house.people.rows(
+        "select proved_at > now() - interval '1 minute' as came_now,"
+        " stated_at < now() - interval '8 hours' as long_ago, stated_at = 'epoch' as silent"
+        f" from sessions where {HERS} order by id"
+    )
+
+
+@pytest.mark.parametrize("word", ["own", "websuite", "officesuite"])
+async def test_a_visit_to_a_provider_where_the_person_signed_in_hours_ago_is_no_fresh_proof(house: UpstreamScene, word: str) -> None:
+    tabs = await arrived(house, word, ago=LONG_AGO)
+    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": False}]
+    # Ada has no other way, so she signs in again, and the provider is asked for a sign-in now.
+    tab = await tabs.tab().open(PASSWORD_PAGE)
+    assert tab.place.startswith("/ui/sign-in"), tab.place
+
+
+@pytest.mark.parametrize("word", ["own", "websuite", "officesuite"])
+async def test_a_sign_in_there_now_is_one(house: UpstreamScene, word: str) -> None:
+    tabs = await arrived(house, word, ago=0)
+    tab = await tabs.tab().open(PASSWORD_PAGE)
+    assert (tab.status, tab.place) == (200, PASSWORD_PAGE)
+
+
+async def test_a_provider_cannot_speak_of_the_future(house: UpstreamScene) -> None:
+    await arrived(house, "own", ago=-3600 * 24)
+    (row,) = house.people.rows(f"select stated_at <= now() as past from sessions where {HERS}")
+    assert row["past"] is True
+
+
+async def test_an_application_gets_the_time_of_the_sign_in_at_the_provider(house: UpstreamScene) -> None:
+    tabs = await arrived(house, "own", ago=LONG_AGO)
+    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
+    house.allow(Person(row["user_id"], row["user_id"], ADA))
+    assert "code" in told(await tabs.request("GET", house.asking()))
+    (code,) = house.codes()
+    assert time() - code["stated_at"].timestamp() > LONG_AGO - 60
+    # The application that wants a recent sign-in gets none without a question.
+    answer = await tabs.request("GET", house.asking(max_age="60"))
+    assert (answer.header("location") or "").startswith("/ui/sign-in/password")
+    assert told(await tabs.request("GET", house.asking(max_age="60", prompt="none")))["error"] == "login_required"
+    assert "code" in told(await tabs.request("GET", house.asking(max_age=str(LONG_AGO + 600))))
+
+
+async def test_the_session_lasts_from_its_own_beginning(house: UpstreamScene) -> None:
+    tabs = await arrived(house, "own", ago=LONG_AGO)
+    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
+    house.allow(Person(row["user_id"], row["user_id"], ADA))
+    house.people.change("update organizations set session_hours = 8")
+    assert "code" in told(await tabs.request("GET", house.asking()))
+
+
+# A provider that says nothing.
+
+
+async def test_whoever_comes_by_a_silent_provider_proves_by_a_mailed_code(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": True}]
+    tab = await tabs.tab().open(PASSWORD_PAGE)
+    assert (tab.status, tab.place.partition("?")[0]) == (200, "/ui/prove")
+    await tab.send(mail_form(tab))
+    mail = await mailed(postbox, log)
+    assert (mail.to, tab.place.endswith("&mailed=yes")) == (ADA, True)
+    form = tab.page.forms[code_form(tab)]
+    await tab.send(code_form(tab), mailed_code=f"{code_in(mail)[:4]} {code_in(mail)[4:]}")
+    assert tab.place == PASSWORD_PAGE
+    assert house.people.rows("select stated_at from sessions") == [{"stated_at": None}]
+    (audited,) = house.people.rows("select details from audit_log where action = 'security.session.reauthenticated'")
+    assert audited["details"]["method"] == "mail"
+    # The same form, sent twice, leads on as well.
+    assert (await tabs.request("POST", form.action, {**form.fields, "mailed_code": code_in(mail)})).status == 303
+
+
+async def test_the_code_is_for_one_session_of_one_person(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    tab = await wanted(tabs, postbox, log)
+    code = code_in(tab[1])
+    again = house.browser()
+    await house.go(again, word="codehost")
+    other, _ = await wanted(again, postbox, log, send=False)
+    await other.send(code_form(other), mailed_code=code)
+    assert (other.status, "This code is wrong" in other.page.text) == (400, True)
+    assert len(house.people.rows("select id from sessions where stated_at = 'epoch'")) == 2
+
+
+async def test_five_tries_end_it_and_each_is_a_failed_sign_in(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    tab, mail = await wanted(tabs, postbox, log)
+    wrong = f"{(int(code_in(mail)) + 1) % 10**8:08}"
+    for _ in range(MOST_CODE_TRIES):
+        await tab.send(code_form(tab), mailed_code=wrong)
+        assert tab.status == 400
+    await tab.send(code_form(tab), mailed_code=code_in(mail))
+    assert tab.status == 400
+    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": True}]
+    failures = house.people.rows("select count(*) as number from login_events where not success")
+    assert failures == [{"number": MOST_CODE_TRIES + 1}]
+
+
+async def test_of_many_at_once_one_uses_the_code(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    tab, mail = await wanted(tabs, postbox, log)
+    form = tab.page.forms[code_form(tab)]
+    statuses = []
+
+    async def use() -> None:
+        statuses.append((await tabs.request("POST", form.action, {**form.fields, "mailed_code": code_in(mail)})).status)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(use)
+    # Whoever comes later is proved already, and goes on.
+    assert set(statuses) == {303}
+    assert len(house.people.rows("select from audit_log where action = 'security.session.reauthenticated'")) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update users set email_verified_at = null",
+        "update users set email = 'eve@example.org', email_key = 'eve@example.org'",
+        "update mailed_tokens set expires_at = now() - interval '1 second'",
+    ],
+)
+async def test_the_mail_must_have_gone_to_the_proved_address_of_now(
+    house: UpstreamScene, postbox: Postbox, log: CapturedLog, change: str
+) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    tab, mail = await wanted(tabs, postbox, log)
+    form = tab.page.forms[code_form(tab)]
+    house.people.change(change)
+    assert (await tabs.request("POST", form.action, {**form.fields, "mailed_code": code_in(mail)})).status in {400, 403}
+    assert house.people.rows("select stated_at = 'epoch' as silent from sessions") == [{"silent": True}]
+
+
+async def test_without_a_proved_address_nobody_goes_round_and_round(house: UpstreamScene, postbox: Postbox) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    house.people.change("update users set email_verified_at = null")
+    tab = await tabs.tab().open(PASSWORD_PAGE)
+    assert (tab.status, tab.place.partition("?")[0]) == (403, "/ui/prove")
+    fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
+    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status == 403
+    assert await postbox.empty() == []
+
+
+async def test_whoever_has_a_password_gets_no_code(house: UpstreamScene, postbox: Postbox) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    house.people.change("update users set password_hash = 'not a hash'")
+    tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
+    assert ("password" in tab.page.inputs, tab.place.partition("?")[0]) == (True, "/ui/prove")
+    fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
+    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status == 403
+    assert await postbox.empty() == []
+
+
+# Applications.
+
+
+@pytest.mark.parametrize("asked", [{"max_age": "60"}, {"prompt": "login"}, {"prompt": "login", "max_age": "0"}])
+async def test_an_application_gets_a_mailed_proof_and_never_the_silence(
+    house: UpstreamScene, postbox: Postbox, log: CapturedLog, asked: dict[str, str]
+) -> None:
+    tab = await asked_by_application(house, asked)
+    assert tab.place.startswith("/ui/prove?"), tab.place
+    await tab.send(mail_form(tab))
+    await tab.send(code_form(tab), mailed_code=code_in(await mailed(postbox, log)))
+    assert "code" in left(tab)
+    (code,) = house.codes()
+    assert (code["stated_at"], time() - code["auth_time"].timestamp() < 60) == (None, True)
+
+
+@pytest.mark.parametrize("asked", [{"max_age": "60"}, {"prompt": "login"}])
+async def test_an_application_that_asks_for_more_is_told_so(house: UpstreamScene, asked: dict[str, str]) -> None:
+    tab = await asked_by_application(house, asked, proved=False)
+    assert left(tab)["error"] == "login_required"
+    assert house.codes() == []
+
+
+async def test_an_application_that_asks_for_nothing_gets_a_code_without_a_time(house: UpstreamScene) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
+    house.allow(Person(row["user_id"], row["user_id"], ADA))
+    assert "code" in told(await tabs.request("GET", house.asking()))
+    (code,) = house.codes()
+    assert code["stated_at"].timestamp() == 0
+
+
+async def asked_by_application(house: UpstreamScene, asked: dict[str, str], *, proved: bool = True) -> Tab:
+    """Ada comes by the code host because an application asks for a recent sign-in. Returns the tab behind that."""
+    tabs = await arrived(house, "codehost", ago=None)
+    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
+    house.allow(Person(row["user_id"], row["user_id"], ADA))
+    tab = await tabs.tab().open(house.asking(**asked))
+    flow = tab.place.partition("flow=")[2]
+    assert flow, tab.place
+    if not proved:
+        house.people.change("update users set email_verified_at = null")
+    return await tabs.tab().open(house.fakes["codehost"].consent(await house.leave(tabs, f"?flow={flow}", word="codehost")))
+
+
+def mail_form(tab: Tab) -> int:
+    return [form.action for form in tab.page.forms].index("/ui/prove/mail")
+
+
+def code_form(tab: Tab) -> int:
+    return [form.action for form in tab.page.forms].index("/ui/prove")
+
+
+async def mailed(postbox: Postbox, log: CapturedLog) -> Mail:
+    (mail,) = [one for one in await postbox.empty() if one.subject == "Your code"]
+    log.remember(code_in(mail))
+    return mail
+
+
+async def wanted(tabs: Tabs, postbox: Postbox, log: CapturedLog, *, send: bool = True) -> tuple[Tab, Mail]:
+    """Ada is asked for a code, and gets it."""
+    tab = await tabs.tab().open(PASSWORD_PAGE)
+    if not send:
+        await tab.open(f"{tab.place}&mailed=yes")
+        return tab, Mail(to="", subject="", text="", html="")
+    await tab.send(mail_form(tab))
+    return tab, await mailed(postbox, log)
