@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
-from core.domain.identity.makers import Elsewhere
+from core.domain.identity.makers.made_accounts import Elsewhere
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail
 from core.domain.tenancy.metadata import Metadata

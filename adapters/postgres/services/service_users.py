@@ -22,7 +22,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
-from core.domain.identity.makers import Elsewhere
+from core.domain.identity.makers.made_accounts import Elsewhere
 from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.services.service_users import HeldServiceUser, ServiceUser, ServiceUserDetail

@@ -153,7 +153,7 @@ class Confirmed(Frozen, kw_only=True):
     owes_answers: bool = False
     """A page may have fields to ask the person for. False without a browser's flow."""
     is_made_elsewhere: bool = False
-    """Another organization than the service's has made the account: see `core.domain.identity.makers`."""
+    """Another organization than the service's has made the account: see `core.domain.identity.makers.made_accounts`."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:

@@ -57,7 +57,7 @@ class HeldServiceUser(Frozen):
 
     account: Account
     is_made_here: bool
-    """A key of this service has made the account, and nobody else holds it: see `core.domain.identity.makers`."""
+    """A key of this service has made the account, and nobody else holds it: see `core.domain.identity.makers.made_accounts`."""
     owns_an_organization: bool
     is_used_here: bool
     """The service's own organization has another tie to the person: as a member, in its directory, or in another service. A key reaches

@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.errors import Unavailable
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, UserId
-from core.domain.identity.makers import removed_with_account
+from core.domain.identity.makers.made_accounts import removed_with_account
 from core.domain.identity.privacy import forget_job
 from core.domain.record.events import Event
 from ports.unit_of_work import UnitOfWork

@@ -8,8 +8,8 @@ from typing import Final, LiteralString
 from core.domain.identity.upstream.sign_in import FEDERATED
 
 
-# A condition on a row of `users`: the same as `Making.is_the_makers` in the domain. `users.origin_org_id` is the organization that has made
-# the account, and `held_accounts` has each made account that its person once let somebody else hold.
+# A condition on a row of `users`: the same as `MadeAccount.is_the_makers` in the domain. `users.origin_org_id` is the organization that has
+# made the account, and `held_accounts` has each made account that its person once let somebody else hold.
 def is_the_makers(organization: LiteralString) -> LiteralString:
     return f"""(
                users.origin_org_id = {organization} and not users.is_platform_owner

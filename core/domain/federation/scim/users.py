@@ -82,8 +82,8 @@ class HeldUser(Frozen, kw_only=True):
     in_group: bool
     """Counts only for deactivated people; every member is in the group."""
     is_own: bool
-    """The organization has made the account, and nobody else holds it: see `core.domain.identity.makers`. The directory blocks and deletes
-    such an account.
+    """The organization has made the account, and nobody else holds it: see `core.domain.identity.makers.made_accounts`. The directory
+    blocks and deletes such an account.
     """
     is_used_here_alone: bool
     """No other organization has a tie to the account, not even as one that lists the person."""

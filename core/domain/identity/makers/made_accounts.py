@@ -21,7 +21,7 @@ from core.domain.record.events import SYSTEM, Event, Target
 from core.frozen import Frozen
 
 
-class Making(Frozen):
+class MadeAccount(Frozen):
     """What decides whose account it is."""
 
     made_by: OrganizationId | None
@@ -34,7 +34,7 @@ class Making(Frozen):
 
     def is_the_makers(self, organization: OrganizationId) -> bool:
         """Whether this organization decides about the account. Not about one that the platform has deactivated: it could undo that, by
-        deleting and making the account again. `IS_THE_MAKERS`, beside the tables, is the same rule.
+        deleting and making the account again. `is_the_makers`, in PostgreSQL, is the same rule.
         """
         if self.made_by != organization or self.held_since is not None or self.is_platform_owner:
             return False

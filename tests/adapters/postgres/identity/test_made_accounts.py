@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.identity.privacy.holding import is_the_makers
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.makers import Making
+from core.domain.identity.makers.made_accounts import MadeAccount
 from tests.adapters.postgres.conftest import Store
 
 MAKER, OTHER = (OrganizationId(UUID(int=number)) for number in (1, 2))
@@ -38,6 +38,6 @@ async def test_both_decide_the_same(store: Store) -> None:
             "deactivated_by": deactivated_by,
         }
         (answer,) = await store.query(STATEMENT, {**values, "organization": MAKER})
-        assert answer["yes"] is Making(**values).is_the_makers(MAKER), values
+        assert answer["yes"] is MadeAccount(**values).is_the_makers(MAKER), values
         decided.add(answer["yes"])
     assert decided == {True, False}
