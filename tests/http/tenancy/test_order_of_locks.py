@@ -169,3 +169,36 @@ async def test_nobody_is_added_to_whom_nobody_belongs_any_more(house: LockOrderS
     house.people.change("delete from users where id = %s", house.bob.user)
     assert not await added(house.bob.user)
     assert list(house.members()) == [house.ada.email]
+
+
+async def test_declining_an_ownership(house: LockOrderScene, database_url: str) -> None:
+    bob = house.joined()
+    body = {"new_owner_user_id": str(bob.user)}
+    (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
+
+    async def decline() -> Received:
+        return await house.request("POST", "/api/organizations/acme/ownership", {"answer": "decline"}, by=bob)
+
+    answer = await house.behind_bob(database_url, "select from memberships where user_id = %s for update", bob.user, decline)
+    assert answer.status == 200
+    assert house.members()[bob.email] == "member"
+
+
+async def test_forgetting_a_new_owner(house: LockOrderScene, database_url: str) -> None:
+    bob = house.joined()
+    body = {"new_owner_user_id": str(bob.user)}
+    (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
+
+    async def forget() -> Received:
+        return await house.request("DELETE", f"/api/privacy/forget/{bob.user}", by=bob)
+
+    # Whoever holds the organization goes on to the account, which the request must not hold yet.
+    answer = await behind(
+        house.people,
+        database_url,
+        ("select from all_organizations where id = %s for update", house.acme.id),
+        ("select from users where id = %s for update", bob.user),
+        forget,
+    )
+    assert answer.status == 200
+    assert house.members()[house.ada.email] == "owner"
