@@ -185,7 +185,10 @@ RESERVED: Final = frozenset(
         # RFC 7519, and OpenID Connect Core section 2
         *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash"),
         *("_claim_names", "_claim_sources", "sub_jwk"),
-        # the notices of logout, RFC 7662, RFC 7800, RFC 8693, RFC 9068, RFC 9396
+        # members of the header, which some receivers also look for among the claims
+        *("typ", "cty"),
+        # the notices of logout, RFC 7662, RFC 7800, RFC 8417, RFC 8693, RFC 9068, RFC 9396, RFC 9493
+        *("sub_id", "toe", "txn"),
         *("sid", "events", "active", "token_type", "username", "scope", "client_id", "cnf", "act", "may_act", "authorization_details"),
         *("roles", "groups", "entitlements"),
         # Postern's own

@@ -1,5 +1,6 @@
 """Lines of text that people type, such as names, titles and reasons, made safe to show to others."""
 
+import re
 import unicodedata
 from typing import Final
 
@@ -7,6 +8,9 @@ from core.domain.errors import BadRequest
 
 # Longer than any accepted text, with plenty of space around it. Checking a megabyte letter by letter would hold up all other requests.
 LONGEST_TYPED: Final = 2000
+_JOINER: Final = "\u2060"
+# What mail programs make links of: `https://`, `www.`, and words with a dot between letters.
+_LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=[^\W_])(?=\.[^\W\d_])")
 _JOINERS: Final = "\u200c\u200d"
 # Invisible letters and an invisible symbol: the fillers of Hangul, and Braille without a dot.
 _BLANKS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
@@ -18,6 +22,13 @@ def one_line(text: str) -> str:
     """
     line = " ".join("".join(letter for letter in text if letter.isspace() or letter in _JOINERS or not _is_control(letter)).split())
     return line if any(map(_is_visible, line)) else ""
+
+
+def unlinked(text: str) -> str:
+    """The text as no program takes it for a link, and as it was to the eye. A word joiner stands within `://`, and before a dot that a
+    letter follows. Addresses of mail stay as they are, because people copy them.
+    """
+    return " ".join(word if "@" in word and "//" not in word else _LINKING.sub(_JOINER, word) for word in text.split(" "))
 
 
 def typed_line(field: str, text: str) -> str:

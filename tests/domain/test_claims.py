@@ -106,7 +106,7 @@ def test_no_other_code_signs_tokens() -> None:
 
 def test_names_that_look_like_ours_are_reserved_and_others_are_free() -> None:
     assert all(map(is_reserved, RESERVED))
-    assert all(map(is_reserved, ("Roles", "ORG", "org_admin", "organisation", "service_level", "Sub")))
+    assert all(map(is_reserved, ("Roles", "ORG", "org_admin", "organisation", "service_level", "Sub", "typ", "Typ", "sub_id")))
     free = ("phone_number", "birthdate", "nickname", "gender", "address", "department", "https://claims.example/roles", "rolesX", "")
     assert not any(map(is_reserved, free))
 

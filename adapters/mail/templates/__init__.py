@@ -17,14 +17,17 @@ from adapters.compiled_templates import CompiledTemplates
 from core.domain.branding import POSTERN, Branding
 from core.domain.identifiers import UserId
 from core.domain.languages import DEFAULT, Language
-from core.domain.lines import one_line
+from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
+from core.frozen import replace
 from ports.texts import Text, Texts
 
 _SUBJECT: Final = "Subject: "
 # Several empty lines in a row. They remain where a template leaves out a part of the text.
 _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
+# Values of ours, and those that somebody copies: a link, a code, the record and the name of a domain, an address.
+_COPIED: Final = frozenset({"link", "code", "domain", "record", "host", "new_email", "address"})
 # Links and addresses stay on one line. Non-breaking spaces, as French uses them, are no places to break at.
 _wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
 
@@ -56,9 +59,9 @@ class ShippedMailTemplates:
             "address": None,
             "device": None,
             "location": None,
-            **{one: _shown(value, plain) for one, value in values.items()},
-            "to": _shown(to, plain),
-            "branding": branding,
+            **{one: _shown(value, plain, is_copied=one in _COPIED) for one, value in values.items()},
+            "to": _shown(to, plain, is_copied=True),
+            "branding": replace(branding, name=unlinked(branding.name)),
             "origin": self._origin,
             "language": spoken,
         }
@@ -97,11 +100,14 @@ def _templates(form: Form, text: Text) -> Environment:
     return templates
 
 
-def _shown(value: Value, text: Text) -> str | bool | None:
-    """The value for a template. A text is put on one line and cut, because people choose the names of devices and organizations."""
+def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:
+    """The value for a template. A text is put on one line and cut, and is no link, because people choose the names of devices and
+    organizations.
+    """
     if isinstance(value, datetime):
         return text.moment(value)
     if isinstance(value, str):
         line = one_line(value)
-        return line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"
+        line = line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"
+        return line if is_copied else unlinked(line)
     return value

@@ -184,6 +184,37 @@ def test_hostile_values_stay_text(text: str) -> None:
     assert {link["href"] for link in ParsedMail(mail.html).of("a")} == {LINK}
 
 
+TEMPTING = "Evil https://evil.example/x HTTP://Evil.example Www.evil.example evil.example"
+# What a mail program takes for a link. A word joiner before a dot, or behind a colon, ends it.
+LINKS = re.compile(r"[a-z]://|www\.|[a-z0-9]\.[a-z]", re.IGNORECASE)
+# Values of ours, or of which a domain, an address or a key has to be copied.
+COPIED = {"link", "record", "domain", "host", "new_email", "address", "what", "reason"}
+MORE: dict[str, dict[str, Any]] = {
+    **VALUES,
+    **{name: {"plan": "Pro", "service": "Shop"} for name in ("billing_action_required", "billing_payment_failed", "billing_trial_ends")},
+    "saml_certificate_ends": {"service": "Shop", "date": "2026-08-01"},
+    "webhook_paused": {"webhook": "To Slack", "host": "hooks.example.org"},
+    **{f"identity_{what}": {"provider": "Our login", "signed_out": False, **CIRCUMSTANCES} for what in ("linked", "unlinked")},
+    "joined": {"link": LINK},
+    "setup_link": {"link": LINK, "until": WHEN},
+}
+
+
+@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("name", MORE)
+def test_what_people_and_tenants_call_themselves_is_no_link(name: str, language: Language) -> None:
+    given = {field: TEMPTING if isinstance(value, str) and field not in COPIED else value for field, value in MORE[name].items()}
+    mail = TEMPLATES.mail(name, "ada@people", account=None, language=language, branding=branding(TEMPTING, None, None), **given)
+    for part in (mail.subject, mail.text, re.sub(r"<[^>]*>", " ", mail.html.partition("</head>")[2])):
+        shown = part
+        for copied in (*(MORE[name][field] for field in COPIED & MORE[name].keys()), "https://id.example.org"):
+            shown = shown.replace(str(copied), "")
+        around = [shown[found.start() - 10 : found.end() + 10] for found in LINKS.finditer(shown) if "evil" in shown.lower()]
+        assert [one for one in around if "evil" in one.lower()] == []
+        # To the eye it is what it was.
+        assert "www\u2060." in shown.lower() or "evil" not in shown.lower()
+
+
 def test_a_slip_of_ours_is_noticed() -> None:
     with pytest.raises(TemplateNotFound):
         TEMPLATES.mail("nothing", "ada@example.org", account=None, language=None)

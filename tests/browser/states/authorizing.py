@@ -18,7 +18,7 @@ _CONSENT: Final[dict[str, Any]] = {
     "on_device": False,
     "hidden": {},
 }
-_EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups"]
+_EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups", "provider_token"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name, "asks_for_role": False}
 _REQUIRED: Final[dict[str, Any]] = {

@@ -67,7 +67,7 @@ def test_the_least_that_one_may_ask() -> None:
 def test_all_that_one_may_ask() -> None:
     request = read(
         {
-            "scope": "organization  roles groups email offline_access address openid phone profile openid",
+            "scope": "organization  roles groups provider_token email offline_access address openid phone profile openid",
             "state": 'a b"\\~',
             "nonce": "n" * LONGEST,
             "response_mode": "form_post",

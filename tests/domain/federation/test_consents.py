@@ -23,7 +23,7 @@ def test_what_is_allowed_adds_up(earlier: list[str], asked: list[str]) -> None:
         ([], ()),
         (["phone", "address", "OPENID"], ()),
         (["email", "openid", "email"], (OPENID, EMAIL)),
-        (["groups", "roles", "offline_access", "organization", "email", "profile", "openid"], SCOPES),
+        (["provider_token", "groups", "roles", "offline_access", "organization", "email", "profile", "openid"], SCOPES),
     ],
 )
 def test_scopes_that_we_do_not_know_are_ignored(names: list[str], scopes: tuple[str, ...]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import trio
@@ -15,7 +16,8 @@ from tests.conftest import CapturedLog
 from tests.fake_providers import FakeWebSuite, settings_of
 from tests.http.client import Client, Received, refused
 from tests.http.conftest import postern_on
-from tests.http.federation.arriving import CALLBACK, answer_in
+from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in
+from tests.http.federation.relying import FORM
 from tests.http.people import Person
 from tests.http.signing_in import unlimited
 from tests.http.upstream.scene import ADA, Fakes, UpstreamScene
@@ -370,3 +372,27 @@ async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(hou
     assert (await ada.get()).status == 200
     (await house.request("DELETE", "/api/organizations/acme/oauth-credentials/websuite", by=boss))
     assert refused(await ada.get()) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status"),
+    [("openid provider_token", 200), ("provider_token", 200), ("openid profile email offline_access organization roles groups", 403)],
+)
+async def test_a_session_by_authorization_needs_the_scope_for_it(house: UpstreamScene, ada: TokenHolder, scopes: str, status: int) -> None:
+    await ada.come()
+    # The session of the provider's own way gets the token as ever.
+    assert (await ada.get()).status == 200
+    person = house.people.session_of(ada.person)
+    tab = await house.signed_in(person).tab().open(house.asking(scope=scopes))
+    assert ("act in your account there" in tab.page.text) == ("provider_token" in scopes)
+    await tab.send(answer="allow")
+    code = answer_in(tab.page.refresh)["code"]
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    body = urlencode({**fields, "client_id": house.client_id(house.app)}).encode()
+    redeemed = await house.unlimited.request("POST", "/auth/token", body=body, headers=[FORM])
+    ada.token = redeemed.ok()["access_token"]
+    house.log.remember(ada.token)
+    answer = await ada.get()
+    assert answer.status == status
+    if status == 403:
+        assert "provider_token" in answer.json()["error"]

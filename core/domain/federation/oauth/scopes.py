@@ -14,7 +14,9 @@ ROLES: Final = "roles"
 """The roles that the person holds in the service, and what these roles permit there."""
 GROUPS: Final = "groups"
 """The role in the organization in the form of a group, which more applications understand, and the person's teams there."""
-SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, ROLES, GROUPS)
+PROVIDER_TOKEN: Final = "provider_token"  # noqa: S105 - a scope
+"""The person's access token at the provider through which they signed in. Other sessions than those of an authorization need no scope."""
+SCOPES: Final = (OPENID, PROFILE, EMAIL, OFFLINE_ACCESS, ORGANIZATION, ROLES, GROUPS, PROVIDER_TOKEN)
 
 LONGEST_SCOPES: Final = 1000
 

@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound
+from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.federation.oauth.scopes import PROVIDER_TOKEN
 from core.domain.identity.upstream.sign_in import OAuthError
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import USER_IN_PERSON
@@ -41,16 +43,20 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     "/api/provider-token/{provider}",
     caller=USER_IN_PERSON,
     cache="no-store",
-    refuses=(BadRequest, NotFound, OAuthError),
+    refuses=(BadRequest, InsufficientScope, NotFound, OAuthError),
     tags=("account",),
 )
 async def provider_token(call: Call[None, None, ProviderTokenPath], postern: Postern) -> ProviderTokenRecord:
     """Get an access token of a provider
 
     For the service that your token is for, if this service asks the provider for scopes and the person has signed in through the provider.
+    A token that came from `/oauth/authorize` needs the scope `provider_token`, which the person allows.
     Postern refreshes an expired token first. If that fails, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to
     ask the person to sign in through the provider again.
     """
+    scopes = call.caller.scopes
+    if scopes is not None and PROVIDER_TOKEN not in scopes:
+        raise InsufficientScope(PROVIDER_TOKEN)
     found = await postern.identity.provider_tokens.get(call.caller, call.path.provider, call.request.finish)
     return ProviderTokenRecord(
         access_token=found.access_token.reveal(), expires_at=found.expires_at, scopes=found.scopes, provider=found.provider
