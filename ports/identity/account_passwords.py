@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration
+from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
 
 
 class AccountPasswordStore(Protocol):
@@ -22,18 +22,18 @@ class AccountPasswordStore(Protocol):
         """
 
     async def reset(self, user: UserId, email: Email, new: str, at: datetime, *, asked: bool = True) -> BeforeReset | None:
-        """Replaces any password, after a link that was mailed to this address has proved the address. The address becomes verified, and an
-        account that a proof opens becomes active. A pending change of address ends. An account that a stranger may have registered loses
+        """Replaces any password, after a link that was mailed to this address has proved the address. An account that a proof
+        opens becomes active. A pending change of address ends. An account that a stranger may have registered loses
         its origin in a service. With the first proof of its address, it also loses its origin in a directory, unless the directory sent the
         link and nobody `asked` for it. Returns the account as it was before; None when it has another address by now.
         """
 
     async def registration(self, user: UserId) -> Registration | None:
-        """None when the address is verified, or there is no such account. Finds deactivated accounts, too."""
+        """None when the address is proved, or there is no such account. Finds deactivated accounts, too."""
 
-    async def forget_unverified(self, user: UserId, at: datetime) -> bool:
-        """Removes the password, the language and the origin in a service from an account whose address nobody has proved. False when the
-        address is verified. May be repeated.
+    async def forget_unverified(self, user: UserId, at: datetime) -> Unverified | None:
+        """Removes the password, the language and the origin in a service from an account whose address nobody has proved. None when the
+        address is proved. May be repeated.
         """
 
     async def forget(self, user: UserId, at: datetime) -> None:

@@ -73,7 +73,7 @@ class HeldServiceUser(Frozen):
             and not self.is_held_elsewhere
             and not self.owns_an_organization
             and not self.account.is_platform_owner
-            and self.account.email_verified_at is None
+            and not self.account.address_is_proved
             and self.account.deactivated_at is None
         )
 

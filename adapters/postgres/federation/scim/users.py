@@ -26,6 +26,7 @@ from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.pages import Listed
@@ -112,6 +113,7 @@ class _Newcomer(_Capacity, kw_only=True):
     deactivated_at: datetime | None
     created_at: datetime | None
     language: str | None
+    address_vouched_by: str | None
     deactivated_by: UUID | None
     is_known: bool
     known: int
@@ -128,6 +130,7 @@ class _Newcomer(_Capacity, kw_only=True):
                 self.created_at,
                 Language.of(self.language),
                 None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
+                Voucher.of(self.address_vouched_by),
             )
         return Newcomer(self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known)
 

@@ -4,6 +4,8 @@ outside the tenant holds the account.
 
 from typing import Final, LiteralString
 
+from adapters.postgres.addresses import is_unproved, nobody_knows
+
 # The ties of a row of `users`. A directory may reactivate people, so it keeps a tie to every account that it knows. An organization or a
 # service that is being deleted still holds an account. `has_come` is false for a person whom a service has added and who has not signed in
 # to the service yet.
@@ -44,7 +46,7 @@ BELONGS_HERE_ALONE: Final[LiteralString] = f"""
 
 # `former_addresses` keeps each proved address that an account has given up, so a row there means that somebody has proved an address.
 _IS_NOBODYS: Final[LiteralString] = f"""
-           users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
+           {is_unproved()} and users.deactivated_at is null and not {held_by("true")}
            and not exists (select from former_addresses where former_addresses.user_id = users.id)
 """
 
@@ -74,7 +76,7 @@ NEVER_USED: Final[LiteralString] = f"""
     select users.id
       from users
      where users.id = any (%(users)s::uuid[])
-       and {_IS_NOBODYS}
+       and {_IS_NOBODYS} and {nobody_knows()}
        and {" and ".join(_no_row(table, column) for table, column in _USES)}
        and not exists (select from login_events where login_events.user_id = users.id and login_events.success)
        and not exists (

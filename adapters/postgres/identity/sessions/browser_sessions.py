@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final, LiteralString
+from uuid import UUID
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
@@ -21,7 +22,9 @@ class BrowserSessionRows:
     async def add(self, digest: bytes, session: SessionId) -> None:
         await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})
 
-    async def renew(self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str]) -> bool:
+    async def renew(
+        self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str], *, opened_through: UUID | None
+    ) -> bool:
         parameters = {
             "digest": digest,
             "session": session,
@@ -29,6 +32,7 @@ class BrowserSessionRows:
             "proved_at": proved.at,
             "second_factor_at": proved.second_factor_at,
             "methods": list(methods),
+            "opened_through": opened_through,
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
 
@@ -46,6 +50,7 @@ _RENEW: Final = """
              update sessions
                 set proved_at = greatest(proved_at, %(proved_at)s),
                     second_factor_at = greatest(second_factor_at, %(second_factor_at)s),
+                    opened_through = coalesce(%(opened_through)s::uuid, opened_through),
                     authenticated_by = authenticated_by || array(
                         select method
                           from unnest(%(methods)s::text[]) with ordinality as shown (method, place)

@@ -89,7 +89,7 @@ class HeldUser(Frozen, kw_only=True):
         """The directory may change the address of this account, and delete the account. If the owner of an address has proved it, the
         account is the owner's, whoever created it.
         """
-        return self.is_own and self.account.email_verified_at is None
+        return self.is_own and not self.account.address_is_proved
 
     @property
     def is_member(self) -> bool:
