@@ -96,7 +96,7 @@ async def show_address_proof(call: Call[None, AddressLink, None, Caller | None],
 
     This looks up the link and leaves it usable, however often a program opens it.
     """
-    return await _ask(call, postern, call.query, caller=call.caller)
+    return await _ask(call, postern, call.query, caller=call.presented)
 
 
 @page.get(_HERE, caller=ANYONE, limit=PAGE_LOADS)
