@@ -35,6 +35,7 @@ from ports.identity.sign_in_links import SignInLinkStore
 from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
+from ports.identity.upstream.vouched_accounts import VouchedAccountStore
 from ports.jobs import JobStore
 from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
@@ -84,6 +85,8 @@ class UnitOfWork(Protocol):
     def accounts(self) -> AccountStore: ...
     @property
     def account_passwords(self) -> AccountPasswordStore: ...
+    @property
+    def vouched_accounts(self) -> VouchedAccountStore: ...
     @property
     def profiles(self) -> ProfileStore: ...
     @property

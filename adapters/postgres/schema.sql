@@ -322,9 +322,23 @@ create index users_of_origin on users (origin_service_id, id) where origin_servi
 -- The organization whose directory, key or own provider made the account. It decides about the account while nobody else holds it.
 alter table users add column origin_org_id uuid references all_organizations on delete set null;
 create index users_of_origin_organization on users (origin_org_id, id) where origin_org_id is not null;
--- Those that may end, because nobody has proved their address, by their age.
-create index users_unproved on users (created_at)
- where email_verified_at is null and deactivated_at is null and origin_org_id is null and not is_platform_owner;
+-- The organization's own provider that vouches for the address, as organization/provider. Kept when either is gone; null: none, or proved.
+alter table users add column address_vouched_by text;
+-- A voucher counts for this address, and until somebody proves it.
+create function forget_voucher() returns trigger language plpgsql as $$
+begin
+    if new.email_verified_at is not null or new.email_key <> old.email_key then
+        new.address_vouched_by := null;
+    end if;
+    return new;
+end $$;
+create trigger users_address_proved before update of email_key, email_verified_at on users
+    for each row execute function forget_voucher();
+-- "Has this provider, which is gone, vouched for anybody?"
+create index users_vouched on users (address_vouched_by) where address_vouched_by is not null;
+-- Those that may end, because nobody has proved or vouched for their address, by their age.
+create index users_nobody_knows on users (created_at)
+ where email_verified_at is null and address_vouched_by is null and deactivated_at is null and origin_org_id is null and not is_platform_owner;
 -- The organization whose directory has deactivated it, while there is that organization.
 alter table users add column deactivated_by_org_id uuid references all_organizations on delete set null;
 create index users_deactivated_by_organization on users (deactivated_by_org_id, id) where deactivated_by_org_id is not null;
@@ -1110,6 +1124,7 @@ create table sessions (
     expires_day      date,                               -- the day of expires_at: an index that holds no moving time
     stated_at        timestamptz,                        -- when its person signed in at a provider, which says so; null: proved here
     refuses_applications boolean not null default false, -- the directory that vouched for the person lets them use our own pages alone
+    opened_through   uuid,                               -- an organization's own provider; kept when it is gone
     constraint sessions_roots check ((parent_id is null) = (depth = 0)),
     constraint sessions_service_in_organization check (service_id is null or organization_id is not null),
     constraint sessions_scopes_in_service check (scopes is null or service_id is not null),
@@ -1315,7 +1330,8 @@ create table mfa_secrets (
     created_at    timestamptz not null,
     enabled_at    timestamptz,                          -- null: set-up pending
     last_step     bigint      not null default 0,       -- an accepted time step is never accepted again
-    session_id    uuid                                  -- that began a pending set-up; kept when it is gone
+    session_id    uuid,                                 -- that began a pending set-up; kept when it is gone
+    made_in       uuid                                  -- in which it was enabled; null: not known
 );
 
 create table passkeys (
@@ -1339,6 +1355,8 @@ create index passkeys_second_factors on passkeys (user_id) where second_factor_s
 alter table passkeys add column user_handle bytea;
 -- The other system did not say whether the passkey may be copied, so its first use here does.
 alter table passkeys add column awaits_first_use boolean not null default false;
+-- The session in which the person added it; kept when that is gone. Null: not known.
+alter table passkeys add column made_in uuid;
 
 -- Whom an import has taken from another system, so that a second import takes nobody twice.
 create table imported_people (
@@ -1743,6 +1761,7 @@ create table upstream_providers (
     certificate_until       timestamptz,                        -- the end of our certificate, once the refresher has read it
     former_certificate      text,                               -- ours from before: it opens what was encrypted for it
     former_sealed_private_key bytea,
+    succeeds                text[]      not null default '{}', -- whose accounts are its own now, as organization/provider
     constraint upstream_providers_name unique (org_id, name),
     constraint upstream_providers_drafts_are_off check (state = 'active' or not enabled),
     constraint upstream_providers_whole check (
@@ -1966,11 +1985,26 @@ create table identities (
     email                text        not null,
     came_through         uuid,                            -- through which it came; kept when that is gone
     linked_at            timestamptz not null,
+    made_in              uuid,                            -- in which session it was connected; kept when that is gone; null: not known
     constraint identities_provider check ((upstream_provider_id is null) = (provider in ('codehost', 'websuite', 'officesuite'))),
     constraint identities_subject unique (provider, issuer, subject),
     constraint identities_of_user unique (user_id, provider)
 );
 create index identities_by_provider on identities (upstream_provider_id, id) where upstream_provider_id is not null;
+
+-- A process of the release before writes that an organization's own provider proves the address of the account that it makes or reclaims. It
+-- writes account and identity in one transaction. So do imports and moves, whose people may have proved their address: they say so.
+create function vouch_for_address() returns trigger language plpgsql as $$
+begin
+    update users
+       set email_verified_at = null, address_vouched_by = providers.org_id || '/' || providers.id
+      from upstream_providers as providers
+     where users.id = new.user_id and providers.id = new.upstream_provider_id and users.email_verified_at is not null
+       and users.xmin = pg_current_xact_id()::xid and coalesce(current_setting('postern.brings_proofs', true), '') <> 'yes';
+    return null;
+end $$;
+create trigger identities_vouch after insert on identities
+    for each row when (new.upstream_provider_id is not null) execute function vouch_for_address();
 
 -- By which identity somebody has come in who still owes the second factor: their sign-in ends with it.
 alter table preauthentications add column identity_id uuid references identities on delete cascade;
@@ -2229,7 +2263,7 @@ create trigger users_address_given_up after update of email_key, email_verified_
     for each row
     when (
         old.email_verified_at is not null
-        and (new.email_key <> old.email_key or new.email_verified_at is null)
+        and (new.email_key <> old.email_key or new.email_verified_at is null and new.address_vouched_by is null)
         and new.anonymized_at is null
     )
     execute function remember_address();

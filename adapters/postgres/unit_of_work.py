@@ -34,6 +34,7 @@ from adapters.postgres.identity.sessions.sessions import SessionRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
+from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
@@ -107,6 +108,7 @@ class PostgresUnitOfWork:
 
     accounts = _Made(AccountRows)
     account_passwords = _Made(AccountPasswordRows)
+    vouched_accounts = _Made(VouchedAccountRows)
     profiles = _Made(ProfileRows)
     pictures = _Made(PictureRows)
     platform_owners = _Made(PlatformOwnerRows)

@@ -32,6 +32,7 @@ from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
+from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
@@ -318,6 +319,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 proofs=password_proofs,
                 rules=rules,
                 passwords=passwords,
+                vouched_accounts=VouchedAccountRows(statements),
                 realms=realms,
                 clock=clock,
                 ids=ids,

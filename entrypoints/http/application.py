@@ -18,7 +18,7 @@ from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.pages import logos, pictures, shipped_pages
-from entrypoints.http.pages.account import first_steps_pages, overview_pages, own_password_pages, profile_pages
+from entrypoints.http.pages.account import address_pages, first_steps_pages, overview_pages, own_password_pages, profile_pages
 from entrypoints.http.pages.account.connections import application_pages, connection_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
@@ -88,6 +88,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     scim_pages,
     siem_pages,
     overview_pages,
+    address_pages,
     first_steps_pages,
     profile_pages,
     own_password_pages,

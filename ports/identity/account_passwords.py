@@ -5,7 +5,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration
+from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
 
 
 class AccountPasswordStore(Protocol):
@@ -28,11 +28,11 @@ class AccountPasswordStore(Protocol):
         """
 
     async def registration(self, user: UserId) -> Registration | None:
-        """None when the address is verified, or there is no such account. Finds deactivated accounts, too."""
+        """None when the address is proved, or there is no such account. Finds deactivated accounts, too."""
 
-    async def forget_unverified(self, user: UserId, at: datetime) -> bool:
-        """Removes the password, the language and the origin in a service from an account whose address nobody has proved. False when the
-        address is verified. May be repeated.
+    async def forget_unverified(self, user: UserId, at: datetime) -> Unverified | None:
+        """Removes the password, the language and the origin in a service from an account whose address nobody has proved. None when the
+        address is proved. May be repeated.
         """
 
     async def forget(self, user: UserId, at: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Protocol
+from uuid import UUID
 
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen
@@ -14,7 +15,9 @@ class BrowserSessionStore(Protocol):
     async def add(self, digest: bytes, session: SessionId) -> None:
         """Adds the cookie of a new session. Needs no round trip of its own."""
 
-    async def renew(self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str]) -> bool:
+    async def renew(
+        self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str], *, opened_through: UUID | None
+    ) -> bool:
         """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. False
         when the session has ended.
         """

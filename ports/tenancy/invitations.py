@@ -57,7 +57,7 @@ class InvitationStore(Protocol):
     ) -> Sequence[ListedInvitation]:
         """Newest first."""
 
-    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
+    async def list_own(self, user: UserId, session: SessionId, at: datetime) -> Sequence[OwnInvitation]:
         """The newest pending invitations to the user's own, verified address, from active organizations."""
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
 from core.domain.tenancy.members import (
@@ -92,10 +92,16 @@ class MemberStore(Protocol):
     async def release(self, organization: OrganizationId, user: UserId) -> None:
         """From now on, the account counts as not made by this organization or its services. Called with the account held."""
 
-    async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
+    async def confirm(
+        self, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None, at: datetime
+    ) -> Sequence[Membership]:
         """The person's memberships in these organizations become their own. Returns those that were not their own before: of two callers,
-        one gets each. Neither the organization nor the account has to be held.
+        one gets each. Neither the organization nor the account has to be held. Memberships that the session may not confirm stay as they
+        are: somebody has proved the address, or a provider of the same organization has opened the session. None: a mailed link is used.
         """
+
+    async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
+        """Whether the person has not confirmed a membership in one of these organizations."""
 
     async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         """Holds the organization, the account and the membership. None when the membership is not one that others have made and the person

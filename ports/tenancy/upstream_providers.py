@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 
 
@@ -26,6 +27,14 @@ class UpstreamProviderStore(Protocol):
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         """After `hold`. Without a secret, the old secret stays. False when another provider of the organization has this name."""
+
+    async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
+        """The providers that a former one succeeds. It may be deleted. None when the organization has no such provider, and nobody was
+        vouched for by it.
+        """
+
+    async def succeed(self, provider: UpstreamProvider) -> None:
+        """After `hold`. Keeps whose successor the provider is."""
 
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
         """After `hold`. Keeps our next key pair at a directory, in place of the one that was the next before."""

@@ -672,6 +672,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/transfer-ownership",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {

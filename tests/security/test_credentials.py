@@ -172,6 +172,8 @@ everybody                         POST   /ui/set-password
 everybody                         GET    /ui/verify-email
 everybody                         POST   /ui/verify-email
 everybody                         GET    /ui/verify-email/done
+everybody                         GET    /ui/verify-email/here
+.....   ...  -          browser   POST   /ui/verify-email/here
 everybody                         GET    /ui/verify-email/new-password
 everybody                         POST   /ui/verify-email/new-password
 everybody                         GET    /ui/verify-email/not-me
@@ -239,6 +241,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/password
 .....   ...  -          browser   GET    /ui/details
 .....   ...  -          browser   POST   /ui/details
+.....   ...  -          browser   GET    /ui/confirm-address
+.....   ...  -          browser   POST   /ui/confirm-address
 .....   ...  -          browser   GET    /ui/profile
 .....   ...  -          browser   GET    /ui/profile/details
 .....   ...  -          browser   POST   /ui/profile/details
@@ -408,6 +412,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}

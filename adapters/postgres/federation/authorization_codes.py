@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
@@ -235,7 +236,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 and redeemed_at is null
          ),
          account as materialized (
-             select id, email, email_verified_at is not null as email_is_verified, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
+             select id, email, email_verified_at, address_vouched_by, is_platform_owner, origin_org_id, {PROFILE_COLUMNS}
                from users
               where id = (select user_id from code) and deactivated_at is null
                 for no key update
@@ -319,7 +320,7 @@ _PRESENTED: Final[LiteralString] = f"""
          redeemed.id is not null as redeemed,
          redeemed.id is null and parent.id is not null and services.id is not null as contended,
          opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
-         users.email, users.email_is_verified, users.is_platform_owner, services.role,
+         users.email, {is_verified_for("all_services.org_id")} as email_is_verified, users.is_platform_owner, services.role,
          {SUBSCRIPTION_STATE} as subscription,
          case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
          {directory_context("codes.authenticated_by", "parent.id", "all_services.org_id")} as directory_context,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.facts import FACTS, FactsRow
 from adapters.postgres.federation.saml.rows import CONFIGURATION, configuration
@@ -114,7 +115,7 @@ class PostgresTokenPreviews:
 
 # The columns of `_Previewed`, and then those of `FactsRow`. People without a tie to the service or its organization are not found.
 _PREVIEWED: Final[LiteralString] = f"""
-    select users.id, users.email, users.email_verified_at is not null, users.is_platform_owner, users.deactivated_at is not null,
+    select users.id, users.email, {is_verified_for("services.org_id")}, users.is_platform_owner, users.deactivated_at is not null,
            services.client_id, services.id, services.slug, services.name, services.service_type, services.sign_in_policy, services.trusted,
            organizations.id, organizations.slug, organizations.status = 'active',
            coalesce({IS_OWN_MEMBERSHIP}, false),

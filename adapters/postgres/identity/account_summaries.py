@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
+from adapters.postgres.addresses import is_proved
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
@@ -147,7 +148,7 @@ _SUMMARY: Final[LiteralString] = f"""
                select count(*)
                  from invitations
                  join organizations on organizations.id = invitations.org_id
-                where invitations.email_key = users.email_key and users.email_verified_at is not null
+                where invitations.email_key = users.email_key and {is_proved()}
                   and invitations.status = 'pending' and invitations.expires_at > %(now)s and organizations.status = 'active'
            ) as invitations,
            (select count(*) from identities where user_id = users.id) as connections,

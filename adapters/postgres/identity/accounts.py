@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.addresses import nobody_knows
 from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
@@ -17,6 +18,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
 from core.frozen import Frozen, replace
@@ -24,7 +26,7 @@ from core.frozen import Frozen, replace
 # The columns that `AccountRow` is made of, in any statement that reads `users`.
 ACCOUNT: Final = """
            users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
-           users.language"""
+           users.language, users.address_vouched_by"""
 # For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
 ACCOUNT_AND_WHO_DEACTIVATED: Final = f"{ACCOUNT}, users.deactivated_by"
 # The same condition as `Account.opens_by_proof`.
@@ -41,6 +43,7 @@ class AccountRow(Frozen):
     deactivated_at: datetime | None
     created_at: datetime
     language: str | None
+    address_vouched_by: str | None
 
     def account(self) -> Account:
         return Account(
@@ -51,6 +54,7 @@ class AccountRow(Frozen):
             self.deactivated_at,
             self.created_at,
             Language.of(self.language),
+            address_vouched_by=Voucher.of(self.address_vouched_by),
         )
 
 
@@ -88,6 +92,7 @@ class AccountRows:
                 "password_hash": password_hash,
                 "is_platform_owner": account.is_platform_owner,
                 "email_verified_at": account.email_verified_at,
+                "address_vouched_by": account.address_vouched_by and account.address_vouched_by.text,
                 "deactivated_at": account.deactivated_at,
                 "origin": origin,
                 "origin_organization": origin_organization,
@@ -179,9 +184,10 @@ class AccountRows:
 # an organization that is being deleted at this moment does not become the origin. `origin_org_id` says who made the account: see
 # `privacy/holding.py`. No other statement writes it, except to clear it.
 _ADD: Final = """
-    insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, deactivated_at, origin_service_id,
-                       origin_org_id, registered_in, created_at, updated_at, language)
-    values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s, %(deactivated_at)s,
+    insert into users (id, email, email_key, password_hash, is_platform_owner, email_verified_at, address_vouched_by, deactivated_at,
+                       origin_service_id, origin_org_id, registered_in, created_at, updated_at, language)
+    values (%(id)s, %(email)s, %(email_key)s, %(password_hash)s, %(is_platform_owner)s, %(email_verified_at)s,
+            %(address_vouched_by)s, %(deactivated_at)s,
             (select services.id from services where services.id = %(origin)s for key share),
             (select organizations.id from organizations where organizations.id = %(origin_organization)s for key share), %(registered_in)s,
             %(created_at)s, %(created_at)s, %(language)s)
@@ -266,7 +272,7 @@ _VERIFY_EMAIL: Final[LiteralString] = f"""
 HOLD_UNPROVED: Final[LiteralString] = f"""
     select {ACCOUNT}
       from users
-     where users.email_verified_at is null and users.deactivated_at is null and users.origin_org_id is null and not users.is_platform_owner
+     where {nobody_knows()} and users.deactivated_at is null and users.origin_org_id is null and not users.is_platform_owner
        and users.created_at < least(%(now)s, now()) - %(retention)s::interval
        and users.created_at > coalesce(%(after)s::timestamptz, '-infinity')
      order by users.created_at

@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 import psycopg
 
+from adapters.postgres.addresses import BRINGS_PROOFS
 from adapters.postgres.arrays import array
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
@@ -210,6 +211,7 @@ class ArrivingOrganization:
 
     async def write(self, advance: Callable[[int], None]) -> Sequence[TableReport]:
         """Raises `UnfitFile` when a row collides with one that is here."""
+        await self._transaction.tell(BRINGS_PROOFS)
         told = [await self._write(USERS, people.ADD)]
         advance(self._rows[USERS])
         for table in self._tables.values():

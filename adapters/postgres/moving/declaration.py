@@ -175,14 +175,21 @@ MOVED: Final[Mapping[str, Moved]] = {
     ),
     "consents": Moved(of_people=True),
     "identities": Moved(
+        leaves=("made_in",),
         rows="row.upstream_provider_id in (select id from upstream_providers where org_id = %(organization)s::uuid)",
         of_people=True,
+        ids={"made_in": IdMeaning.KEPT},
         kept_by={"came_through": "upstream_providers"},
         checks={"is of another provider than it says": "row.provider = row.upstream_provider_id::text"},
     ),
     "pictures": Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
-    "mfa_secrets": Moved(rows="row.enabled_at is not null", leaves=("session_id",), of_people=True, ids={"session_id": IdMeaning.KEPT}),
-    "passkeys": Moved(of_people=True, ids={"aaguid": IdMeaning.KEPT}),
+    "mfa_secrets": Moved(
+        rows="row.enabled_at is not null",
+        leaves=("session_id", "made_in"),
+        of_people=True,
+        ids={"session_id": IdMeaning.KEPT, "made_in": IdMeaning.KEPT},
+    ),
+    "passkeys": Moved(leaves=("made_in",), of_people=True, ids={"aaguid": IdMeaning.KEPT, "made_in": IdMeaning.KEPT}),
 }
 
 # Each with the reason why it stays where it is.

@@ -7,6 +7,8 @@ being forgotten.
 
 from typing import Final, LiteralString
 
+from adapters.postgres.addresses import is_proved, nobody_knows
+
 # Columns of an account that arrive with people who are trusted.
 OWN_COLUMNS: Final = (
     *("email_verified_at", "password_hash", "password_changed_at", "name", "given_name", "family_name", "language", "zoneinfo"),
@@ -20,10 +22,10 @@ COLUMNS: Final = (
 
 TIMES: Final = ("created_at", "email_verified_at", "password_changed_at", "profile_updated_at")
 
-LEAVING: Final[LiteralString] = """
+LEAVING: Final[LiteralString] = f"""
     create temporary table leaving_people on commit drop as
     select users.id,
-           users.email_verified_at is not null and not users.is_platform_owner
+           {is_proved()} and not users.is_platform_owner
            and (
                    exists (select from memberships where org_id = %(organization)s and user_id = users.id and own_since is not null)
                 or exists (select from service_users where org_id = %(organization)s and user_id = users.id and own_since is not null)
@@ -107,10 +109,10 @@ HOLD: Final[LiteralString] = """
                   for key share of users
            ) as held
 """
-UNPROVED: Final[LiteralString] = """
+UNPROVED: Final[LiteralString] = f"""
     select id
       from users
-     where id in (select new from arriving_people where is_known) and email_verified_at is null and deactivated_at is null
+     where id in (select new from arriving_people where is_known) and {nobody_knows()} and deactivated_at is null
      order by id
 """
 

@@ -16,6 +16,7 @@ from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from core.domain.platform.account_overviews import (
     AccountOverview,
@@ -41,6 +42,7 @@ class _User(Frozen):
     deactivated_at: datetime | None
     created_at: datetime
     language: str | None
+    address_vouched_by: str | None
     pending_email: str | None
     has_password: bool
     password_changed_at: datetime | None
@@ -90,6 +92,7 @@ class PostgresAccountOverviews:
                 deactivated_at=user.deactivated_at,
                 created_at=user.created_at,
                 language=Language.of(user.language),
+                address_vouched_by=Voucher.of(user.address_vouched_by),
             ),
             pending_email=None if user.pending_email is None else Email(user.pending_email),
             has_password=user.has_password,

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.addresses import BRINGS_PROOFS
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
@@ -126,6 +127,7 @@ class ImportRows:
         organization = to.organization
         new = sorted((one for one in people if one.decision.account is not None), key=lambda one: one.email.key)
         told = {"at": at, "organization": organization}
+        await self._statements.tell(BRINGS_PROOFS)
         for statement, rows in (
             (_USE_UP_NAMES, _used_names(new)),
             (_ADD_ACCOUNTS, [_account(one) for one in new]),

@@ -1,9 +1,10 @@
 """Platform owners in PostgreSQL."""
 
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
 from adapters.postgres import locks
+from adapters.postgres.addresses import is_proved
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -48,17 +49,17 @@ _HAS_OTHER_PLATFORM_OWNER: Final = """
     select exists (select from users where is_platform_owner and deactivated_at is null and id <> %(user)s) as yes
 """
 
-_PROMOTE: Final = """
+_PROMOTE: Final[LiteralString] = f"""
     update users
        set is_platform_owner = true, updated_at = now()
-     where email_key = %(email_key)s and deactivated_at is null and email_verified_at is not null
+     where email_key = %(email_key)s and deactivated_at is null and {is_proved()}
  returning id
 """
 
-_PUT_IN_OFFICE: Final = """
+_PUT_IN_OFFICE: Final[LiteralString] = f"""
     update users
        set is_platform_owner = true, updated_at = %(at)s
-     where id = %(user)s and not is_platform_owner and deactivated_at is null and email_verified_at is not null
+     where id = %(user)s and not is_platform_owner and deactivated_at is null and {is_proved()}
  returning id
 """
 

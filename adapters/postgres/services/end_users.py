@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.statements import Statements
@@ -232,7 +233,7 @@ _IN_SERVICES: Final = """
 
 GET: Final[LiteralString] = f"""
     select users.id, users.email, case when used.came then {shown_name("users")} end as person_name,
-           used.came and users.email_verified_at is not null as email_verified,
+           used.came and {is_verified_for("%(organization)s")} as email_verified,
            case when used.came then users.created_at else used.since end as created_at,
            case when used.came then users.updated_at else used.since end as updated_at,
            used.came and mfa.mfa_enabled as mfa_enabled,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
@@ -286,7 +287,7 @@ _LIVE_SESSION: Final[LiteralString] = f"{_SESSION}{ITS_PERSON}"
 _CALLER: Final[LiteralString] = f"""
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
-           services.slug as service_slug, organizations.role, users.email_verified_at is not null,
+           services.slug as service_slug, organizations.role, {is_verified_for("organizations.id")},
            services.id is null or {admits("organizations.role is not null", "sessions.user_id")},
            users.language, {TOLD}
 """

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import may_answer
 from adapters.postgres.branding import links_of
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
@@ -16,8 +17,9 @@ from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
-from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId, first_id
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from core.domain.pages import Page
 from core.domain.tenancy.invitations import (
@@ -146,6 +148,7 @@ class _Offer(_Invitation):
     user_created_at: datetime | None
     user_language: str | None
     user_deactivated_by: UUID | None
+    user_vouched_by: str | None
     is_member: bool
     backer_relations: list[str] | None
     key_capabilities: list[str] | None
@@ -200,6 +203,7 @@ class _Offer(_Invitation):
             self.user_created_at,
             Language.of(self.user_language),
             None if self.user_deactivated_by is None else OrganizationId(self.user_deactivated_by),
+            Voucher.of(self.user_vouched_by),
         )
 
 
@@ -259,8 +263,8 @@ class InvitationRows:
         }
         return [row.listed() for row in await self._statements.ask(_Listed, statement, parameters)]
 
-    async def list_own(self, user: UserId, at: datetime) -> Sequence[OwnInvitation]:
-        rows = await self._statements.ask(_Own, _LIST_OWN, {"user": user, "at": at, "limit": MOST_LISTED})
+    async def list_own(self, user: UserId, session: SessionId, at: datetime) -> Sequence[OwnInvitation]:
+        rows = await self._statements.ask(_Own, _LIST_OWN, {"user": user, "session": session, "at": at, "limit": MOST_LISTED})
         return [row.own() for row in rows]
 
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
@@ -451,6 +455,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
            users.id as user_id, users.email as user_email, users.is_platform_owner as user_is_platform_owner,
            users.email_verified_at as user_verified_at, users.deactivated_at as user_deactivated_at, users.created_at as user_created_at,
            users.language as user_language, users.deactivated_by as user_deactivated_by,
+           users.address_vouched_by as user_vouched_by,
            exists (
                select from memberships where memberships.org_id = invitations.org_id and memberships.user_id = users.id
            ) as is_member,
@@ -601,14 +606,15 @@ _LISTS: Final[Mapping[InvitationStatus | None, LiteralString]] = {
     InvitationStatus.EXPIRED: _LIST_EXPIRED,
 }
 
-# A person whose address is not verified sees no invitations, because the address may belong to somebody else.
-_LIST_OWN: Final = """
+# A person whose address is not proved sees no invitations, because the address may belong to somebody else, except those of the
+# organization whose provider has opened the session.
+_LIST_OWN: Final[LiteralString] = f"""
     select invitations.id, invitations.email, invitations.role, organizations.slug, organizations.name, invitations.expires_at,
            invitations.created_at, (select roles.name from roles where roles.id = invitations.role_id) as role_name
       from users
       join invitations on invitations.email_key = users.email_key
       join organizations on organizations.id = invitations.org_id
-     where users.id = %(user)s and users.email_verified_at is not null
+     where users.id = %(user)s and {may_answer("invitations.org_id")}
        and invitations.status = 'pending' and invitations.expires_at > %(at)s
        and organizations.status = 'active'
      order by invitations.id desc

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import may_answer
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
@@ -18,7 +19,7 @@ from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import MembershipId, OrganizationId, RoleId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.members import Adding, CameBy, Entry, ListedMember, ListedMembership, MemberDetail, MemberList, Membership
@@ -215,9 +216,15 @@ class MemberRows:
     async def release(self, organization: OrganizationId, user: UserId) -> None:
         await self._statements.tell(_RELEASE, {"organization": organization, "user": user})
 
-    async def confirm(self, user: UserId, organizations: Collection[OrganizationId], at: datetime) -> Sequence[Membership]:
-        parameters = {"user": user, "organizations": list(organizations), "at": at}
+    async def confirm(
+        self, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None, at: datetime
+    ) -> Sequence[Membership]:
+        parameters = {"user": user, "organizations": list(organizations), "session": session, "at": at}
         return [row.membership() for row in await self._statements.ask(_Membership, _CONFIRM, parameters)]
+
+    async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _LISTED_AMONG, {"user": user, "organizations": list(organizations)})
+        return answer.yes
 
     async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         parameters = {"organization": organization, "user": user}
@@ -374,20 +381,28 @@ _RELEASE: Final = """
 # order of their ids. So two tabs that confirm the same memberships cannot deadlock.
 _CONFIRM: Final[LiteralString] = f"""
     with account as materialized (
-             select id from users where id = %(user)s and deactivated_at is null for key share
+             select id, email_verified_at from users where id = %(user)s and deactivated_at is null for key share
          ),
          listed as (
-             select id
+             select memberships.id
                from memberships
-              where user_id = (select id from account) and org_id = any(%(organizations)s) and own_since is null
-              order by id
-                for no key update
+               join account on account.id = memberships.user_id
+              where memberships.org_id = any(%(organizations)s) and memberships.own_since is null
+                and {may_answer("memberships.org_id", "account")}
+              order by memberships.id
+                for no key update of memberships
          )
   update memberships
      set own_since = %(at)s
     from listed
    where memberships.id = listed.id
 returning {_MEMBERSHIP}, memberships.own_since
+"""
+
+_LISTED_AMONG: Final = """
+    select exists (
+               select from memberships where user_id = %(user)s and org_id = any(%(organizations)s) and own_since is null
+           ) as yes
 """
 
 _HOLD_LISTED: Final = """

@@ -15,6 +15,7 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.tenancy.upstream_providers import NO_MAPPING, NO_UPKEEP, Upkeep, UpstreamProvider
 from core.frozen import Frozen
 
@@ -40,6 +41,7 @@ class ProviderRow(Frozen):
     tested_digest: bytes | None
     tested_at: datetime | None
     activated_at: datetime | None
+    succeeds: list[str]
     refreshed_at: datetime | None
     refresh_fault: str | None
     failing_since: datetime | None
@@ -68,6 +70,7 @@ class ProviderRow(Frozen):
             tested_digest=self.tested_digest,
             tested_at=self.tested_at,
             activated_at=self.activated_at,
+            succeeds=tuple(voucher for text in self.succeeds if (voucher := Voucher.of(text)) is not None),
             upkeep=self._upkeep(),
             created_at=self.created_at,
             updated_at=self.updated_at,
@@ -82,6 +85,10 @@ class ProviderRow(Frozen):
             certificate_until=self.certificate_until,
             signed=signed,
         )
+
+
+class _Succeeded(Frozen):
+    succeeds: list[str]
 
 
 class UpstreamProviderRows:
@@ -107,6 +114,15 @@ class UpstreamProviderRows:
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         return bool(await self._statements.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
+
+    async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
+        voucher = Voucher(organization, former)
+        rows = await self._statements.ask(_Succeeded, _SUCCEEDED_BY, {"organization": organization, "id": former, "voucher": voucher.text})
+        return [one for text in rows[0].succeeds if (one := Voucher.of(text)) is not None] if rows else None
+
+    async def succeed(self, provider: UpstreamProvider) -> None:
+        succeeds = [one.text for one in provider.succeeds]
+        await self._statements.tell(_SUCCEED, {"id": provider.id, "succeeds": succeeds, "at": provider.updated_at})
 
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
         await self._statements.tell(_FOLLOW, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
@@ -153,13 +169,22 @@ def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict
 # From `upstream_providers`, or from something else that has this name.
 PROVIDER: Final = """
            id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
-           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, created_at, updated_at,
+           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, succeeds, created_at, updated_at,
            refreshed_at, refresh_fault, failing_since, certificate_until,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
                  from connection_certificates
                 where connection_certificates.upstream_provider_id = upstream_providers.id
            )::text as signed"""
+
+_SUCCEEDED_BY: Final = """
+    select succeeds from upstream_providers where id = %(id)s and org_id = %(organization)s
+     union all
+    (select '{}'::text[] from users where address_vouched_by = %(voucher)s limit 1)
+     limit 1
+"""
+
+_SUCCEED: Final = "update upstream_providers set succeeds = %(succeeds)s::text[], updated_at = %(at)s where id = %(id)s"
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 

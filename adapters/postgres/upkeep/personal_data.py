@@ -77,6 +77,7 @@ PERSONAL: Final[Mapping[str, Personal]] = {
     "users.password_hash": _of_account(
         "The password, as an Argon2id hash; of people who were brought along, as the hash of the system before until they sign in.", "id"
     ),
+    "users.address_vouched_by": _of_account("The organization and its provider that have vouched for the address.", "id"),
     "users.language": _of_account("The language that the person reads.", "id"),
     "users.name": _of_account("The person's name.", "id"),
     "users.given_name": _of_account("The person's first name.", "id"),
@@ -356,6 +357,7 @@ _NOT_PERSONAL: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "A digest of a request, by which Postern recognises a repetition": ("billing_checkouts.digest",),
     "An id": (
+        "upstream_providers.succeeds",
         *("connection_exchanges.message_id", "connection_exchanges.in_response_to", "connection_exchanges.certificate"),
         "saml_exchanges.message_id",
         "saml_exchanges.in_response_to",

@@ -48,9 +48,9 @@ class AccountMail(StrEnum):
         match self:
             case AccountMail.VERIFICATION:
                 # Verifying the address alone would not open a deactivated account.
-                return account.email_verified_at is None and account.deactivated_at is None
+                return not account.address_is_proved and account.deactivated_at is None
             case AccountMail.SIGN_IN_LINK:
-                return account.email_verified_at is not None
+                return account.address_is_proved
             case _:
                 return True
 

@@ -7,6 +7,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -38,6 +39,28 @@ class Account(Frozen):
     """The organization whose directory has deactivated the account, if the query asked for it. None when the platform has deactivated the
     account, or nobody has.
     """
+    address_vouched_by: Voucher | None = None
+    """The organization's own provider that vouched for the address. None when nobody did, or when the address is proved."""
+
+    @property
+    def address_is_proved(self) -> bool:
+        """Whether somebody has shown that they read the mailbox: what counts for everything, except where a vouched address is enough."""
+        return self.email_verified_at is not None
+
+    @property
+    def address_is_vouched(self) -> bool:
+        """An organization's own provider has vouched for the address, and nobody has proved it."""
+        return not self.address_is_proved and self.address_vouched_by is not None
+
+    @property
+    def nobody_knows_address(self) -> bool:
+        return not self.address_is_proved and self.address_vouched_by is None
+
+    def address_is_verified_for(self, organization: OrganizationId | None) -> bool:
+        """Whether the address counts as verified towards this organization. None is the platform."""
+        if self.address_is_proved:
+            return True
+        return self.address_vouched_by is not None and self.address_vouched_by.organization == organization
 
     @property
     def opens_by_proof(self) -> bool:
@@ -51,7 +74,7 @@ class Account(Frozen):
         """A directory has deactivated the account, and nobody has proved the address. So the first proof of any kind opens it, without
         being asked for: also an invitation that our own server has mailed afterwards, or the word of a provider of the installation.
         """
-        return self.opens_by_proof and self.email_verified_at is None
+        return self.opens_by_proof and not self.address_is_proved
 
     def is_shut_to(self, directory: OrganizationId) -> bool:
         """The account is deactivated, and this organization's directory may not activate it. No directory lifts the platform's
@@ -88,6 +111,14 @@ class AccountPassword(Frozen):
         return self.encoded is not None and is_just_past(self.changed_at, now)
 
 
+class PasswordChosen(Frozen):
+    """What choosing a password by a mailed link has done."""
+
+    had_password: bool
+    was_vouched: bool
+    """The link was the first proof of the address: all that somebody might have set up in the account before is gone."""
+
+
 class BeforeReset(Frozen):
     """An account as it was before its password was reset."""
 
@@ -103,12 +134,20 @@ class Registration(Frozen):
     encoded: str | None
     browser: bytes | None = None
     """The digest of the secret that the registering browser has for its flows. None when the account was not registered in a browser."""
+    is_vouched: bool = False
+    """Nobody registered, or it does not matter any more: an organization's own provider vouches for the address."""
 
     def was_made_in(self, browser: Token | None) -> bool:
         """False for a registration without a password: nothing is left of what the browser did."""
         if browser is None or self.browser is None or self.encoded is None:
             return False
         return hmac.compare_digest(browser.digest(), self.browser)
+
+
+class Unverified(Frozen):
+    """An account whose address nobody has proved."""
+
+    is_vouched: bool
 
 
 class EmailChange(Frozen):

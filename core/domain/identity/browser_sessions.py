@@ -59,7 +59,7 @@ def caller_in(session: Session, confirmed: Confirmed) -> Caller:
         device=session.device,
         proved=session.proved,
         language=account.language,
-        email_is_verified=account.email_verified_at is not None,
+        email_is_verified=account.address_is_proved,
         belongs_to_several=confirmed.belongs_to_several,
         is_listed=confirmed.is_listed,
     )

@@ -17,6 +17,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Registration
+from core.domain.identity.upstream.vouching import Added
 from core.domain.rate_limits import RateLimit
 from core.domain.repeats import is_just_past
 from core.domain.secrets import Secret, Token
@@ -121,7 +122,13 @@ class AskedOnPage(Enum):
     that nobody has proved.
     """
     NEW_PASSWORD = auto()
-    """The registration has no password, so the page asks for a new one."""
+    """The registration has no password, or an organization's own provider has vouched for the address and nobody is signed in here. The
+    page asks for a new one, before which everything goes that nobody has proved.
+    """
+    WHAT_STAYS = auto()
+    """An organization's own provider has vouched for the address, and the person is signed in in this browser: what was not made here stays
+    only if the person says so.
+    """
 
 
 class Doubt(Frozen):
@@ -131,6 +138,10 @@ class Doubt(Frozen):
     email: Email
     """The address that the person confirms or refuses."""
     asked: AskedOnPage
+    is_vouched: bool = False
+    """An organization's own provider has vouched for the address."""
+    added: tuple[Added, ...] = ()
+    """What stays only if the person says so."""
 
 
 class Settled(Enum):
@@ -141,12 +152,16 @@ class Settled(Enum):
     """The holder of the address said that somebody else had named it."""
 
 
-def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None) -> AskedOnPage:
-    """`registration` belongs to the link's account, and is None once its address is proved. Raises `LinkRefused`."""
+def asked_of(link: MailedToken, registration: Registration | None, browser: Token | None, signed_in: UserId | None = None) -> AskedOnPage:
+    """`registration` belongs to the link's account, and is None once its address is proved. `signed_in` is the person whose session the
+    browser has. Raises `LinkRefused`.
+    """
     if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
         return AskedOnPage.NOTHING
     if registration is None:
         raise link_used()
+    if registration.is_vouched:
+        return AskedOnPage.WHAT_STAYS if signed_in == link.user else AskedOnPage.NEW_PASSWORD
     if registration.was_made_in(browser):
         return AskedOnPage.NOTHING
     return AskedOnPage.NEW_PASSWORD if registration.encoded is None else AskedOnPage.PASSWORD

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 from core.domain.claims import (
     NO_FACTS,
@@ -121,6 +122,8 @@ class Session(Frozen):
     """The scopes of an application, in a session in its service. None when the session was not given to an application."""
     directory_context: str = ""
     """The authentication context that a directory of the service's own organization has stated for this sign-in."""
+    opened_through: UUID | None = None
+    """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
 
     @property
     def context_class(self) -> str:

@@ -166,7 +166,7 @@ def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | N
         return LoginFailure.WRONG_PASSWORD
     if named.account.deactivated_at is not None:
         return LoginFailure.DEACTIVATED
-    if named.account.email_verified_at is None:
+    if not named.account.address_is_proved:
         return LoginFailure.EMAIL_NOT_VERIFIED
     return None
 

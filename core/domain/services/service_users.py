@@ -76,7 +76,7 @@ class HeldServiceUser(Frozen):
         """Whether the service may give the account another address: until somebody proves the address, and while no other organization
         lists the person, because the place there would go over to the holder of the new address.
         """
-        return self.belongs_to_service and not self.is_used_elsewhere and self.account.email_verified_at is None
+        return self.belongs_to_service and not self.is_used_elsewhere and not self.account.address_is_proved
 
     def require_movable(self) -> None:
         """Raises `Forbidden` for an account that only its owner can move."""

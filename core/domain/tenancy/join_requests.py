@@ -77,7 +77,7 @@ class JoinCandidate(Frozen, kw_only=True):
 
     def owns(self, email: Email) -> bool:
         """Whether the account has proved that the address is its own."""
-        return _has_proved(self.account, email)
+        return _may_join(self.account, email, self.organization)
 
     def outcome(self) -> Joined | None:
         """The result of this sign-in. None when nothing happens. No organization can make a platform owner its member in this way."""
@@ -120,7 +120,7 @@ class Asking(Frozen, kw_only=True):
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is deactivated")
         if self.account.is_platform_owner:
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is a platform owner's by now")
-        if not _has_proved(self.account, self.request.email):
+        if not _may_join(self.account, self.request.email, self.request.organization):
             # The account may belong to somebody else by now: the service or directory that made it can change its address.
             raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")
         if self.awaits_role:
@@ -158,8 +158,9 @@ def join_declined(request: JoinRequest, actor: Actor) -> Event:
     return _about("join_request.declined", request, actor)
 
 
-def _has_proved(account: Account, email: Email) -> bool:
-    return account.email_verified_at is not None and account.email.key == email.key
+def _may_join(account: Account, email: Email, organization: OrganizationId) -> bool:
+    """The address that the person asked by is still theirs: proved, or vouched for by this very organization's provider."""
+    return account.address_is_verified_for(organization) and account.email.key == email.key
 
 
 def _themselves(user: UserId) -> Actor:

@@ -18,6 +18,7 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     tested_digest,
 )
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
@@ -58,6 +59,9 @@ class Upkeep(Frozen, kw_only=True):
 
 NO_UPKEEP: Final = Upkeep()
 
+# An organization has twenty providers at once.
+MOST_SUCCEEDED: Final = 100
+
 
 class UpstreamProvider(Frozen, kw_only=True):
     """The provider without the client's secret and without our private keys, which are opened only for use."""
@@ -93,6 +97,8 @@ class UpstreamProvider(Frozen, kw_only=True):
     activated_at: datetime | None = None
     """When an owner activated the provider. None while it is active since an owner made it."""
     upkeep: Upkeep = NO_UPKEEP
+    succeeds: tuple[Voucher, ...] = ()
+    """The providers whose successor an owner has named this one: it vouches for the accounts that they have vouched for."""
     created_at: datetime
     updated_at: datetime
 
@@ -288,6 +294,24 @@ def key_changed(provider: UpstreamProvider, actor: Actor, change: str) -> Event:
 
 def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool) -> Event:
     return _event("organization.upstream_provider.tested", provider, actor, {"name": provider.name, "succeeded": succeeded})
+
+
+def succeeding(provider: UpstreamProvider, former: UpstreamProviderId, before: Sequence[Voucher], now: datetime) -> UpstreamProvider:
+    """The provider as the successor of a former one, and of those that the former one succeeds. Raises `BadRequest`."""
+    if former == provider.id:
+        raise BadRequest("provider_id: a provider cannot succeed itself")
+    itself = Voucher(provider.organization, provider.id)
+    added = (one for one in (Voucher(provider.organization, former), *before) if one not in provider.succeeds and one != itself)
+    succeeds = (*provider.succeeds, *added)
+    if len(succeeds) > MOST_SUCCEEDED:
+        raise BadRequest(f"provider_id: a provider succeeds at most {MOST_SUCCEEDED} others")
+    return provider if succeeds == provider.succeeds else replace(provider, succeeds=succeeds, updated_at=now)
+
+
+def provider_succeeded(before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> Event:
+    old, new = ([str(one.provider) for one in provider.succeeds] for provider in (before, after))
+    told = {"name": after.name, "old_successor_of": old, "new_successor_of": new}
+    return _event("organization.upstream_provider.updated", after, actor, told)
 
 
 def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:

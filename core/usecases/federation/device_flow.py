@@ -234,7 +234,8 @@ class DeviceFlow(Frozen):
             admitted = await self.admission.let_in(uow, arrived, landing)
             await uow.commit()
         self.metrics.device_flow(DeviceStep.LET_IN)
-        return Granted(admitted.kept, confirmed.account.email_verified_at is not None, approval.role, profile=approval.profile)
+        is_verified = confirmed.account.address_is_verified_for(context.organization)
+        return Granted(admitted.kept, is_verified, approval.role, profile=approval.profile)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:

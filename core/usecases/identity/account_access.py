@@ -32,12 +32,13 @@ async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: Sessio
     await uow.sessions.end_all(user, but=but)
 
 
-async def hand_over(uow: UnitOfWork, user: UserId, at: datetime) -> None:
+async def hand_over(uow: UnitOfWork, user: UserId, at: datetime, *, keeps_profile: bool = False) -> None:
     """Does what `end_access` does, for an account that goes to another person, who proves its address. Also ends every way in that the
     earlier holder may have added, and the consents that the earlier holder gave to applications, because nobody would ask the new holder
-    for them. The caller takes care of the password.
+    for them. The caller takes care of the password. `keeps_profile`: name and picture stay, because a directory has vouched that the
+    account is the person's.
     """
-    await _end_what_was_added(uow, user)
+    await _end_what_was_added(uow, user, keeps_profile=keeps_profile)
     await end_access(uow, user, at)
 
 
@@ -74,12 +75,13 @@ async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int
     return await end_access_counting(uow, user, at)
 
 
-async def _end_what_was_added(uow: UnitOfWork, user: UserId) -> None:
+async def _end_what_was_added(uow: UnitOfWork, user: UserId, *, keeps_profile: bool = False) -> None:
     """Removes the profile, passkeys, connected identities and consents, before the rest ends. Together with an identity go the sign-ins by
     it that await a second factor, just as when a provider is deleted.
     """
     await uow.accounts.hold(user)
-    await uow.profiles.forget(user)
+    if not keeps_profile:
+        await uow.profiles.forget(user)
     await uow.passkeys.remove_all(user)
     await uow.identities.remove_all(user)
     await uow.consents.remove_all(user)

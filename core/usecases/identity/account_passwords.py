@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, opened_by_proof, require_acceptable
+from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
@@ -119,10 +119,9 @@ class AccountPasswords(Frozen):
             return False
         return await self.passwords.verify(found.encoded, password, Priority.PROVEN)
 
-    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> bool:
+    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> PasswordChosen:
         """Sets a new password by a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second
-        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password. Returns
-        whether the account had one.
+        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password.
         """
         found = await self.look_at_link(token)
         self.rules.require(new, found.email)
@@ -142,19 +141,19 @@ class AccountPasswords(Frozen):
             if reset is None:
                 raise refusal_of(None)
             before = reset.account
-            if before.email_verified_at is None:
+            if not before.address_is_proved:
                 # Nobody has proved the address yet, so the second factor may be a stranger's, and would lock the owner out.
                 await end_second_factor(uow, found.user, actor)
-                await hand_over(uow, found.user, now)
+                await hand_over(uow, found.user, now, keeps_profile=before.address_is_vouched)
             else:
                 await end_access(uow, found.user, now)
             if before.opens_by_proof:
                 await uow.record(opened_by_proof(found.user, actor))
             # A person who has just proved the address of a new account, and has chosen its first password, knows of that password.
-            is_new = before.email_verified_at is None and not reset.had_password
+            is_new = not before.address_is_proved and not reset.had_password
             await self._tell(uow, found.user, before, actor, how="reset", first=not reset.had_password, mails=not is_new)
             await uow.commit()
-        return reset.had_password
+        return PasswordChosen(reset.had_password, before.address_is_vouched)
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
         """Returns whether this link has just been used to choose this password."""

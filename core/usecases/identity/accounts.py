@@ -104,6 +104,7 @@ class Accounts(Frozen):
             if found is None:
                 raise refusal_of(None)
             await self.redeem(uow, found)
+            await self.end_vouched(uow, found, actor)
             await self.settle(uow, found, actor)
             await uow.commit()
         return found.purpose
@@ -117,6 +118,16 @@ class Accounts(Frozen):
             await uow.accounts.hold(link.user)
         if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.clock.now()) is None:
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
+
+    async def end_vouched(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
+        """Ends everything that nobody has proved, if so far only an organization's own provider has vouched for the address that the link
+        proves. Other accounts keep what their registration left.
+        """
+        if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
+            return
+        registration = await uow.account_passwords.registration(link.user)
+        if registration is not None and registration.is_vouched:
+            await self.disown_unverified(uow, link.user, actor)
 
     async def settle(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
         """Marks the address of a redeemed link as proved. Raises `LinkRefused`, and `BadRequest` when another account has the address."""
@@ -177,14 +188,16 @@ class Accounts(Frozen):
     async def disown_unverified(self, uow: UnitOfWork, user: UserId, actor: Actor) -> bool:
         """Prepares an unproved account for the person who now proves its address: by an invitation, through a directory, or by the link of
         a verification mail without the password of the registration. Removes first everything that the person who registered the account
-        left there. Returns False when the account is verified; a verified account keeps everything.
+        left there; name and picture stay if an organization's own provider has vouched for the address. Returns False when the address is
+        proved; such an account keeps everything.
         """
         now = self.clock.now()
         await uow.accounts.hold(user)
-        if not await uow.account_passwords.forget_unverified(user, now):
+        unverified = await uow.account_passwords.forget_unverified(user, now)
+        if unverified is None:
             return False
         await end_second_factor(uow, user, actor)
-        await hand_over(uow, user, now)
+        await hand_over(uow, user, now, keeps_profile=unverified.is_vouched)
         event = Event("security.password.changed", actor, _target(user), details={"how": "removed_unverified"})
         await uow.record_in_every_log(event, user)
         return True

@@ -2,10 +2,14 @@
 prove the address of an account that a stranger registered.
 """
 
+from collections.abc import Collection, Sequence
+from typing import Final
+
 from core.domain.email import Email
-from core.domain.errors import Unauthorized
-from core.domain.identifiers import PrivacyRequestId
+from core.domain.errors import BadRequest, Unauthorized
+from core.domain.identifiers import IdentityId, PasskeyId, PrivacyRequestId
 from core.domain.identity.accounts import email_change_refused, registration_refused
+from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.identity.mailed_tokens import (
@@ -20,12 +24,16 @@ from core.domain.identity.mailed_tokens import (
     link_used,
     refusal_of,
 )
+from core.domain.identity.passkeys import passkey_removed
 from core.domain.identity.priority import Priority
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.upstream.identities import identity_unlinked
+from core.domain.identity.upstream.vouching import Added, AddedKind
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
+from core.usecases.identity.account_access import end_access, end_second_factor, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.mailed_codes import MailedCodes
@@ -33,9 +41,12 @@ from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
 from ports.clock import Clock
+from ports.identity.upstream.vouched_accounts import VouchedAccountStore
 from ports.ids import Ids
 from ports.passwords import PasswordHasher
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_WITHOUT_PASSWORD: Final = frozenset({AskedOnPage.NOTHING, AskedOnPage.WHAT_STAYS})
 
 
 class AddressProofs(Frozen):
@@ -45,25 +56,32 @@ class AddressProofs(Frozen):
     proofs: PasswordProofs
     rules: PasswordRules
     passwords: PasswordHasher
+    vouched_accounts: VouchedAccountStore
     realms: HomeRealms
     clock: Clock
     ids: Ids
 
-    async def look(self, token: Token, browser: Token | None, *, refusing: bool = False) -> Doubt:
+    async def look(self, token: Token, browser: Token | None, caller: Caller | None = None, *, refusing: bool = False) -> Doubt:
         """Returns what a link is about, and what the page asks for in this browser before it proves the address. `refusing` asks for
-        nothing, for a holder who disowns the address. The link stays usable. Raises `LinkRefused`, and `ProviderRequired` when people of
-        the domain sign in at a provider and a password would be of no use.
+        nothing, for a holder who disowns the address. `caller` is signed in in this browser. The link stays usable. Raises `LinkRefused`,
+        and `ProviderRequired` when people of the domain sign in at a provider and a password would be of no use.
         """
-        link, asked = await self._find(token, browser)
-        if asked is not AskedOnPage.NOTHING and not refusing:
+        link, asked, is_vouched = await self._find(token, browser, caller)
+        if asked not in _WITHOUT_PASSWORD and not refusing:
             await self._require_passwords(link)
-        return Doubt(link.purpose, link.email, asked)
+        added: Sequence[Added] = ()
+        if asked is AskedOnPage.WHAT_STAYS and caller is not None:
+            added = await self.vouched_accounts.added(link.user, caller.session)
+        return Doubt(link.purpose, link.email, asked, is_vouched, tuple(added))
 
     async def prove(self, token: Token, browser: Token | None, password: Password, client: Client) -> MailedTokenPurpose:
         """Proves the address. The link works only once. `prove` needs the password of the registration, unless the account was registered
         in this browser. Raises `LinkRefused`, and the errors of `PasswordProofs.of_registration`.
         """
-        link, asked = await self._find(token, browser)
+        link, asked, is_vouched = await self._find(token, browser, None)
+        if is_vouched:
+            # Nobody knows whose the password of such an account is.
+            raise BadRequest(words="password_missing")
         checked = None if asked is AskedOnPage.NOTHING else await self.proofs.of_registration(link.email, password, client)
         async with self.unit_of_work() as uow:
             await self.accounts.redeem(uow, link)
@@ -94,12 +112,12 @@ class AddressProofs(Frozen):
                 raise
         return None
 
-    async def prove_with_new_password(self, token: Token, new: Password, actor: Actor) -> None:
+    async def prove_with_new_password(self, token: Token, new: Password, actor: Actor) -> bool:
         """Proves the address of a registration and sets a new password. Removes everything that was set up in the account before. The link
-        works only once. Raises `LinkRefused`; `BadRequest` when the rules do not permit the password; and `ProviderRequired` when people
-        of the domain sign in at a provider.
+        works only once. Returns whether an organization's own provider had vouched for the address. Raises `LinkRefused`; `BadRequest` when
+        the rules do not permit the password; and `ProviderRequired` when people of the domain sign in at a provider.
         """
-        link, _ = await self._find(token, None)
+        link, _, was_vouched = await self._find(token, None, None)
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
             raise refusal_of(None)
         await self._require_passwords(link)
@@ -115,6 +133,33 @@ class AddressProofs(Frozen):
                 raise refusal_of(None)
             event = Event("security.password.changed", actor, Target("user", str(link.user)), details={"how": "set"})
             await uow.record_in_every_log(event, link.user)
+            await self.accounts.settle(uow, link, actor)
+            await uow.commit()
+        return was_vouched
+
+    async def prove_signed_in(self, token: Token, caller: Caller, stays: Collection[str], actor: Actor) -> None:
+        """Proves the address in a browser session of the account, if so far only an organization's own provider has vouched for it. Whoever
+        is signed in reads the mailbox, so the account keeps what it has. But somebody else may have signed in, too: of what was made
+        elsewhere, only what `stays` names stays, and all other sessions end. Raises `LinkRefused`, and `BadRequest` for a link to another
+        account.
+        """
+        now = self.clock.now()
+        link, asked, _ = await self._find(token, None, caller)
+        if asked is not AskedOnPage.WHAT_STAYS:
+            raise refusal_of(None)
+        async with self.unit_of_work() as uow:
+            await self.accounts.redeem(uow, link)
+            await require_living(uow, caller.session)
+            if await uow.account_passwords.registration(link.user) is None:
+                raise link_used()
+            for one in await uow.vouched_accounts.added(link.user, caller.session):
+                if one.key not in stays:
+                    await self._end(uow, one, link, actor)
+            if not await uow.mfa.is_enabled(link.user):
+                # The codes of a second factor that has just ended.
+                await end_second_factor(uow, link.user, actor)
+            await uow.accounts.withdraw_email(link.user, now)
+            await end_access(uow, link.user, now, but=caller.session)
             await self.accounts.settle(uow, link, actor)
             await uow.commit()
 
@@ -154,16 +199,35 @@ class AddressProofs(Frozen):
             account = None if link is None else (await uow.accounts.find_all([link.user])).get(link.user)
         if link is None or account is None or not link.was_just_used(self.clock.now()):
             return None
-        proved = account.email_verified_at is not None and account.email.key == link.email.key
+        proved = account.address_is_proved and account.email.key == link.email.key
         return link, Settled.PROVED if proved else Settled.REFUSED
 
-    async def _find(self, token: Token, browser: Token | None) -> tuple[MailedToken, AskedOnPage]:
+    async def _find(self, token: Token, browser: Token | None, caller: Caller | None) -> tuple[MailedToken, AskedOnPage, bool]:
         async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             registration = None if link is None else await uow.account_passwords.registration(link.user)
         if link is None or not link.is_usable(self.clock.now()):
             raise refusal_of(link)
-        return link, asked_of(link, registration, browser)
+        signed_in = None if caller is None or caller.impersonator is not None else caller.user
+        return link, asked_of(link, registration, browser, signed_in), registration is not None and registration.is_vouched
+
+    async def _end(self, uow: UnitOfWork, one: Added, link: MailedToken, actor: Actor) -> None:
+        match one.kind:
+            case AddedKind.PASSWORD:
+                await uow.account_passwords.forget(link.user, self.clock.now())
+                event = Event("security.password.changed", actor, Target("user", str(link.user)), details={"how": "removed_unverified"})
+                await uow.record_in_every_log(event, link.user)
+            case AddedKind.SECOND_FACTOR:
+                await end_second_factor(uow, link.user, actor)
+            case AddedKind.PASSKEY if one.id is not None:
+                passkey = await uow.passkeys.find_held(link.user, PasskeyId(one.id))
+                await uow.passkeys.remove(link.user, PasskeyId(one.id))
+                if passkey is not None:
+                    await uow.record(passkey_removed(passkey.passkey, actor))
+            case AddedKind.IDENTITY if one.id is not None:
+                held = {identity.id: identity for identity in await uow.identities.list(link.user)}
+                await uow.identities.remove(IdentityId(one.id))
+                await uow.record(identity_unlinked(held[IdentityId(one.id)], actor, service=None))
 
     async def _require_passwords(self, link: MailedToken) -> None:
         if await self.realms.requires_provider(link.email):

@@ -39,6 +39,7 @@ from core.domain.identity.sessions import (
     session_ended,
     sessions_revoked,
 )
+from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -90,6 +91,7 @@ class Sessions(Frozen):
         proved: Proved = UNPROVED,
         application: Application | None = None,
         session_id: SessionId | None = None,
+        opened_through: str = "",
     ) -> OpenedSession:
         """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
         which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
@@ -106,6 +108,7 @@ class Sessions(Frozen):
             proved=proved,
             scopes=None if application is None else application.scopes,
             session_id=session_id,
+            opened_through=opened_through,
         )
         token = self.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
@@ -125,8 +128,11 @@ class Sessions(Frozen):
         scopes: tuple[str, ...] | None = None,
         session_id: SessionId | None = None,
         ends_by: datetime | None = None,
+        opened_through: str = "",
     ) -> Session:
-        """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie."""
+        """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
+        `opened_through` is the provider that the person signed in at, if they did.
+        """
         now = self.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         if ends_by is not None:
@@ -152,6 +158,7 @@ class Sessions(Frozen):
             depth=0 if parent is None else parent.depth + 1,
             proved=proved,
             scopes=scopes,
+            opened_through=own_provider_of(opened_through),
         )
         await uow.sessions.add(session)
         return session

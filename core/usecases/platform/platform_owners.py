@@ -74,7 +74,7 @@ class PlatformOwners(Frozen):
                 return account
             if account.deactivated_at is not None:
                 raise BadRequest("The account is deactivated")
-            if account.email_verified_at is None:
+            if not account.address_is_proved:
                 # A stranger may have registered the account and may know its password.
                 raise BadRequest("The account's e-mail address must be verified first")
             await uow.platform_owners.put_in_office(user, now)

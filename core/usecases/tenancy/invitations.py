@@ -168,7 +168,7 @@ class Invitations(Frozen):
         and only while the caller's session lives.
         """
         now = self.clock.now()
-        own = await self.lookup.list_own(caller.user, now)
+        own = await self.lookup.list_own(caller.user, caller.session, now)
         key = await self.server_secrets.get(LISTED_TOKENS)
         until = now + LISTED_TOKEN_LIFETIME
         return [
@@ -225,13 +225,18 @@ class Invitations(Frozen):
                     raise _by_mail_alone()
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded)
 
-    async def accept(self, token: Token, actor: Actor) -> None:
-        """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made."""
+    async def accept(self, token: Token, actor: Actor, *, signed_in: UserId | None = None) -> None:
+        """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made. `signed_in` has
+        a session in the browser that shows the link: where only a directory has vouched for the address, the person proves it there first,
+        and keeps what is theirs. Raises `BadRequest`.
+        """
         presented = await self._presented(token)
         done = False
         while not done:
             async with self.unit_of_work() as uow:
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
+                if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
+                    raise BadRequest("Confirm your e-mail address first", words="address_unproved")
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor))
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
@@ -296,22 +301,26 @@ class Invitations(Frozen):
             raise InvitationExpired
         offer.require_backed()
         offer.require_acceptable()
+        # Whoever accepts for somebody whom a directory has vouched for proves nothing, so it ends nothing either.
+        proves = offer.account is not None and (
+            offer.account.nobody_knows_address or (offer.account.address_is_vouched and way is Way.LINK and offer.by_mail)
+        )
         account = offer.account or unverified_account(UserId(self.ids.new()), invitation.email, now, actor.language)
         if offer.account is None:
             if not await uow.accounts.add(account, None):
                 return False
             target = Target("user", str(account.id))
             await uow.record(Event("user.signup.success", actor, target, details={"provider": "invitation"}))
-        elif account.email_verified_at is None:
+        elif proves:
             await self.accounts.disown_unverified(uow, account.id, actor)
             if offer.opens_account:
                 await uow.accounts.open_by_proof(account.id, now)
                 await uow.record(opened_by_proof(account.id, actor))
         if encoded is not None:
-            if account.email_verified_at is not None:
+            if account.address_is_proved:
                 await end_access(uow, account.id, now)
             await self.passwords.set_first(uow, account, encoded, actor)
-        elif account.email_verified_at is None:
+        elif offer.account is None or proves:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)

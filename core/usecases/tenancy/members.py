@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 from core.domain.email import mail_domain
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
-from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.accounts import Account
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.accounts import Account, PasswordChosen
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.pages import Page
@@ -126,11 +126,14 @@ class Members(Frozen):
     async def confirm(self, caller: Caller, organizations: Collection[OrganizationId]) -> None:
         """The caller confirms their memberships in these organizations, which makes the memberships the caller's own; and the ownership of
         those that others have made the caller the owner of. Nothing changes in an organization where the caller has confirmed already or is
-        no member. Raises `Forbidden` while somebody impersonates the caller.
+        no member. Raises `Forbidden` while somebody impersonates the caller, and when nobody has proved the caller's address, unless a
+        provider of that very organization has opened the session.
         """
         require_in_person(caller)
         async with self.unit_of_work() as uow:
-            await self._confirm(uow, caller.user, organizations)
+            await self._confirm(uow, caller.user, organizations, caller.session)
+            if not caller.email_is_verified and await uow.members.listed_among(caller.user, organizations):
+                raise Forbidden("Confirm your e-mail address first", words="address_unproved")
             await uow.commit()
 
     async def leave(self, caller: Caller, organization: OrganizationId) -> None:
@@ -157,18 +160,18 @@ class Members(Frozen):
         """The unconfirmed memberships of the person who chooses the first password of their account by this link."""
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
-    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> bool:
+    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> PasswordChosen:
         """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only the first password of an account
         confirms memberships, because a later reset may come from anybody who reads the mail.
         """
 
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
-            await self._confirm(uow, user, confirmed)
+            await self._confirm(uow, user, confirmed, None)
 
         return await self.passwords.reset(token, new, actor, first=confirm if confirmed else None)
 
-    async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId]) -> None:
-        own = await uow.members.confirm(user, organizations, self.clock.now())
+    async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None) -> None:
+        own = await uow.members.confirm(user, organizations, session, self.clock.now())
         await uow.record_all([membership_confirmed(one, _themselves(user)) for one in own])
         for one in own:
             if one.role == BuiltInRole.OWNER:

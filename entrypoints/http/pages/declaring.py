@@ -43,6 +43,8 @@ class Advised(NamedTuple):
 TO_SIGN_IN: Final = WayOn(SIGN_IN, "password.sign_in")
 TO_ACCOUNT: Final = WayOn(HOME, "common.to_account")
 """A person who is not signed in meets the sign-in page on the way."""
+TO_CONFIRM_ADDRESS: Final = WayOn("/ui/confirm-address", "confirm_address.page")
+"""For people whose address only a directory has vouched for."""
 
 Advice = Callable[[Refused], str | Advised]
 """The advice for a refusal. A text without a button tells the person where to go on: at the application that sent them, or with somebody's

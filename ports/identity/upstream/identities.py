@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.email import Email
-from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.identities import ConnectedIdentity
+from core.domain.identity.upstream.vouching import Voucher
 from core.frozen import Frozen
 
 
@@ -29,16 +30,22 @@ class IdentityStore(Protocol):
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         """The oldest first. With the slugs of a service, only identities that are used in the service."""
 
-    async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
-        """False when somebody is connected to the identity already, or the account to another identity of the provider: of two callers at
-        once, one gets False. False also when the provider no longer vouches for the account.
+    async def add(
+        self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None, made_in: SessionId | None = None
+    ) -> bool:
+        """`made_in` is the session in which the person asked for it. False when somebody is connected to the identity already, or the
+        account to another identity of the provider: of two callers at once, one gets False. False also when the provider no longer vouches
+        for the account.
         """
 
-    async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
-        """The account now belongs to the person who has proved the address. It loses its password and its second factor, and the address is
-        verified. The caller removes what else the earlier holder had there. False when somebody has verified the address meanwhile, or the
-        account has another address by now.
+    async def reclaim(self, user: UserId, email: Email, at: datetime, *, by: Voucher | None) -> bool:
+        """The account now belongs to the person whom a provider has told of. It loses its password and its second factor. The address is
+        proved, or, if `by` is an organization's own provider, vouched for. The caller removes what else the earlier holder had there. False
+        when somebody has proved the address meanwhile, or the account has another address by now.
         """
+
+    async def vouch(self, provider: str, account: Account) -> None:
+        """Keeps that an organization's own provider has vouched for the account's address, if nobody has proved or vouched for it yet."""
 
     async def keep_email(self, identity: IdentityId, email: str) -> None:
         """Keeps the address that the provider tells now. Needs no round trip of its own."""

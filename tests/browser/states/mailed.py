@@ -1,7 +1,11 @@
 """Pages behind mailed links, the pages that confirm the result, and the mails of a first try."""
 
+from datetime import timedelta
 from typing import Any, Final
+from uuid import UUID
 
+from core.domain.identity.upstream.vouching import Added, AddedKind
+from core.frozen import replace
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
 _PASSWORD: Final[dict[str, Any]] = {
@@ -27,6 +31,10 @@ _ADDRESS: Final[dict[str, Any]] = {
     "email": ORDINARY,
     "changes": False,
     "asks": "nothing",
+    "is_vouched": False,
+    "added": (),
+    "now": NOW,
+    "form_token": "",
     "new_password": "/ui/verify-email/new-password",
     "not_me": "/ui/verify-email/not-me",
     "errors": {},
@@ -35,6 +43,14 @@ _ADDRESS: Final[dict[str, Any]] = {
 }
 _ELSEWHERE: Final = {**_ADDRESS, "asks": "password"}
 _ANEW: Final = {**_ADDRESS, "asks": "new_password"}
+_ADDED: Final = (
+    Added(AddedKind.PASSWORD, None, "", None),
+    Added(AddedKind.SECOND_FACTOR, None, "", NOW - timedelta(days=3)),
+    Added(AddedKind.PASSKEY, UUID(int=1), "Laptop", NOW - timedelta(days=400)),
+    Added(AddedKind.IDENTITY, UUID(int=2), "Acme directory", NOW - timedelta(hours=2)),
+)
+_VOUCHED: Final = {**_ANEW, "is_vouched": True}
+_WHAT_STAYS: Final = {**_ADDRESS, "asks": "what_stays", "is_vouched": True, "form_token": "token"}
 _NOT_ME: Final[dict[str, Any]] = {
     "action": "/ui/verify-email/not-me",
     "fields": {"token": "token"},
@@ -109,6 +125,15 @@ STATES: Final = (
         {**_ANEW, "errors": {"repeated": Words("refusals.passwords_differ")}},
         ACME,
     ),
+    State("address, vouched for, elsewhere", "mailed/verify_email.html", _VOUCHED),
+    State("address, vouched for, signed in", "mailed/verify_email.html", _WHAT_STAYS),
+    State("address, vouched for, what stays", "mailed/verify_email.html", {**_WHAT_STAYS, "added": _ADDED, "email": LONG}),
+    State(
+        "address, vouched for, what stays, endless names",
+        "mailed/verify_email.html",
+        {**_WHAT_STAYS, "added": tuple(replace(one, name=ENDLESS.name) for one in _ADDED)},
+        FROM_THE_RIGHT,
+    ),
     State("address, new one of an account", "mailed/verify_email.html", {**_ADDRESS, "changes": True, "email": LONG}),
     State("address, not me", "mailed/not_me.html", _NOT_ME),
     State("address, not me, change", "mailed/not_me.html", {**_NOT_ME, "changes": True, "email": LONG}),
@@ -137,6 +162,7 @@ STATES: Final = (
     _of_acme("invitation accepted, by the inviter's link", "text"),
     _outcome("password set", "password_set", good=True, onward="/ui/sign-in"),
     _outcome("password chosen", "password_chosen", good=True),
+    _outcome("address confirmed for the first time", "first_proof", good=True, onward="/ui/sign-in"),
     _outcome("address confirmed", "address_confirmed", good=True, onward="/ui"),
     _outcome("signed out", "signed_out", good=True, onward="/ui/sign-in"),
     _refused("link refused", "link_used", "choose_password.new_link", "check_mail.retry"),

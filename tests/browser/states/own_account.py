@@ -52,7 +52,7 @@ _PLACES: Final = Thing(
     organizations=[Thing(slug="acme", name="Acme"), Thing(slug="endless", name=ENDLESS.name)],
 )
 _NOWHERE_YET: Final = Thing(applications=[], organizations=[])
-_START: Final[dict[str, Any]] = {"places": _PLACES, "platform": ""}
+_START: Final[dict[str, Any]] = {"places": _PLACES, "platform": "", "unproved": False}
 _PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
 _ADA, _LONG = Thing(address=ORDINARY), Thing(address=LONG)
 _YESTERDAY, _LAST_YEAR = NOW - timedelta(hours=26), NOW - timedelta(days=400)
@@ -342,6 +342,7 @@ STATES: Final = (
         has_passkeys=True,
         places=_NOWHERE_YET,
         platform="/ui/platform",
+        unproved=False,
     ),
     _account(
         "account, overview, belongs to nothing",
@@ -351,9 +352,19 @@ STATES: Final = (
         has_passkeys=True,
         places=_NOWHERE_YET,
         platform="",
+        unproved=True,
     ),
     _account(
         "account, overview, somebody acts", "overview.html", "/ui", summary=_summary(), has_passkeys=True, **_START, impersonating=True
+    ),
+    _account("account, confirm the address", "confirm_address.html", "/ui", action="/ui/confirm-address"),
+    _account(
+        "account, confirm the address, sent",
+        "confirm_address.html",
+        "/ui",
+        action="/ui/confirm-address",
+        person=LONG,
+        done=Words("confirm_address.sent"),
     ),
     _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=2, embedded=True),
     _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False),

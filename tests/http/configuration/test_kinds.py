@@ -37,7 +37,7 @@ NEVER: Final = {
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
     "organizations are founded by people, and by the command": ("POST /api/organizations",),
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
-        f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate")
+        f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate", "succeed")
     ),
     "links that end by themselves, and drafts that wait for an owner": (
         f"{ORGANIZATION}/setup-links",

@@ -122,10 +122,12 @@ async def outcome(house: ConnectionScene, tabs: Tabs, answer: Received, person: 
     who = await house.who(tabs)
     if who is None:
         return CODE if "second-factor" in (answer.header("location") or "") else REFUSED
-    (account,) = house.people.rows("select id, email_verified_at from users where email = %s", email)
+    (account,) = house.people.rows("select id, email_verified_at, address_vouched_by from users where email = %s", email)
     assert who == UserId(account["id"])
-    assert account["email_verified_at"] is not None
+    # An own provider proves nothing: the address of a new account, or of one that nobody has proved, is vouched for.
+    assert (account["email_verified_at"] is None) == (account["address_vouched_by"] is not None)
     if person is None:
+        assert account["address_vouched_by"] is not None
         return CREATED
     assert who == person.user
     return IN

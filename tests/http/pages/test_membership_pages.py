@@ -537,6 +537,7 @@ async def test_who_leaves_an_application_for_members_is_turned_away(arriving: Ar
 
 async def test_a_session_is_asked_where_the_answer_spares_the_consent(arriving: Arriving) -> None:
     ada = arriving.people.add(ADA)
+    arriving.people.change("update users set email_verified_at = now() where id = %s", ada.user)
     arriving.tenants.join(ada, arriving.acme, listed=True)
     tabs = arriving.signed_in(ada)
     tab = await tabs.tab().open(arriving.asking())

@@ -119,6 +119,7 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/metadata",
         f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/certificate",
         f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/activate",
+        f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/succeed",
         f"POST {ORGANIZATION}/billing/portal",
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.addresses import is_unproved
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
@@ -26,6 +27,7 @@ from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.pages import Listed
@@ -116,6 +118,7 @@ class _Newcomer(_Capacity, kw_only=True):
     deactivated_at: datetime | None
     created_at: datetime | None
     language: str | None
+    address_vouched_by: str | None
     deactivated_by: UUID | None
     is_known: bool
     is_own: bool
@@ -133,6 +136,7 @@ class _Newcomer(_Capacity, kw_only=True):
                 self.created_at,
                 Language.of(self.language),
                 None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
+                Voucher.of(self.address_vouched_by),
             )
         return Newcomer(
             self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known, is_own=self.is_own
@@ -557,11 +561,11 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 
 # The directory's deactivation ends when it adds the person again, and that of another directory if nobody has proved the address: the same
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
-_LIFT: Final = """
+_LIFT: Final[LiteralString] = f"""
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
      where id = any(%(users)s)
-       and (deactivated_by = %(organization)s or deactivated_by is not null and email_verified_at is null)
+       and (deactivated_by = %(organization)s or deactivated_by is not null and {is_unproved()})
 """
 
 # The new membership does not revive sessions of an earlier membership.

@@ -344,7 +344,7 @@ _BEGIN_GUESS: Final[LiteralString] = f"""
 
 _ENABLE: Final = """
     update mfa_secrets
-       set enabled_at = %(at)s, last_step = %(step)s, session_id = null
+       set enabled_at = %(at)s, last_step = %(step)s, made_in = session_id, session_id = null
      where user_id = %(user)s and enabled_at is null
        and (
                %(beside_passkeys)s

@@ -17,6 +17,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from core.frozen import Frozen
 from ports.identity.passkeys import HeldPasskey, TakenChallenge
@@ -78,6 +79,7 @@ class _Taken:
         deactivated_at: datetime | None,
         registered_at: datetime | None,
         language: str | None,
+        address_vouched_by: str | None,
         mfa_enabled: bool,
         knowledge: dict[str, Any],
         **columns: Any,
@@ -93,6 +95,7 @@ class _Taken:
             deactivated_at=deactivated_at,
             created_at=registered_at,
             language=Language.of(language),
+            address_vouched_by=Voucher.of(address_vouched_by),
         )
         named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge))
         self.taken = TakenChallenge(is_fresh, _Passkey(**columns).passkey(), named)
@@ -192,7 +195,7 @@ def _take(*, with_token: bool) -> LiteralString:
          )
   select taken.expires_at > now() as is_fresh, {_COLUMNS},
          users.id as account_id, users.email, users.password_hash, users.is_platform_owner, users.email_verified_at,
-         users.deactivated_at, users.created_at as registered_at, users.language,
+         users.deactivated_at, users.created_at as registered_at, users.language, users.address_vouched_by,
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge
     from taken
@@ -212,10 +215,10 @@ _ADD: Final[LiteralString] = f"""
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
          )
   insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
-                        created_at, second_factor_since)
+                        created_at, second_factor_since, made_in)
   select %(id)s, %(user)s, %(credential_id)s, %(public_key)s, %(sign_count)s, %(name)s, %(aaguid)s, %(transports)s,
          %(backup_eligible)s, %(backed_up)s, %(created_at)s,
-         (select min(second_factor_since) from passkeys where user_id = %(user)s)
+         (select min(second_factor_since) from passkeys where user_id = %(user)s), %(session)s
     from taken
    where taken.expires_at > now() and (select count(*) from passkeys where user_id = %(user)s) < %(most)s
      and {SESSION_LIVES}

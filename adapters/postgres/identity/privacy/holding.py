@@ -5,6 +5,7 @@ others have of its person would go over to the next holder of the account.
 
 from typing import Final, LiteralString
 
+from adapters.postgres.addresses import is_unproved, nobody_knows
 from core.domain.identity.upstream.sign_in import FEDERATED
 
 
@@ -117,7 +118,7 @@ BELONGS_HERE_ALONE: Final[LiteralString] = f"""
 
 # `former_addresses` keeps each proved address that an account has given up, so a row there means that somebody has proved an address.
 _IS_NOBODYS: Final[LiteralString] = f"""
-           users.email_verified_at is null and users.deactivated_at is null and not {held_by("true")}
+           {is_unproved()} and users.deactivated_at is null and not {held_by("true")}
            and not exists (select from former_addresses where former_addresses.user_id = users.id)
 """
 
@@ -147,7 +148,7 @@ NEVER_USED: Final[LiteralString] = f"""
     select users.id
       from users
      where users.id = any (%(users)s::uuid[])
-       and {_IS_NOBODYS}
+       and {_IS_NOBODYS} and {nobody_knows()}
        and {" and ".join(_no_row(table, column) for table, column in _USES)}
        and not exists (select from login_events where login_events.user_id = users.id and login_events.success)
        and not exists (

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.addresses import is_proved
 from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
@@ -592,7 +593,7 @@ REMEMBER: Final[LiteralString] = f"""
                select distinct key
                  from (
                           select unnest(array[users.email_key, users.pending_email_key, lower(users.email), lower(users.pending_email)])
-                           where users.email_verified_at is not null
+                           where {is_proved()}
                            union all
                           select unnest(array[invitations.email_key, lower(invitations.email)])
                             from audit_entries

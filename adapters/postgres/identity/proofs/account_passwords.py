@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
+from adapters.postgres.addresses import is_unproved, is_vouched
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF, DeactivationRow
-from adapters.postgres.rows import IdRow
+from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration
+from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
 from core.domain.languages import Language
 from core.frozen import Frozen
 
@@ -27,6 +28,7 @@ class _BeforeReset(DeactivationRow):
 class _Registration(Frozen):
     password_hash: str | None
     registered_in: bytes | None
+    is_vouched: bool
 
 
 class AccountPasswordRows:
@@ -52,10 +54,11 @@ class AccountPasswordRows:
 
     async def registration(self, user: UserId) -> Registration | None:
         rows = await self._transaction.ask(_Registration, _FIND_REGISTRATION, {"user": user})
-        return Registration(rows[0].password_hash, rows[0].registered_in) if rows else None
+        return Registration(rows[0].password_hash, rows[0].registered_in, rows[0].is_vouched) if rows else None
 
-    async def forget_unverified(self, user: UserId, at: datetime) -> bool:
-        return bool(await self._transaction.ask(IdRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at}))
+    async def forget_unverified(self, user: UserId, at: datetime) -> Unverified | None:
+        rows = await self._transaction.ask(AnswerRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at})
+        return Unverified(is_vouched=rows[0].yes) if rows else None
 
     async def forget(self, user: UserId, at: datetime) -> None:
         await self._transaction.tell(_FORGET_HASH, {"user": user, "at": at})
@@ -67,7 +70,9 @@ _FIND_HASH: Final = """
      where id = %(user)s and deactivated_at is null
 """
 
-_FIND_REGISTRATION: Final = "select password_hash, registered_in from users where id = %(user)s and email_verified_at is null"
+_FIND_REGISTRATION: Final[LiteralString] = f"""
+    select password_hash, registered_in, {is_vouched()} as is_vouched from users where id = %(user)s and {is_unproved()}
+"""
 
 _REPLACE_HASH: Final = """
     update users
@@ -89,7 +94,7 @@ _RESET_HASH: Final[LiteralString] = f"""
   update users
      set origin_service_id = case
                                   when before.deactivated_at is not null then null
-                                  when users.origin_org_id is null and before.email_verified_at is null
+                                  when users.origin_org_id is null and {is_unproved("before")}
                                    and before.password_hash is not null then null
                                   else origin_service_id
                               end,
@@ -102,12 +107,12 @@ _RESET_HASH: Final[LiteralString] = f"""
 returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}, before.password_hash is not null as had_password
 """
 
-_FORGET_UNVERIFIED_HASH: Final = """
+_FORGET_UNVERIFIED_HASH: Final[LiteralString] = f"""
     update users
        set password_hash = null, registered_in = null, language = null, pending_email = null, pending_email_key = null,
            origin_service_id = case when origin_org_id is not null then origin_service_id end, updated_at = %(at)s
-     where id = %(user)s and email_verified_at is null
- returning id
+     where id = %(user)s and {is_unproved()}
+ returning {is_vouched()} as yes
 """
 
 _FORGET_HASH: Final = """

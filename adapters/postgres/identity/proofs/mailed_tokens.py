@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import is_proved
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, SessionId, UserId
@@ -142,13 +143,13 @@ _TRY_CODES: Final = """
 
 # The account's address may have changed since the mail. Of two tries at once, the second waits for the first's commit, and counts from
 # there.
-_TRY_PROOF: Final = """
+_TRY_PROOF: Final[LiteralString] = f"""
     update mailed_tokens
        set code_tries = code_tries + 1
       from users
      where mailed_tokens.flow_id = %(session)s and mailed_tokens.user_id = %(user)s and mailed_tokens.purpose = %(purpose)s
        and mailed_tokens.used_at is null and mailed_tokens.code_tries < %(most)s and mailed_tokens.expires_at > %(at)s
-       and users.id = mailed_tokens.user_id and users.email = mailed_tokens.email and users.email_verified_at is not null
+       and users.id = mailed_tokens.user_id and users.email = mailed_tokens.email and {is_proved()}
        and users.deactivated_at is null
  returning mailed_tokens.digest, mailed_tokens.purpose, mailed_tokens.user_id, mailed_tokens.email, mailed_tokens.created_at,
            mailed_tokens.expires_at, mailed_tokens.used_at, mailed_tokens.flow_id, mailed_tokens.code_digest

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
+from adapters.postgres.addresses import is_proved
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
@@ -47,7 +48,7 @@ _FIND: Final[LiteralString] = f"""
                select from mfa_secrets where mfa_secrets.user_id = sessions.user_id and mfa_secrets.enabled_at is not null
            ) as has_authenticator,
            exists (select from passkeys where passkeys.user_id = sessions.user_id) as has_passkey,
-           users.email_verified_at is not null as has_proved_address
+           {is_proved()} as has_proved_address
       from sessions
       join users on users.id = sessions.user_id
      where sessions.id = %(session)s and sessions.user_id = %(user)s and sessions.revoked_at is null

@@ -38,6 +38,7 @@ from core.domain.identity.sign_in import (
     Tries,
     account_key,
 )
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from core.frozen import replace
 
@@ -80,6 +81,7 @@ class _Attempt(DestinationRow, RealmRow):
     deactivated_at: datetime | None
     created_at: datetime | None
     language: str | None
+    address_vouched_by: str | None
     mfa_enabled: bool
     has_been_there: bool = False
     knowledge: dict[str, Any]
@@ -99,6 +101,7 @@ class _Attempt(DestinationRow, RealmRow):
             deactivated_at=self.deactivated_at,
             created_at=self.created_at,
             language=Language.of(self.language),
+            address_vouched_by=Voucher.of(self.address_vouched_by),
         )
         return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
 
@@ -267,7 +270,7 @@ def _find(*, with_token: bool, with_service: bool) -> LiteralString:
          taken as ({TAKE_WANTED})
          {destination}
   select taken.limit_name, taken.key, taken.wait, users.id, users.email, users.password_hash, users.is_platform_owner,
-         users.email_verified_at, users.deactivated_at, users.created_at, users.language,
+         users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by,
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {REALM_OF_USER}
@@ -310,7 +313,8 @@ _IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = 
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
 _LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
-             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language, origin_org_id
+             select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
+                    address_vouched_by, origin_org_id
                from users
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -88,7 +89,7 @@ def awaits_role(organization: LiteralString) -> LiteralString:
 
 # A person whom the organization has removed comes back only if the organization invites them. Nobody asks to join twice.
 _COULD_JOIN: Final[LiteralString] = f"""
-           realms.join_policy <> 'off' and users.email_verified_at is not null and not users.is_platform_owner
+           realms.join_policy <> 'off' and {is_verified_for("realms.org_id")} and not users.is_platform_owner
        and not exists (select from memberships where memberships.org_id = realms.org_id and memberships.user_id = users.id)
        and not {was_turned_away("realms.org_id")}
        and not {awaits_role("realms.org_id")}

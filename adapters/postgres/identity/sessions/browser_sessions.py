@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final, LiteralString
+from uuid import UUID
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
@@ -22,13 +23,16 @@ class BrowserSessionRows:
     async def add(self, digest: bytes, session: SessionId) -> None:
         await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})
 
-    async def renew(self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str]) -> bool:
+    async def renew(
+        self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str], *, opened_through: UUID | None
+    ) -> bool:
         parameters = {
             "digest": digest,
             "session": session,
             "user": user,
             **proof_parameters(proved),
             "methods": list(methods),
+            "opened_through": opened_through,
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
 
@@ -45,6 +49,7 @@ _RENEW: Final[LiteralString] = f"""
     with proved as (
              update sessions
                 set {RENEWED},
+                    opened_through = coalesce(%(opened_through)s::uuid, opened_through),
                     authenticated_by = authenticated_by || array(
                         select method
                           from unnest(%(methods)s::text[]) with ordinality as shown (method, place)

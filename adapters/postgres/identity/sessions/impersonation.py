@@ -19,6 +19,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.proofs import UNPROVED
 from core.domain.identity.sessions import Parent
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
 from ports.identity.impersonation import Impersonable, MembershipHeld
 
@@ -32,6 +33,7 @@ class _User(DestinationRow):
     deactivated_at: datetime | None
     created_at: datetime
     language: str | None
+    address_vouched_by: str | None
     joined_id: UUID | None
     joined_slug: str | None
     joined_is_active: bool | None
@@ -74,6 +76,7 @@ class ImpersonationRows:
             deactivated_at=row.deactivated_at,
             created_at=row.created_at,
             language=Language.of(row.language),
+            address_vouched_by=Voucher.of(row.address_vouched_by),
         )
         membership = None
         if row.joined_id is not None:

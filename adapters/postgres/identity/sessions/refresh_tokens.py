@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -141,7 +142,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {IS_LIVE} as is_live,
                     memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
                     sessions.parent_id,
-                    users.email_verified_at is not null as email_is_verified,
+                    {is_verified_for("sessions.organization_id")} as email_is_verified,
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,

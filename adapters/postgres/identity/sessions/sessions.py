@@ -100,6 +100,7 @@ class SessionRows:
                 "stated_at": session.proved.stated_at,
                 "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
+                "opened_through": session.opened_through,
             },
         )
 
@@ -163,10 +164,10 @@ _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          refuses_applications, scopes)
+                          refuses_applications, scopes, opened_through)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
             %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
-            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[])
+            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s)
 """
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"

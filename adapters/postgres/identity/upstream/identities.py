@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
@@ -12,10 +13,11 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
-from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.providers import is_one_of_three
+from core.domain.identity.upstream.vouching import Voucher
 from core.frozen import Frozen
 from ports.identity.upstream.identities import HeldIdentity
 
@@ -58,7 +60,9 @@ class IdentityRows:
         parameters = {"user": user, "organization_slug": organization, "service_slug": service}
         return [row.identity() for row in await self._statements.ask(_Identity, statement, parameters)]
 
-    async def add(self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None) -> bool:
+    async def add(
+        self, identity: ConnectedIdentity, account: Account, *, origin: ServiceId | None, made_in: SessionId | None = None
+    ) -> bool:
         parameters = {
             **_whose(identity.provider, account),
             "id": identity.id,
@@ -68,15 +72,20 @@ class IdentityRows:
             "email": storable_text(identity.email),
             "origin": origin,
             "at": identity.linked_at,
+            "made_in": made_in,
         }
         return bool(await self._statements.ask(IdRow, _ADD[is_one_of_three(identity.provider)], parameters))
 
-    async def reclaim(self, user: UserId, email: Email, at: datetime) -> bool:
-        if not await self._statements.ask(IdRow, _RECLAIM, {"user": user, "email_key": email.key, "at": at}):
+    async def reclaim(self, user: UserId, email: Email, at: datetime, *, by: Voucher | None) -> bool:
+        parameters = {"user": user, "email_key": email.key, "at": at, "by": None if by is None else by.text}
+        if not await self._statements.ask(IdRow, _RECLAIM, parameters):
             return False
         for statement in _RESTED_ON_IT:
             await self._statements.tell(statement, {"user": user})
         return True
+
+    async def vouch(self, provider: str, account: Account) -> None:
+        await self._statements.tell(_VOUCH, _whose(provider, account))
 
     async def keep_email(self, identity: IdentityId, email: str) -> None:
         await self._statements.tell_along(_KEEP_EMAIL, {"id": identity, "email": storable_text(email)})
@@ -170,8 +179,8 @@ _OWN_MEMBERSHIP: Final[LiteralString] = f"""
 """
 
 _INSERT: Final = """
-    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at)"""
-_VALUES: Final = "%(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s"
+    insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, came_through, linked_at, made_in)"""
+_VALUES: Final = "%(issuer)s, %(subject)s, %(email)s, %(origin)s, %(at)s, %(made_in)s::uuid"
 _UNLESS_TAKEN: Final = """
         on conflict do nothing
  returning id
@@ -190,10 +199,11 @@ _ADD: Final[Mapping[bool, LiteralString]] = {
 
 _RECLAIM: Final[LiteralString] = f"""
     update users
-       set password_hash = null, password_changed_at = %(at)s, email_verified_at = %(at)s, pending_email = null, pending_email_key = null,
+       set password_hash = null, password_changed_at = %(at)s, registered_in = null, pending_email = null, pending_email_key = null,
+           email_verified_at = case when %(by)s::text is null then %(at)s::timestamptz end, address_vouched_by = %(by)s::text,
            origin_org_id = case when deactivated_at is null then origin_org_id end, deactivated_at = null, deactivated_by_org_id = null,
            updated_at = %(at)s
-     where id = %(user)s and email_key = %(email_key)s and email_verified_at is null and (deactivated_at is null or {OPENS_BY_PROOF})
+     where id = %(user)s and email_key = %(email_key)s and {is_unproved()} and (deactivated_at is null or {OPENS_BY_PROOF})
  returning id
 """
 
@@ -202,6 +212,15 @@ _RESTED_ON_IT: Final[tuple[LiteralString, ...]] = (
     "delete from backup_codes where user_id = %(user)s",
     "delete from mfa_secrets where user_id = %(user)s",
 )
+
+# The statement changes nothing for an address that is proved or vouched for already, or for which the provider may not vouch.
+_VOUCH: Final[LiteralString] = f"""
+    update users
+       set address_vouched_by = providers.org_id || '/' || providers.id
+      from upstream_providers as providers
+     where users.id = %(user)s and providers.id = %(own_provider)s and {nobody_knows()}
+       and exists ({_may_vouch("%(own_provider)s", "users")})
+"""
 
 _KEEP_EMAIL: Final = "update identities set email = %(email)s where id = %(id)s and email <> %(email)s"
 

@@ -42,6 +42,7 @@ from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.link_requests import Asker
 from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
 from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
+from core.domain.identity.upstream.vouching import Voucher
 from core.frozen import Frozen, replace
 
 
@@ -58,6 +59,7 @@ class _Met:
         told_domain: str | None,
         provider_is_on: bool = True,
         proved_domains: list[str] | None = None,
+        vouches_as: list[str] | None = None,
         **account_and_realm: Any,
     ) -> None:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
@@ -75,6 +77,7 @@ class _Met:
             other_told=other_told or "",
             asserted_domain_is_theirs=told_domain in proved,
             account_domain_is_theirs=named is not None and mail_domain(named.account.email) in proved,
+            vouches_as=frozenset(voucher for text in vouches_as or () if (voucher := Voucher.of(text)) is not None),
             realm=RealmRow(**realm).realm(),
         )
 
@@ -173,8 +176,19 @@ _IS_ON: Final = """
          )"""
 
 
+# The provider itself, and those whose successor it is.
+_VOUCHES_AS: Final[LiteralString] = """
+         (
+             select array_prepend(providers.org_id || '/' || providers.id, providers.succeeds)
+               from upstream_providers as providers
+              where providers.id = %(provider)s::text::uuid
+         )"""
+
+
 def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
-    proved = f", {_IS_ON} as provider_is_on, {proved_domains('%(organization)s::uuid')} as proved_domains" if of_organization else ""
+    proved = ""
+    if of_organization:
+        proved = f", {_IS_ON} as provider_is_on, {_VOUCHES_AS} as vouches_as, {proved_domains('%(organization)s::uuid')} as proved_domains"
     return f"""
   select identities.id as identity_id, {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,

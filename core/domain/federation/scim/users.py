@@ -93,7 +93,7 @@ class HeldUser(Frozen, kw_only=True):
         """The directory may change the address of this account, until somebody proves the address. Not while another organization lists the
         person, because the place there would go over to the holder of the new address.
         """
-        return self.is_own and self.is_used_here_alone and self.account.email_verified_at is None
+        return self.is_own and self.is_used_here_alone and not self.account.address_is_proved
 
     @property
     def is_member(self) -> bool:

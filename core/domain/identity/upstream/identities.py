@@ -13,6 +13,7 @@ from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.providers import ProviderOff
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -49,6 +50,8 @@ class Encounter(Frozen, kw_only=True):
     """The organization with this own provider has proved the domain of the address that the provider tells."""
     account_domain_is_theirs: bool = False
     """The organization with this own provider has proved the domain of the connected account's address."""
+    vouches_as: frozenset[Voucher] = frozenset()
+    """What an organization's own provider counts as: itself, and the providers whose successor an owner has named it."""
     realm: Realm | None = None
     """The realm of the domain of the address that the provider tells."""
 
@@ -66,10 +69,12 @@ class Linking(Enum):
     CREATE = auto()
     """No account has the address, and the provider has verified it: a new account is made."""
     CONNECT = auto()
-    """Provider and account have both verified the same address: the two are connected."""
+    """The account's address is proved, or this very provider has vouched for it, and the provider has verified the same address: the two
+    are connected.
+    """
     RECLAIM = auto()
-    """An account has the address, but its owner has never proved the address. The account's password and all that rests on it are
-    removed.
+    """An account has the address, but its owner has never proved the address, and at most another provider has vouched for it. The
+    account's password and all that rests on it are removed.
     """
     UNVERIFIED = auto()
     """The provider does not vouch for the address, so the address names no account."""
@@ -102,10 +107,14 @@ def _to_account(account: Account, met: Encounter, provider: str, *, of_organizat
     """The decision about an existing account with the address that the provider vouches for."""
     if account.deactivated_at is not None and not account.opens_by_first_proof:
         return Linking.DEACTIVATED
-    if account.is_platform_owner and (of_organization or account.email_verified_at is None):
+    if account.is_platform_owner and (of_organization or not account.address_is_proved):
         return Linking.NOT_FOR_ACCOUNT
-    if account.email_verified_at is None:
-        return Linking.RECLAIM
+    if not account.address_is_proved:
+        if account.address_vouched_by is None or account.address_vouched_by not in met.vouches_as:
+            return Linking.RECLAIM
+        if account.deactivated_at is not None:
+            # Its own vouching proves nothing, so it opens nothing either.
+            return Linking.DEACTIVATED
     if not met.named_has_provider:
         return Linking.CONNECT
     is_led = met.realm is not None and met.realm.shared_provider == provider and met.realm.may_close_others

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
@@ -154,6 +155,11 @@ class OwnProviders(Frozen):
 
 
 NO_OWN_PROVIDERS: Final = OwnProviders()
+
+
+def own_provider_of(key: str) -> UUID | None:
+    """The id of an organization's own provider. None for one of the installation's, and for none."""
+    return UUID(key) if key and not is_one_of_three(key) else None
 
 
 def is_one_of_three(key: str) -> bool:

@@ -179,7 +179,7 @@ class ScimUsers(Frozen):
             if not await uow.accounts.add(account, None, origin_organization=holder.organization):
                 return None
             events.append(user_signed_up(account.id, holder, actor))
-        elif account.email_verified_at is None and account.deactivated_at is None:
+        elif account.nobody_knows_address and account.deactivated_at is None:
             await self.accounts.disown_unverified(uow, account.id, actor)
         users = uow.provisioned_users
         if profile.active:
@@ -208,7 +208,7 @@ class ScimUsers(Frozen):
         link.
         """
         uow, holder = enrolment.uow, enrolment.holder
-        if account.email_verified_at is None:
+        if account.nobody_knows_address:
             await uow.jobs.add(_choose_password(holder, account.id, account.email, account.language))
             return
         mail = self.templates.mail(
@@ -247,7 +247,7 @@ class ScimUsers(Frozen):
             events += await self._move(enrolment, held, email)
         if after.active and not before.active:
             events += await enrolment.enter(capacity, [held])
-            if held.account.email_verified_at is None:
+            if held.account.nobody_knows_address:
                 # The person may have been created inactive, and so never got a link to choose a password.
                 await uow.jobs.add(_choose_password(holder, user, email, held.account.language))
         elif before.active and not after.active:

@@ -90,7 +90,7 @@ class Identities(Frozen):
                 await uow.identities.keep_email(identity, told)
             else:
                 made = self.linked.of(user, vouched)
-                if not await uow.identities.add(made, account, origin=service):
+                if not await uow.identities.add(made, account, origin=service, made_in=taken.sessions[0] if taken.sessions else None):
                     return False
                 identity = made.id
                 await self.linked.tell_linked(uow, made, account, upstream, client.actor(user), service=service, how="asked")

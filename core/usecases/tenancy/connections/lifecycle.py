@@ -34,8 +34,10 @@ from core.domain.tenancy.upstream_providers import (
     after_change,
     key_changed,
     provider_activated,
+    provider_succeeded,
     provider_updated,
     require_seen,
+    succeeding,
     vouched_by_owner,
     with_issuer,
     with_settings,
@@ -80,6 +82,24 @@ class Connections(Frozen):
             if after != before:
                 await uow.upstream_providers.save(after, None)
                 await uow.record(provider_activated(after, actor))
+                await uow.commit()
+        return after
+
+    async def succeed(self, member: Member, provider: UpstreamProviderId, former: UpstreamProviderId, actor: Actor) -> UpstreamProvider:
+        """Names the provider the successor of a former one: then its word about people for whom the former one has vouched ends nothing in
+        their accounts. The former one may be deleted. May be repeated. Raises `NotFound`, `Forbidden` for anybody but an owner, and
+        `BadRequest`.
+        """
+        async with self.unit_of_work() as uow:
+            acting, before = await held(uow, member, provider)
+            await require_owner(uow, acting, self.clock.now())
+            inherited = await uow.upstream_providers.succeeded_by(member.organization, former)
+            if inherited is None:
+                raise NotFound("There is no such provider")
+            after = succeeding(before, former, inherited, self.clock.now())
+            if after != before:
+                await uow.upstream_providers.succeed(after)
+                await uow.record(provider_succeeded(before, after, actor))
                 await uow.commit()
         return after
 

@@ -32,6 +32,7 @@ async def account_overview(call: Call, postern: Postern) -> Page:
         summary=summary,
         places=places,
         platform=_PLATFORM if governs else "",
+        unproved=not caller.email_is_verified,
         has_passkeys=postern.identity.passkeys.obstacle is None,
     )
     return Answer(page, 200)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from core.domain.branding import Branding
-from core.domain.errors import OrganizationNotActive
+from core.domain.errors import OrganizationNotActive, Refusal
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
 from core.domain.federation.oauth.authorizations import UnknownRecipient, stored
@@ -26,7 +26,7 @@ from entrypoints.http.machinery.headers import SELF, PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
-from entrypoints.http.pages.declaring import Advised, page
+from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
 from entrypoints.http.pages.flows import (
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
@@ -104,6 +104,8 @@ def advice(refused: Refused) -> str | Advised:
             return "authorize.closed"
         case UnknownRecipient():
             return Advised("authorize.refused", names_request=True)
+        case Refusal(words="address_unproved"):
+            return Advised(onward=TO_CONFIRM_ADDRESS)
         case _:
             return ""
 

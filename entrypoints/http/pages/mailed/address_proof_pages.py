@@ -3,8 +3,8 @@ since programs open links, too. In the browser that registered, a button is enou
 registration, or for a new one.
 """
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -13,17 +13,20 @@ import msgspec
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
+from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_NOBODY, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
-from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, UNLIMITED
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import NO_ERRORS, PASSWORD, AnyCall, flow_of
@@ -31,10 +34,13 @@ from entrypoints.http.pages.refusals import in_words
 
 VERIFY: Final = "/ui/verify-email"
 _NEW_PASSWORD: Final = "/ui/verify-email/new-password"  # noqa: S105 - an address
+_HERE: Final = "/ui/verify-email/here"
+# The ways into one account, and more.
+_MOST_STAYS: Final = 100
 _NOT_ME: Final = "/ui/verify-email/not-me"
 ADDRESS_SETTLED: Final = "/ui/verify-email/done"
 
-_Outcome = Literal["address_confirmed", "address_changed", "registration_refused", "change_refused"]
+_Outcome = Literal["address_confirmed", "first_proof", "address_changed", "registration_refused", "change_refused"]
 _OUTCOMES: Final[Mapping[tuple[MailedTokenPurpose, Settled], _Outcome]] = {
     (MailedTokenPurpose.VERIFY_EMAIL, Settled.PROVED): "address_confirmed",
     (MailedTokenPurpose.CHANGE_EMAIL, Settled.PROVED): "address_changed",
@@ -62,9 +68,20 @@ class NewPasswordForm(msgspec.Struct, frozen=True):
     repeated: Password = Password("")
 
 
+class SignedInAddressForm(BoundForm, frozen=True, kw_only=True):
+    token: Token = Token("")
+    flow: str = ""
+    stays: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_STAYS)] = ()
+    """What was made elsewhere, and is the person's."""
+
+
 class ProofOutcome(msgspec.Struct, frozen=True):
     what: _Outcome = "address_confirmed"
     flow: UUID | None = None
+
+
+# Where the form goes, by what it asks for.
+_ACTIONS: Final = {AskedOnPage.NEW_PASSWORD: _NEW_PASSWORD, AskedOnPage.WHAT_STAYS: _HERE}
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -73,13 +90,42 @@ def _advice(refused: Refused) -> str | Advised:
     return Advised("verify_email.link_refused", TO_SIGN_IN) if isinstance(refused, LinkRefused) else ""
 
 
-@page.get(VERIFY, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
-async def show_address_proof(call: Call[None, AddressLink], postern: Postern) -> bytes:
+@page.get(VERIFY, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, ProviderRequired))
+async def show_address_proof(call: Call[None, AddressLink, None, Caller | None], postern: Postern) -> bytes:
     """Ask a person to confirm that an address is theirs
 
     This looks up the link and leaves it usable, however often a program opens it.
     """
-    return await _ask(call, postern, call.query)
+    return await _ask(call, postern, call.query, caller=call.presented)
+
+
+@page.get(_HERE, caller=ANYONE, limit=PAGE_LOADS)
+def show_address_proof_again(call: Call[None, AddressLink], _postern: Postern) -> Answer[NoBody]:
+    """Go to the page that asks, for people who reload this address"""
+    return redirect(_place(VERIFY, call.query))
+
+
+@page.post(
+    _HERE,
+    caller=BROWSER,
+    limit=PAGE_STEPS,
+    policy=WITH_FORM,
+    accepts=Form(most_fields=2 * _MOST_STAYS),
+    advice=_advice,
+    refuses=(BadRequest, Unauthorized),
+)
+async def send_address_proof_signed_in(call: Call[SignedInAddressForm], postern: Postern) -> Answer[NoBody]:
+    """Confirm that the address of your account is your own, and say what stays of what was set up elsewhere"""
+    form = call.body
+    link = AddressLink(form.token, form.flow)
+    try:
+        await postern.identity.address_proofs.prove_signed_in(form.token, call.caller, form.stays, call.actor)
+    except LinkRefused:
+        repeated = await _once_more(call, postern, link, Settled.PROVED)
+        if repeated is None:
+            raise
+        return repeated
+    return await _done(call, postern, link, "address_confirmed")
 
 
 @page.post(
@@ -130,6 +176,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
     """Confirm that an address is your own, and replace the password of the registration"""
     form = call.body
     link = AddressLink(form.token, form.flow)
+    was_vouched = False
     refused: dict[str, Refusal] = {}
     try:
         if form.new_password.reveal() != form.repeated.reveal():
@@ -138,7 +185,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
             doubt = await postern.identity.address_proofs.look(form.token, _browser(call, postern))
             postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
         else:
-            await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
+            was_vouched = await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
     except LinkRefused:
         repeated = await _once_more(call, postern, link, Settled.PROVED, form.new_password)
         if repeated is None:
@@ -150,7 +197,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
         text = shipped_pages().text(call.language)
         said = {field: in_words(refusal, text) for field, refusal in refused.items()}
         return Answer(await _ask(call, postern, link, said, anew=True), 400)
-    return await _done(call, postern, link, "address_confirmed")
+    return await _done(call, postern, link, "first_proof" if was_vouched else "address_confirmed")
 
 
 @page.get(_NOT_ME, caller=ANYONE, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest,))
@@ -197,15 +244,27 @@ def address_settled(call: Call[None, ProofOutcome], postern: Postern) -> bytes:
     return shipped_pages().outcome(done.what, call.language, good=True, onward="" if refused else onward)
 
 
-async def _ask(call: AnyCall, postern: Postern, link: AddressLink, errors: Mapping[str, str] = NO_ERRORS, *, anew: bool = False) -> bytes:
-    doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern))
+async def _ask(
+    call: AnyCall,
+    postern: Postern,
+    link: AddressLink,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    anew: bool = False,
+    caller: Caller | None = None,
+) -> bytes:
+    doubt = await postern.identity.address_proofs.look(link.token, _browser(call, postern), caller)
     flow = await _registered_in(call, postern, link)
     asked = AskedOnPage.NEW_PASSWORD if anew and doubt.purpose is MailedTokenPurpose.VERIFY_EMAIL else doubt.asked
     return shipped_pages().page(
         "mailed/verify_email.html",
         call.language,
         brand=POSTERN if flow is None else flow.branding,
-        action=_NEW_PASSWORD if asked is AskedOnPage.NEW_PASSWORD else VERIFY,
+        action=_ACTIONS.get(asked, VERIFY),
+        form_token=token_for(BROWSER, call.request, postern) if asked is AskedOnPage.WHAT_STAYS else "",
+        is_vouched=doubt.is_vouched,
+        added=doubt.added,
+        now=postern.foundation.clock.now(),
         fields=_fields(link),
         email=doubt.email.address,
         changes=doubt.purpose is MailedTokenPurpose.CHANGE_EMAIL,

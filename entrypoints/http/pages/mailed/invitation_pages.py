@@ -18,6 +18,7 @@ from core.domain.errors import (
     TeamLimitExceeded,
     Unauthorized,
 )
+from core.domain.identifiers import UserId
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
@@ -26,6 +27,7 @@ from core.domain.secrets import Password, Token
 from core.domain.tenancy.invitations import InvitationOffer, InvitationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import session_token
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -33,7 +35,7 @@ from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, page
+from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, TO_SIGN_IN, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import (
     NO_ERRORS,
     PASSWORD,
@@ -75,6 +77,8 @@ def _advice(refused: Refused) -> str | Advised:
             return Advised("accept_invitation.expired", TO_SIGN_IN)
         case TeamLimitExceeded():
             return Advised("accept_invitation.full", TO_SIGN_IN)
+        case BadRequest(words="address_unproved"):
+            return Advised(onward=TO_CONFIRM_ADDRESS)
         case BadRequest(words="invitation_accepted" | "invitation_to_member"):
             return Advised(onward=TO_SIGN_IN)
         case BadRequest():
@@ -105,7 +109,10 @@ async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern
     form, invitations = call.body, postern.tenancy.invitations
     accepts = form.answer == "accept"
     try:
-        await (invitations.accept if accepts else invitations.decline)(form.token, call.actor)
+        if accepts:
+            await invitations.accept(form.token, call.actor, signed_in=await _signed_in_here(call, postern))
+        else:
+            await invitations.decline(form.token, call.actor)
     except BadRequest:
         answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
         if not await invitations.was_just_answered(form.token, answered):
@@ -162,7 +169,7 @@ async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Poste
     if not offer.by_mail or offer.account is None:
         # The inviter may be the reader, and must not learn whether the address had an account.
         explained = text("invitation_accepted.text")
-    elif offer.account.email_verified_at is not None:
+    elif offer.account.address_is_proved:
         explained = text("invitation_accepted.known", email=email)
     else:
         explained, onward = text("invitation_accepted.mailed", email=email), ""
@@ -177,6 +184,12 @@ async def invitation_declined(call: Call[None, OpenedInvitation], postern: Poste
     """Say that the invitation is declined"""
     offer = await _answered(call.query.token, postern)
     return shipped_pages().outcome("invitation_declined", call.language, good=True, brand=POSTERN if offer is None else offer.organization)
+
+
+async def _signed_in_here(call: AnyCall, postern: Postern) -> UserId | None:
+    token = session_token(call.request, postern.foundation.public_url)
+    caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
+    return None if caller is None else caller.user
 
 
 async def _shown(
@@ -198,7 +211,7 @@ async def _shown(
         accept_here=_HERE,
         form_token=form_token(browser, bound_to("")),
         # Whoever reads the mail that our own server sent may learn that the address has an account.
-        known=offer.by_mail and offer.account is not None and offer.account.email_verified_at is not None,
+        known=offer.by_mail and offer.account is not None and offer.account.address_is_proved,
         errors=errors,
         shortest=SHORTEST_PASSWORD,
         longest=LONGEST_PASSWORD,

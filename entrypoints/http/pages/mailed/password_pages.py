@@ -11,7 +11,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, PasswordChosen
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
 from core.domain.languages import Language
@@ -44,6 +44,8 @@ class PasswordLink(msgspec.Struct, frozen=True):
 class ChosenLink(msgspec.Struct, frozen=True):
     first: str = ""
     """Not empty for the first password of an account."""
+    ended: str = ""
+    """Not empty when the link was the first proof of an address that a directory had vouched for."""
 
 
 class ChosenPassword(msgspec.Struct, frozen=True):
@@ -107,6 +109,8 @@ async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> A
 def password_chosen(call: Call[None, ChosenLink], _postern: Postern) -> bytes:
     """Say that the password is changed, or set for the first time"""
     name = "password_set" if call.query.first else "password_chosen"
+    if call.query.ended:
+        name = "first_proof"
     return shipped_pages().outcome(name, call.language, good=True, onward=SIGN_IN)
 
 
@@ -122,14 +126,14 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
     form, passwords = call.body, postern.identity.account_passwords
     confirmed = {OrganizationId(one) for one in form.confirmed}
     refused: dict[str, Refusal] = {}
-    had_password = path == RESET
+    chosen = PasswordChosen(path == RESET, was_vouched=False)
     try:
         if form.new_password.reveal() != form.repeated.reveal():
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
             passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
         else:
-            had_password = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
+            chosen = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
     except LinkRefused:
         if not await passwords.was_just_reset(form.token, form.new_password):
             raise
@@ -138,7 +142,9 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
     if refused:
         listed = await postern.tenancy.members.listed_by_link(form.token)
         return Answer(_form(path, form.token, call.language, listed=listed, confirmed=confirmed, refused=refused), 400)
-    return redirect(_CHOSEN if had_password else f"{_CHOSEN}?first=yes")
+    if chosen.was_vouched:
+        return redirect(f"{_CHOSEN}?ended=yes")
+    return redirect(_CHOSEN if chosen.had_password else f"{_CHOSEN}?first=yes")
 
 
 def _form(

@@ -127,6 +127,13 @@ class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
 
 
+class SucceededProvider(msgspec.Struct, frozen=True, kw_only=True):
+    """The provider that another one takes the place of."""
+
+    provider_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000008")]
+    """The id of the former provider."""
+
+
 class DirectoryPath(msgspec.Struct, frozen=True):
     connection_id: UUID
     """The id of the organization's provider."""
@@ -173,6 +180,20 @@ async def activate_upstream_provider(
         call.caller, UpstreamProviderId(call.path.provider_id), call.actor, seen=call.body.digest
     )
     return record_of(postern, activated)
+
+
+@endpoint.post(f"{PROVIDER}/succeed", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+async def succeed_upstream_provider(
+    call: Call[SucceededProvider, None, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Name an upstream provider the successor of another one
+
+    A provider vouches for the addresses of your people. Another provider's first word about such an address takes the account over: what
+    the person has set up there ends. The word of a successor does not. The former provider may be deleted. Only an owner can do this. You
+    need a recent proof of who you are: of the second factor, if you have one.
+    """
+    provider, former = UpstreamProviderId(call.path.provider_id), UpstreamProviderId(call.body.provider_id)
+    return record_of(postern, await postern.tenancy.connections.succeed(call.caller, provider, former, call.actor))
 
 
 @endpoint.get(f"{PROVIDER}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)

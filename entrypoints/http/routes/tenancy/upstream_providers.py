@@ -252,6 +252,8 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A provider of yours, without the secret of your client at the provider."""
 
     id: Id
+    successor_of: Annotated[Sequence[str], example([])]
+    """The ids of former providers whose successor an owner has named this one."""
     kind: _Kind
     """`oidc` or `saml`."""
     state: Annotated[ConnectionState, example("active")]
@@ -422,6 +424,7 @@ def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderR
     is_saml = provider.saml is not None
     return UpstreamProviderRecord(
         id=provider.id,
+        successor_of=[str(one.provider) for one in provider.succeeds],
         kind=provider.kind,
         state=provider.state,
         digest=provider.digest.hex(),

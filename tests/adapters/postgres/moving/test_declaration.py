@@ -103,7 +103,7 @@ async def test_an_account_says_nothing_of_the_platform(store: Store) -> None:
     )
     stays = {
         *("is_platform_owner", "deactivated_at", "registered_in", "pending_email", "pending_email_key", "updated_at", "username"),
-        *("anonymized_at", "origin_org_id", "deactivated_by_org_id", "email_key"),
+        *("anonymized_at", "origin_org_id", "deactivated_by_org_id", "email_key", "address_vouched_by"),
     }
     assert {row["name"] for row in rows} - set(COLUMNS) == stays
 

@@ -47,6 +47,7 @@ class WithTokens(Frozen):
             tells_more=arrived.confirmed.tells_more,
             proved=arrived.proved,
             application=self.application,
+            opened_through=arrived.upstream,
         )
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:

@@ -13,6 +13,7 @@ from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
 from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeOver
 from core.domain.identity.sessions import Session
+from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
@@ -223,7 +224,14 @@ class _InBrowser(Frozen):
         current, user = self.visit.current, arrived.confirmed.account.id
         if current is None or current.user != user:
             return None
-        renewed = await uow.browser_sessions.renew(self.token.digest(), current.session, user, arrived.proved, arrived.authenticated_by)
+        renewed = await uow.browser_sessions.renew(
+            self.token.digest(),
+            current.session,
+            user,
+            arrived.proved,
+            arrived.authenticated_by,
+            opened_through=own_provider_of(arrived.upstream),
+        )
         return current.session if renewed else None
 
     async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
@@ -234,6 +242,7 @@ class _InBrowser(Frozen):
             authenticated_by=arrived.authenticated_by,
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
+            opened_through=arrived.upstream,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)
         return session

@@ -125,7 +125,8 @@ class PasskeyProofs(Frozen):
         if account.deactivated_at is not None:
             await self._log_failure(LoginFailure.DEACTIVATED, approach, used.named)
             raise PasskeyRefused("the account is deactivated")
-        if account.email_verified_at is None:
+        # A named person has given another proof before: who came through the provider that vouches shows a passkey as the second factor.
+        if not (account.address_is_proved or (user is not None and account.address_is_vouched)):
             await self._log_failure(LoginFailure.EMAIL_NOT_VERIFIED, approach, used.named)
             raise EmailNotVerified
         return used

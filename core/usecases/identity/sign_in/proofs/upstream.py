@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Final
+from uuid import UUID
 
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, Unavailable
@@ -32,6 +33,7 @@ from core.domain.identity.upstream.sign_in import (
     UpstreamRefused,
     WayThrough,
 )
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
@@ -56,6 +58,12 @@ _METHODS: Final = (FEDERATED,)
 def _told(vouched: Vouched) -> ToldFields | None:
     organization, told = vouched.upstream.organization, vouched.asserted.fields
     return None if organization is None or not told else ToldFields(organization, vouched.upstream.key, told)
+
+
+def _voucher(vouched: Vouched) -> Voucher | None:
+    """None for a provider of the installation, whose word proves an address."""
+    organization = vouched.upstream.organization
+    return None if organization is None else Voucher(organization, UUID(vouched.upstream.key))
 
 
 class _Known(Frozen):
@@ -134,7 +142,7 @@ class UpstreamProofs(Frozen):
             await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
-                return _Known(met.identity, named)
+                return _Known(met.identity, await self._vouched(vouched, named, met))
             case Linking.CREATE if email is not None:
                 return await self._created(vouched, email, way, client)
             case Linking.CONNECT if named is not None:
@@ -161,7 +169,8 @@ class UpstreamProofs(Frozen):
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
         now = self.clock.now()
         fresh = unverified_account(UserId(self.ids.new()), email, now, client.language)
-        account = replace(fresh, email_verified_at=now)
+        voucher = _voucher(vouched)
+        account = replace(fresh, email_verified_at=now if voucher is None else None, address_vouched_by=voucher)
         identity = self.linked.of(account.id, vouched)
         actor = client.actor(account.id)
         async with self.unit_of_work() as uow:
@@ -176,10 +185,26 @@ class UpstreamProofs(Frozen):
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
+    async def _vouched(self, vouched: Vouched, named: NamedAccount, met: Encounter) -> NamedAccount:
+        """A connected identity whose provider tells the account's own address, as verified, vouches for the address. So does the first
+        sign-in of somebody who came with a moved organization, or by an import.
+        """
+        voucher, account, told = _voucher(vouched), named.account, self._email(vouched.asserted)
+        if voucher is None or not account.nobody_knows_address or not vouched.asserted.email_is_verified:
+            return named
+        if told is None or told.key != account.email.key or not met.account_domain_is_theirs:
+            return named
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(account.id)
+            await uow.identities.vouch(vouched.upstream.key, account)
+            await uow.commit()
+        return replace(named, account=replace(account, address_vouched_by=voucher))
+
     async def _connected(
         self, vouched: Vouched, named: NamedAccount, way: WayThrough, client: Client, *, replaces: bool = False
     ) -> _Known | None:
-        """Connects the identity to an account whose owner has proved the address; the provider has verified the same address. `replaces`:
+        """Connects the identity to an account whose address is proved, or for which this provider has vouched before. The provider has
+        verified the same address. `replaces`:
         the new identity takes the place of an identity that is no longer accepted.
         """
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
@@ -214,7 +239,8 @@ class UpstreamProofs(Frozen):
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             now = self.clock.now()
-            if not await uow.identities.reclaim(user, email, now):
+            voucher = _voucher(vouched)
+            if not await uow.identities.reclaim(user, email, now, by=voucher):
                 return None
             await hand_over(uow, user, now)
             if not await uow.identities.add(identity, named.account, origin=way.service):
@@ -225,7 +251,10 @@ class UpstreamProofs(Frozen):
             await self.linked.tell_linked(uow, identity, named.account, vouched.upstream, actor, service=way.service, how="reclaimed")
             await self._fill(uow, user, vouched, actor)
             await uow.commit()
-        account = replace(named.account, email_verified_at=now, deactivated_at=None, deactivated_by=None)
+        verified_at = now if voucher is None else None
+        account = replace(
+            named.account, email_verified_at=verified_at, address_vouched_by=voucher, deactivated_at=None, deactivated_by=None
+        )
         return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
 
     async def _fill(self, uow: UnitOfWork, user: UserId, vouched: Vouched, actor: Actor) -> None:

@@ -24,9 +24,10 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
-from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
 
 _OPENED: Final = {
     "opened": "organization.done_opened",
@@ -142,7 +143,11 @@ async def show_listed_membership(call: Call[None, None, OrganizationPath], poste
     return redirect(ORGANIZATIONS)
 
 
-@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(BadRequest, Forbidden, NotFound))
+def _advice(refused: Refused) -> str | Advised:
+    return Advised(onward=TO_CONFIRM_ADDRESS) if isinstance(refused, Refusal) and refused.words == "address_unproved" else ""
+
+
+@page.post(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, advice=_advice, refuses=(BadRequest, Forbidden, NotFound))
 async def answer_listed_membership(call: Call[MembershipForm, None, OrganizationPath], postern: Postern) -> Page:
     """Confirm that you belong to an organization, decline its ownership, or leave it
 

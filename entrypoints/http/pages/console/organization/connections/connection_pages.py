@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.saml.entities import LONGEST_METADATA
@@ -18,9 +19,11 @@ from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (
     ConnectionCertificateBody,
+    SucceededProvider,
     change_connection_certificate,
     fill_upstream_provider,
     list_connection_exchanges,
+    succeed_upstream_provider,
     test_upstream_provider,
 )
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
@@ -30,6 +33,7 @@ CONNECTION: Final = f"{ONE}/connection"
 _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
 _TEST: Final = f"{CONNECTION}/test"
+_SUCCEED: Final = f"{CONNECTION}/succeed"
 _SPOT: Final = spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 
 
@@ -47,19 +51,20 @@ class ConnectionCertificateForm(BoundForm, frozen=True, kw_only=True):
     """Not empty: our next key pair signs from now on."""
 
 
+class SucceededProviderForm(BoundForm, frozen=True, kw_only=True):
+    provider_id: str = ""
+    """The former provider, which may be deleted."""
+
+
 def above(visit: PageVisit) -> Sequence[tuple[str, str]]:
     return ((visit.text("console.providers.title"), visit.here(DIRECTORIES)), (visit.text("console.connection.provider"), visit.here(ONE)))
 
 
-async def _found(visit: PageVisit) -> Any:
-    for one in await visit.ask(list_upstream_providers):
-        if str(one.id) == visit.path["provider_id"]:
-            return one
-    raise NotFound
-
-
 async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    provider = await _found(visit)
+    providers = await visit.ask(list_upstream_providers)
+    provider = next((one for one in providers if str(one.id) == visit.path["provider_id"]), None)
+    if provider is None:
+        raise NotFound
     listed = await visit.ask(list_connection_exchanges)
     text = visit.text
     given = [(text("console.field.callback_url"), Cell("copy", provider.callback_url))]
@@ -85,6 +90,9 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
         given=given,
         certificates=() if provider.saml is None else [(one, one.fingerprint == last) for one in provider.saml.certificates],
         may_change=visit.may(fill_upstream_provider),
+        may_succeed=visit.may(succeed_upstream_provider),
+        others=[(str(one.id), one.name) for one in providers if one.id != provider.id],
+        succeed=visit.here(_SUCCEED),
         fill=visit.here(_METADATA),
         certify=visit.here(_CERTIFICATE),
         test=visit.here(_TEST),
@@ -141,4 +149,20 @@ async def test_connection(call: Call[BoundForm, None, UpstreamProviderPath, Any]
     return redirect(f"{parts.path}?{parts.query}")
 
 
-PAGES: Final = (show_connection, fill_connection, certify_connection, test_connection)
+@console.post(_SUCCEED, of=succeed_upstream_provider, also=(list_upstream_providers, list_connection_exchanges))
+async def succeed_connection(call: Call[SucceededProviderForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
+    """Name a provider the successor of another one."""
+    visit = PageVisit(call, postern)
+    try:
+        former = UUID(call.body.provider_id.strip())
+    except ValueError:
+        return Answer(await _shown(visit, errors={"former": visit.text("console.connection.former_wrong")}), 400)
+    try:
+        await visit.ask(succeed_upstream_provider, body=SucceededProvider(provider_id=former))
+    except Refusal as problem:
+        said, status = explained(visit, problem)
+        return Answer(await _shown(visit, errors={"former": " ".join(said.values())}), status)
+    return redirect(f"{visit.here(CONNECTION)}?done=saved")
+
+
+PAGES: Final = (show_connection, fill_connection, certify_connection, test_connection, succeed_connection)

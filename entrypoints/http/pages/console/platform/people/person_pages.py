@@ -133,7 +133,7 @@ def _state(visit: PageVisit, seen: AccountOverview) -> tuple[str, Tone]:
         return visit.text("console.state.deactivated"), Tone.BAD
     if seen.account.is_platform_owner:
         return visit.text("console.state.platform_owner"), Tone.GOOD
-    if seen.account.email_verified_at is None:
+    if not seen.account.address_is_proved:
         return visit.text("console.state.not_verified"), Tone.WARN
     return visit.text("console.state.active"), Tone.GOOD
 

@@ -1,0 +1,56 @@
+"""What an address is worth, as parts of statements. `core.domain.identity.upstream.vouching` says for which purpose a vouched address is
+enough; each statement says by one of these names which of the two it means.
+"""
+
+from typing import Final, LiteralString
+
+# Before a statement that writes people and the identities by which an organization's own providers know them, in one transaction: whether
+# their addresses are proved is what the rows say. The trigger `identities_vouch` would take such identities for those of a process of the
+# release before, which writes that a provider's word proves an address.
+BRINGS_PROOFS: Final = "select set_config('postern.brings_proofs', 'yes', true)"
+
+
+def is_proved(person: LiteralString = "users") -> LiteralString:
+    """A condition on a row of `users`: somebody has proved that they read the mailbox, or a provider of the installation has."""
+    return f"{person}.email_verified_at is not null"
+
+
+def is_unproved(person: LiteralString = "users") -> LiteralString:
+    """Nobody has proved the address. An organization's own provider may have vouched for it."""
+    return f"{person}.email_verified_at is null"
+
+
+def nobody_knows(person: LiteralString = "users") -> LiteralString:
+    """Nobody has proved the address, and no provider has vouched for it."""
+    return f"({person}.email_verified_at is null and {person}.address_vouched_by is null)"
+
+
+def is_vouched(person: LiteralString = "users") -> LiteralString:
+    """Nobody has proved the address, and an organization's own provider has vouched for it."""
+    return f"({person}.email_verified_at is null and {person}.address_vouched_by is not null)"
+
+
+def may_answer(organization: LiteralString, person: LiteralString = "users") -> LiteralString:
+    """Whether the person may accept or confirm a membership in this organization: their address is proved, or a provider of this very
+    organization has opened the session in the parameter `session`. Without a session, the person has used a mailed link, which proves it.
+    """
+    return f"""(
+               {person}.email_verified_at is not null or %(session)s::uuid is null
+            or exists (
+                   select
+                     from sessions
+                     join upstream_providers as providers on providers.id = sessions.opened_through
+                    where sessions.id = %(session)s and sessions.user_id = {person}.id and sessions.impersonator_id is null
+                      and providers.org_id = {organization}
+               )
+           )"""
+
+
+def is_verified_for(organization: LiteralString, person: LiteralString = "users") -> LiteralString:
+    """Whether the address counts as verified towards this organization: it is proved, or a provider of this organization has vouched for
+    it. False without an organization, unless the address is proved.
+    """
+    return (
+        f"({person}.email_verified_at is not null"
+        f" or coalesce(split_part({person}.address_vouched_by, '/', 1) = {organization}::text, false))"
+    )

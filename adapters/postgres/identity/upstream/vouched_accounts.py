@@ -1,0 +1,56 @@
+"""What an account has whose address only an organization's own provider has vouched for, in PostgreSQL."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from adapters.postgres.statements import Statements
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.upstream.vouching import Added, AddedKind
+from core.frozen import Frozen
+
+
+class _Added(Frozen):
+    kind: str
+    id: UUID | None
+    name: str
+    at: datetime | None
+
+    def added(self) -> Added:
+        return Added(AddedKind(self.kind), self.id, self.name, self.at)
+
+
+class VouchedAccountRows:
+    """Implements `ports.identity.upstream.vouched_accounts.VouchedAccountStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def added(self, user: UserId, session: SessionId) -> Sequence[Added]:
+        return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]
+
+
+_ADDED: Final = """
+    select 'password' as kind, null::uuid as id, '' as name, password_changed_at as at
+      from users
+     where id = %(user)s and password_hash is not null
+     union all
+    select 'second_factor', null, '', enabled_at
+      from mfa_secrets
+     where user_id = %(user)s and enabled_at is not null and made_in is distinct from %(session)s
+     union all
+    select 'passkey', id, name, created_at
+      from passkeys
+     where user_id = %(user)s and made_in is distinct from %(session)s
+     union all
+    select 'identity', identities.id, coalesce(providers.name, identities.provider), identities.linked_at
+      from identities
+      left join upstream_providers as providers on providers.id = identities.upstream_provider_id
+     where identities.user_id = %(user)s and identities.made_in is distinct from %(session)s
+       and not exists (
+               select from sessions where sessions.id = %(session)s and sessions.opened_through = identities.upstream_provider_id
+           )
+     order by at, kind, id
+"""
