@@ -11,9 +11,10 @@ import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import trio
@@ -30,6 +31,8 @@ from ops.bench.load import Target
 from ops.bench.paired import WITH_POSTGRES, Contestant, Turn, check, each_once, ratio, take_turns
 from ops.bench.report import ROOT, Figure, at_most
 from ops.bench.shared_postgres import shared_postgres
+from ops.bench.upstream import make_accounts, sign_ins
+from tests.fake_providers import FakeWebSuite, settings_of
 
 # Turns of the look-ups on one connection, for each turn of the others. On a quiet machine, both take equally long.
 BLOCKS: Final = 100
@@ -133,6 +136,18 @@ async def saml(revision: str, turns: int, options: Options) -> Sequence[Figure]:
     return await _each_once(revision, turns, options, "a SAML exchange", exchanging)
 
 
+async def upstream(revision: str, turns: int, options: Options) -> Sequence[Figure]:
+    """A sign-in through a provider on loopback, the way there and back: processor time of the server and of PostgreSQL."""
+    with FakeWebSuite(client_id="bench") as fake:
+        async with _pair(revision, more=settings_of("websuite", fake)) as trees:
+            for one in trees:
+                await make_accounts(one.server, fake)
+                await trio.to_thread.run_sync(one.side.postgres.settle)
+            pair = [Contestant(one.name, one.side, partial(sign_ins, one.server, fake, count(), options.seconds)) for one in trees]
+            await take_turns(pair, turns)
+    return _compared("a sign-in through a provider", pair)
+
+
 CASES: Final = {
     "latency": latency,
     "lookups": lookups,
@@ -141,6 +156,7 @@ CASES: Final = {
     "refresh": refresh,
     "userinfo": userinfo,
     "saml": saml,
+    "upstream": upstream,
 }
 
 
@@ -160,6 +176,10 @@ async def _each_once(
             await trio.to_thread.run_sync(one.side.postgres.settle)
             pair.append(Contestant(one.name, one.side, each_once(targets, SIGNING_IN, options.seconds)))
         await take_turns(pair, turns)
+    return _compared(what, pair)
+
+
+def _compared(what: str, pair: Sequence[Contestant]) -> Sequence[Figure]:
     ours, before = pair
     return [
         *(Figure(f"{one.name}: {what}: CPU", one.median(SERVER), "µs", beside=one.described()) for one in (before, ours)),
@@ -199,15 +219,15 @@ def _asking(one: Revised) -> Sequence[Target]:
 
 
 @asynccontextmanager
-async def _pair(revision: str) -> AsyncIterator[Sequence[Revised]]:
-    """Yields this tree's server, and then the commit's."""
+async def _pair(revision: str, more: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[Sequence[Revised]]:
+    """Yields this tree's server, and then the commit's. `more` are further settings of both."""
     async with AsyncExitStack() as stack:
         place = stack.enter_context(directory())
         postgres = stack.enter_context(shared_postgres(place))
         tree = stack.enter_context(taken_out(revision))
         yield [
-            await serve_people("this tree", ROOT, stack, place / "ours", postgres),
-            await serve_people(revision, tree, stack, place / "before", postgres),
+            await serve_people("this tree", ROOT, stack, place / "ours", postgres, more=more),
+            await serve_people(revision, tree, stack, place / "before", postgres, more=more),
         ]
 
 

@@ -53,12 +53,9 @@ async def upstream(options: Options) -> Sequence[Figure]:
         side = Side(server.pid, "postern", postgres)
         user = Contestant(USER, side, partial(generate, server.target("/api/user"), AT_ONCE, seconds, tokens=asked))
         numbers = count()
-        sign_in = Contestant("sign-in through a provider", side, partial(_sign_ins, server, fake, numbers, seconds))
+        sign_in = Contestant("sign-in through a provider", side, partial(sign_ins, server, fake, numbers, seconds))
         complain("upstream: everybody for the first time …")
-        # The first sign-in creates an account, and the case does not measure that.
-        async with Client.connected(server.target("/auth/websuite")) as client:
-            for number in range(PEOPLE):
-                await _signed_in(client, server, fake, number)
+        await make_accounts(server, fake)
         complain("upstream: 4 at once …")
         await trio.to_thread.run_sync(postgres.settle)
         await take_turns([user, sign_in], TURNS)
@@ -73,7 +70,14 @@ async def upstream(options: Options) -> Sequence[Figure]:
     ]
 
 
-async def _sign_ins(server: Server, fake: FakeWebSuite, numbers: "count[int]", seconds: float) -> Summary:
+async def make_accounts(server: Server, fake: FakeWebSuite) -> None:
+    """The first sign-in of each person creates an account, and no case measures that."""
+    async with Client.connected(server.target("/auth/websuite")) as client:
+        for number in range(PEOPLE):
+            await _signed_in(client, server, fake, number)
+
+
+async def sign_ins(server: Server, fake: FakeWebSuite, numbers: "count[int]", seconds: float) -> Summary:
     """Each sign-in has its own person and its own browser."""
     tally, until, began = Tally(), trio.current_time() + seconds, trio.current_time()
 
