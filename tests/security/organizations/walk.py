@@ -354,8 +354,14 @@ CHANGES: Final = (
     ),
     Step("POST", f"{ORGANIZATION}/join-requests/{{request_id}}/approve"),
     *(Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": of}, refused=403) for of in ("{bob}", "{cleo}", "{first member}")),
-    # The new holder of the address has confirmed nothing yet.
-    Step("DELETE", "/api/privacy/forget/{user_id}", ids={"user_id": "{member}"}, refused=403),
+    # The new holder of the address has confirmed nothing yet, and nobody has made the account.
+    Step(
+        "DELETE",
+        "/api/privacy/forget/{user_id}",
+        ids={"user_id": "{member}"},
+        refused=403,
+        first="update users set origin_org_id = null where origin_org_id is not null",
+    ),
     Step(
         "DELETE",
         "/api/privacy/forget/{user_id}",
