@@ -123,7 +123,11 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
 class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner says yes to."""
 
-    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+    digest: Annotated[
+        str,
+        msgspec.Meta(extra_json_schema={"minLength": 64, "maxLength": 64}),
+        example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"),
+    ]
     """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
 
 
