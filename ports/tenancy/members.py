@@ -121,8 +121,8 @@ class OwnershipStore(Protocol):
     async def hold(self, organization: OrganizationId) -> None:
         """Holds the organization, then the accounts of its owner and of the former owner, and their memberships."""
 
-    async def hold_all(self, user: UserId) -> Sequence[OrganizationId]:
-        """Holds the organizations whose ownership this person has not confirmed, by their ids, and returns them."""
+    async def hold_all(self, user: UserId) -> None:
+        """Holds the organizations whose ownership this person has not confirmed, by their ids."""
 
     async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
         """The former owner becomes the owner again, and this person has the role of before. If there is no former owner who is an active

@@ -85,8 +85,8 @@ class OwnershipRows:
         await self._transaction.tell(_HOLD_PEOPLE, parameters)
         await self._transaction.tell(_HOLD_MEMBERSHIPS, parameters)
 
-    async def hold_all(self, user: UserId) -> Sequence[OrganizationId]:
-        return [OrganizationId(row.id) for row in await self._transaction.ask(IdRow, _HOLD_ALL, {"user": user})]
+    async def hold_all(self, user: UserId) -> None:
+        await self._transaction.tell(_HOLD_ALL, {"user": user})
 
     async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
         parameters = {"organization": ownership.organization, "user": ownership.user, "reason": reason, "at": at}

@@ -104,8 +104,8 @@ class Privacy(Frozen):
             require_may_forget(subject, asker)
             if subject.request is not None:
                 return subject.request
-            # Asked again, because somebody may have made the person an owner before the account was held. Nobody can from now on.
-            for organization in await uow.ownerships.hold_all(user):
+            # Read since the account is held, so that nobody makes the person an owner meanwhile.
+            for organization in [one.organization for one in subject.belongings if one.is_unconfirmed_owner]:
                 await self.decline(uow, organization, user)
             # The time is read after `hold`, so that it is later than every other change of the account.
             now = self.clock.now()
