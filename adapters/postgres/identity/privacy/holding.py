@@ -4,7 +4,7 @@ outside the tenant holds the account.
 
 from typing import Final, LiteralString
 
-from adapters.postgres.addresses import is_unproved, nobody_knows
+from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 
 # The ties of a row of `users`. A directory may reactivate people, so it keeps a tie to every account that it knows. An organization or a
 # service that is being deleted still holds an account. `has_come` is false for a person whom a service has added and who has not signed in
