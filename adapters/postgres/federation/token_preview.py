@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.facts import FACTS, FactsRow
 from adapters.postgres.federation.saml.rows import CONFIGURATION, configuration
+from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.subscription_state import subscription_state

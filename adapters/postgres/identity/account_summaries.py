@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.addresses import is_proved
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.email import Email

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.addresses import nobody_knows
+from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains

@@ -15,8 +15,8 @@ from uuid import UUID
 import msgspec
 import psycopg
 
-from adapters.postgres.addresses import BRINGS_PROOFS
 from adapters.postgres.arrays import array
+from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
 from adapters.postgres.moving.declaration import IdMeaning

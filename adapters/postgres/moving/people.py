@@ -7,7 +7,7 @@ being forgotten.
 
 from typing import Final, LiteralString
 
-from adapters.postgres.addresses import is_proved, nobody_knows
+from adapters.postgres.identity.addresses import is_proved, nobody_knows
 
 # Columns of an account that arrive with people who are trusted.
 OWN_COLUMNS: Final = (

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.addresses import BRINGS_PROOFS
 from adapters.postgres.arrays import array, array_of_texts
+from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text

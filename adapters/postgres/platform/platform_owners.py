@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres import locks
-from adapters.postgres.addresses import is_proved
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import is_verified_for
+from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.statements import Statements

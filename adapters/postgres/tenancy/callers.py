@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
-from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import may_answer
 from adapters.postgres.branding import links_of
+from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements

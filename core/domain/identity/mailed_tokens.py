@@ -17,7 +17,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import FlowId, UserId
 from core.domain.identity.accounts import Registration
-from core.domain.identity.upstream.vouching import Added
+from core.domain.identity.upstream.vouching import AddedWay
 from core.domain.rate_limits import RateLimit
 from core.domain.repeats import is_just_past
 from core.domain.secrets import Secret, Token
@@ -140,7 +140,7 @@ class Doubt(Frozen):
     asked: AskedOnPage
     is_vouched: bool = False
     """An organization's own provider has vouched for the address."""
-    added: tuple[Added, ...] = ()
+    added: tuple[AddedWay, ...] = ()
     """What stays only if the person says so."""
 
 

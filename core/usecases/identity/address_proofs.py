@@ -29,7 +29,7 @@ from core.domain.identity.priority import Priority
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.upstream.identities import identity_unlinked
-from core.domain.identity.upstream.vouching import Added, AddedKind
+from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
@@ -69,7 +69,7 @@ class AddressProofs(Frozen):
         link, asked, is_vouched = await self._find(token, browser, caller)
         if asked not in _WITHOUT_PASSWORD and not refusing:
             await self._require_passwords(link)
-        added: Sequence[Added] = ()
+        added: Sequence[AddedWay] = ()
         if asked is AskedOnPage.WHAT_STAYS and caller is not None:
             added = await self.vouched_accounts.added(link.user, caller.session)
         return Doubt(link.purpose, link.email, asked, is_vouched, tuple(added))
@@ -211,7 +211,7 @@ class AddressProofs(Frozen):
         signed_in = None if caller is None or caller.impersonator is not None else caller.user
         return link, asked_of(link, registration, browser, signed_in), registration is not None and registration.is_vouched
 
-    async def _end(self, uow: UnitOfWork, one: Added, link: MailedToken, actor: Actor) -> None:
+    async def _end(self, uow: UnitOfWork, one: AddedWay, link: MailedToken, actor: Actor) -> None:
         match one.kind:
             case AddedKind.PASSWORD:
                 await uow.account_passwords.forget(link.user, self.clock.now())

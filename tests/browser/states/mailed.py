@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.identity.upstream.vouching import Added, AddedKind
+from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.frozen import replace
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
@@ -44,10 +44,10 @@ _ADDRESS: Final[dict[str, Any]] = {
 _ELSEWHERE: Final = {**_ADDRESS, "asks": "password"}
 _ANEW: Final = {**_ADDRESS, "asks": "new_password"}
 _ADDED: Final = (
-    Added(AddedKind.PASSWORD, None, "", None),
-    Added(AddedKind.SECOND_FACTOR, None, "", NOW - timedelta(days=3)),
-    Added(AddedKind.PASSKEY, UUID(int=1), "Laptop", NOW - timedelta(days=400)),
-    Added(AddedKind.IDENTITY, UUID(int=2), "Acme directory", NOW - timedelta(hours=2)),
+    AddedWay(AddedKind.PASSWORD, None, "", None),
+    AddedWay(AddedKind.SECOND_FACTOR, None, "", NOW - timedelta(days=3)),
+    AddedWay(AddedKind.PASSKEY, UUID(int=1), "Laptop", NOW - timedelta(days=400)),
+    AddedWay(AddedKind.IDENTITY, UUID(int=2), "Acme directory", NOW - timedelta(hours=2)),
 )
 _VOUCHED: Final = {**_ANEW, "is_vouched": True}
 _WHAT_STAYS: Final = {**_ADDRESS, "asks": "what_stays", "is_vouched": True, "form_token": "token"}

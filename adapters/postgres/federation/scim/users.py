@@ -11,9 +11,9 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.addresses import is_unproved
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
+from adapters.postgres.identity.addresses import is_unproved
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import Statements

@@ -5,7 +5,7 @@ others have of its person would go over to the next holder of the account.
 
 from typing import Final, LiteralString
 
-from adapters.postgres.addresses import is_unproved, nobody_knows
+from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 from core.domain.identity.upstream.sign_in import FEDERATED
 
 

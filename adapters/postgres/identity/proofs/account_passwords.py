@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.addresses import is_unproved, is_vouched
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF, DeactivationRow
+from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email

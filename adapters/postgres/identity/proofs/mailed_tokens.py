@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import is_proved
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import FlowId, SessionId, UserId

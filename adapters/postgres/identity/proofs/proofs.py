@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.addresses import is_proved
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from core.domain.identifiers import SessionId, UserId

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import is_verified_for
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.accounts import OPENS_BY_PROOF
+from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements

@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.statements import Statements
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.upstream.vouching import Added, AddedKind
+from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.frozen import Frozen
 
 
@@ -18,8 +18,8 @@ class _Added(Frozen):
     name: str
     at: datetime | None
 
-    def added(self) -> Added:
-        return Added(AddedKind(self.kind), self.id, self.name, self.at)
+    def added(self) -> AddedWay:
+        return AddedWay(AddedKind(self.kind), self.id, self.name, self.at)
 
 
 class VouchedAccountRows:
@@ -28,7 +28,7 @@ class VouchedAccountRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def added(self, user: UserId, session: SessionId) -> Sequence[Added]:
+    async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:
         return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]
 
 

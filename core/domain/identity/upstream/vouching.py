@@ -1,6 +1,6 @@
 """What an address is worth. It is *proved* by a mailed link or code that its reader used, or by one of the installation's own providers. An
 organization's own provider only *vouches* for an address: the organization can make it say anything. The table below says for each purpose
-whether a vouched address is enough. Statements say it by the fragments of `adapters/postgres/addresses.py`.
+whether a vouched address is enough. Statements say it by the fragments of `adapters/postgres/identity/addresses.py`.
 """
 
 from collections.abc import Mapping
@@ -85,7 +85,7 @@ class AddedKind(StrEnum):
     IDENTITY = "identity"
 
 
-class Added(Frozen):
+class AddedWay(Frozen):
     """A way into an account, or a second factor, that was not made in the browser session that proves the address. Somebody else may have
     made it, so it stays only if the person says so. The password is always here, since nothing says where it was chosen.
     """

@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from adapters.postgres.addresses import is_proved, is_unproved, is_verified_for, is_vouched, nobody_knows
+from adapters.postgres.identity.addresses import is_proved, is_unproved, is_verified_for, is_vouched, nobody_knows
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parents[4]
 # A look at the column that does not say which of the two it means.
 BARE: Final = re.compile(r"email_verified_at\s+is\s+(?:not\s+)?(?:null|None)")
 # Here the two have their names.
-NAMED: Final = {"adapters/postgres/addresses.py", "core/domain/identity/accounts.py"}
+NAMED: Final = {"adapters/postgres/identity/addresses.py", "core/domain/identity/accounts.py"}
 
 
 @pytest.mark.parametrize("organization", [HERE, ELSEWHERE, None])
