@@ -10,7 +10,7 @@ alter table preauthentications  add column stated_at timestamptz;
 -- A mailed code may be a fresh proof in one session, which `flow_id` names then.
 alter table mailed_tokens drop constraint mailed_tokens_purpose_check;
 alter table mailed_tokens add constraint mailed_tokens_purpose_check
-    check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in', 'magic_link', 'prove'));
+    check (purpose in ('verify_email', 'reset_password', 'set_password', 'change_email', 'sign_in', 'magic_link', 'prove')) not valid;
 
 -- A directory may let its people use our own pages, and no application (ProxyRestriction).
 alter table sessions           add column refuses_applications boolean not null default false;
