@@ -46,7 +46,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
             services = assemble_services(settings, foundation)
-            federation = assemble_federation(settings, foundation, identity)
+            federation = assemble_federation(settings, foundation, identity, ownerships)
             platform = assemble_platform(settings, foundation, identity)
             postern = Postern(
                 settings=settings,

@@ -59,6 +59,7 @@ from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.federation.userinfo import Userinfo
 from core.usecases.record.deliveries import Deliveries
+from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -97,7 +98,7 @@ class Federation(Frozen, kw_only=True):
     saml_logouts: SamlLogouts
 
 
-def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity) -> Federation:
+def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Federation:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     client_lookup = PostgresClients(pool)
@@ -213,6 +214,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             templates=foundation.mail_templates,
             links=foundation.links,
             values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
+            ownerships=ownerships,
             clock=clock,
             ids=ids,
         ),

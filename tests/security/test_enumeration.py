@@ -291,11 +291,11 @@ async def test_where_people_sign_in_at_a_provider_everybody_is_turned_away_by_th
     route(people, Tenants(postern, people).add("acme"), "example.org", login=login)
     done: list[str] = []
 
-    async def answers(*_site: object, **_how: object) -> None:
+    async def looked(*_site: object, **_how: object) -> None:
         """The provider is there, and everybody's try looks."""
         done.append("look at the provider")
 
-    monkeypatch.setattr(postern.foundation.upstreams, "look", answers)
+    monkeypatch.setattr(postern.foundation.upstreams, "look", looked)
     for where, name in ((Transaction, "tell"), (Transaction, "ask"), (sign_in, "ask"), (domains, "ask"), (providers, "ask")):
         _record(monkeypatch, where, name, done)
     _count_awaited(monkeypatch, type(postern.identity.passwords), "examine", done)

@@ -523,3 +523,17 @@ async def test_leaving_and_confirming_at_once(house: OwnershipScene) -> None:
             assert not house.is_unconfirmed()
             house.unconfirm()
             assert (await house.say("decline", heir)).status == 200
+
+
+async def test_a_directory_that_deletes_an_unconfirmed_owner_leaves_the_organization_to_the_former_one(house: OwnershipScene) -> None:
+    """Another organization's directory has made the account, and nobody else holds it: an ownership that others gave holds nothing."""
+    directory = await Directory(house.postern, house.client, house.people, "initech").connect()
+    made = (await directory.create("dora@initech.example"))["id"]
+    dora = house.tenants.join(Person(UUID(made), house.cleo.session, "dora@initech.example"), house.acme, listed=True)
+    await house.handed(dora)
+    assert house.roles()["dora"] == "owner"
+    assert (await directory.ask("DELETE", f"/scim/v2/Users/{made}")).status == 204
+    assert house.people.rows("select from users where id = %s", dora.user) == []
+    assert house.roles() == {"ann": "owner", "ben": "admin", "cleo": "member"}
+    assert house.state()[:2] == ("active", True)
+    assert ("ann@acme.example", "You are the owner of Acme again") in await house.mailed()

@@ -47,6 +47,7 @@ from core.usecases.federation.scim.enrolment import Enrolment, require_place, re
 from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.made_accounts import delete_made_account
+from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
@@ -86,6 +87,7 @@ class ScimUsers(Frozen):
     templates: MailTemplates
     links: Links
     values: ProfileValues
+    ownerships: Ownerships
     clock: Clock
     ids: Ids
 
@@ -162,6 +164,9 @@ class ScimUsers(Frozen):
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
             if held.is_own:
                 request = PrivacyRequestId(self.ids.new())
+                # An ownership that others have given holds nothing against the maker. It goes back, as if the person had declined it.
+                for organization in sorted(organizations - {holder.organization}):
+                    await self.ownerships.decline_in(uow, organization, user)
                 events += await delete_made_account(uow, user, holder.organization, organizations, request=request, at=now)
             else:
                 await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
