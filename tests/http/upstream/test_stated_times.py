@@ -179,7 +179,7 @@ async def test_without_a_proved_address_nobody_goes_round_and_round(house: Upstr
     tab = await tabs.tab().open(PASSWORD_PAGE)
     assert (tab.status, tab.place.partition("?")[0]) == (403, "/ui/prove")
     fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
-    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status == 403
+    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status in {400, 403}
     assert await postbox.empty() == []
 
 
@@ -189,7 +189,7 @@ async def test_whoever_has_a_password_gets_no_code(house: UpstreamScene, postbox
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     assert ("password" in tab.page.inputs, tab.place.partition("?")[0]) == (True, "/ui/prove")
     fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
-    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status == 403
+    assert (await tabs.request("POST", "/ui/prove/mail", fields)).status in {400, 403}
     assert await postbox.empty() == []
 
 

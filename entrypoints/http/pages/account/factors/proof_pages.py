@@ -92,13 +92,13 @@ async def send_proof(call: Call[ProofForm], postern: Postern) -> Page:
     return redirect(_page_of(form))
 
 
-@page.post(_MAIL, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, refuses=(Unauthorized, Forbidden, RateLimited))
+@page.post(_MAIL, caller=BROWSER, limit=PAGE_STEPS, policy=WITH_FORM, refuses=(Unauthorized, RateLimited))
 async def mail_proof(call: Call[MailProofForm], postern: Postern) -> Page:
     """Get a code by mail, to prove who you are"""
     form = call.body
     try:
         await postern.identity.mailed_proofs.send(call.caller, call.client)
-    except RateLimited as refusal:
+    except (Forbidden, RateLimited) as refusal:
         return await _next(call, postern, form, refusal)
     return redirect(f"{_page_of(form)}&mailed=yes")
 
