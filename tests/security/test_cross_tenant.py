@@ -233,6 +233,7 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate": lambda _: {},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate": lambda _: {"digest": "0" * 64},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed": lambda _: {"provider_id": str(uuid4())},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/claims": lambda _: {"name": "x", "source": "plan", "into": ["saml"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}": lambda _: {"name": "taken"},
