@@ -18,10 +18,11 @@ IS_OWN_USE: Final = "service_users.own_since is not null"
 
 
 # A condition on a row of `memberships`: the person is the owner, because others made them the owner, and has not confirmed that. See
-# `UnconfirmedOwnership`.
+# `UnconfirmedOwnership`. Without `offset 0`, the planner reads all ownerships at once.
 IS_UNCONFIRMED_OWNER: Final = """(
                memberships.role = 'owner' and exists (
                    select from ownerships where ownerships.membership_id = memberships.id and ownerships.confirmed_at is null
+                   offset 0
                )
            )"""
 

@@ -32,7 +32,6 @@ from entrypoints.http.machinery.callers import (
     OPENID_SESSION,
     OWN_PERSON,
     OWN_USER,
-    OWNER,
     OWNER_IN_PERSON,
     OWNER_IN_PERSON_OF_INACTIVE,
     PERSON,
@@ -60,7 +59,6 @@ IN_PERSON_RULES = (MEMBER_IN_PERSON, OWNER_IN_PERSON, OWNER_IN_PERSON_OF_INACTIV
 MEMBER_RULES = (
     MEMBER,
     MEMBER_OF_INACTIVE,
-    OWNER,
     *(able(capability, impersonated=True) for capability in Capability),
     *IN_PERSON_RULES,
 )
@@ -657,13 +655,11 @@ WHO: dict[str, set[str]] = {
     MEMBER_IN_PERSON.name: {
         "PATCH /api/organizations/{org_slug}/users/{user_id}/profile",
     },
-    OWNER.name: {
-        "DELETE /api/organizations/{org_slug}/services/{service_slug}",
-    },
     BUYER.name: {
         "POST /api/organizations/{org_slug}/services/{service_slug}/checkout",
     },
     OWNER_IN_PERSON.name: {
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}",
         "PATCH /api/organizations/{org_slug}/members/{user_id}",
         "PATCH /api/organizations/{org_slug}/scim/settings",
         "POST /api/organizations/{org_slug}/billing/portal",
@@ -682,9 +678,6 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/setup-links/{link_id}",
         "GET /api/organizations/{org_slug}/setup-links",
         "GET /api/organizations/{org_slug}/setup-links/{link_id}",
-        "DELETE /api/organizations/{org_slug}/profile-fields/{key}",
-        "PATCH /api/organizations/{org_slug}/profile-fields/{key}",
-        "POST /api/organizations/{org_slug}/profile-fields",
         "GET /api/organizations/{org_slug}/domain",
         "GET /api/organizations/{org_slug}/domain-routes",
         "GET /api/organizations/{org_slug}/configuration",
@@ -699,6 +692,9 @@ WHO: dict[str, set[str]] = {
         "PATCH /api/organizations/{org_slug}/branding",
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
+        "DELETE /api/organizations/{org_slug}/profile-fields/{key}",
+        "PATCH /api/organizations/{org_slug}/profile-fields/{key}",
+        "POST /api/organizations/{org_slug}/profile-fields",
         "POST /api/organizations/{org_slug}/setup-links",
         "POST /api/organizations/{org_slug}/setup-links/{link_id}/release",
         "DELETE /api/organizations/{org_slug}/domain",

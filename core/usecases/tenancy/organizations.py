@@ -196,7 +196,7 @@ class Organizations(Frozen):
             if held is None:
                 raise NotFound(_UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
-            acting, _ = await hold_members(uow, member)
+            acting, _ = await hold_members(uow, member, in_any_state=True)
             await require_owner(uow, acting, self.clock.now())
             now = self.clock.now()
             await uow.organizations.delete(member.organization, now)

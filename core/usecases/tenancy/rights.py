@@ -38,9 +38,12 @@ class Acting(Frozen):
         return self.capabilities if self.is_owner else self.capabilities - GRANTED_BY_OWNER
 
 
-async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tuple[Acting, Mapping[UserId, KnownMember]]:
+async def hold_members(
+    uow: UnitOfWork, member: Member, *others: UserId, in_any_state: bool = False
+) -> tuple[Acting, Mapping[UserId, KnownMember]]:
     """The caller as things are now, and those of the others who are members. Raises `Forbidden` when the caller is no longer a member,
-    `Unauthorized` when the caller's account was deactivated or the calling management key has ended, and `OrganizationNotActive`.
+    `Unauthorized` when the caller's account was deactivated or the calling management key has ended, and `OrganizationNotActive`, unless
+    the act is allowed in any state of the organization.
     """
     known = await uow.members.hold(member.organization, member.responsible, *others)
     if member.key is not None:
@@ -53,17 +56,17 @@ async def hold_members(uow: UnitOfWork, member: Member, *others: UserId) -> tupl
     acting = known.get(member.user)
     if acting is None:
         raise Forbidden(NOT_A_MEMBER)
-    require_standing(member, acting)
+    require_standing(member, acting, in_any_state=in_any_state)
     return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting)), known
 
 
-def require_standing(member: Member, known: KnownMember) -> None:
+def require_standing(member: Member, known: KnownMember, *, in_any_state: bool = False) -> None:
     """Raises `Unauthorized` when the caller's account was deactivated since the request came in, and `OrganizationNotActive`."""
     if member.is_operators:
         return
     if known.account.deactivated_at is not None:
         raise Unauthorized
-    if not known.organization_is_active:
+    if not (known.organization_is_active or in_any_state):
         raise OrganizationNotActive
 
 

@@ -519,7 +519,6 @@ BUYER: Final[CallerRule] = _Buyer(_IN_PERSON_ANYWHERE)
 MEMBER: Final[CallerRule] = MemberRule("member", _WITHOUT_SERVICES, capability=None, owner=False)
 MEMBER_IN_PERSON: Final[CallerRule] = MemberRule("member_in_person", _IN_PERSON, capability=None, owner=False)
 MEMBER_OF_INACTIVE: Final[CallerRule] = MemberRule("member_of_inactive", _WITHOUT_SERVICES_OF_INACTIVE, capability=None, owner=False)
-OWNER: Final[CallerRule] = MemberRule("owner", _WITHOUT_SERVICES, capability=None, owner=True)
 OWNER_IN_PERSON: Final[CallerRule] = MemberRule("owner_in_person", _IN_PERSON, capability=None, owner=True)
 OWNER_IN_PERSON_OF_INACTIVE: Final[CallerRule] = MemberRule(
     "owner_in_person_of_inactive", _IN_PERSON_OF_INACTIVE, capability=None, owner=True

@@ -25,6 +25,8 @@ _FILL: Final = """
     select gen_random_uuid(), %(organization)s, users.id, coalesce(roles.slug, 'member'), roles.id, now()
       from (select id, row_number() over (order by id) as n from users) as users
       left join (select id, slug, row_number() over (order by id) as n from roles where org_id = %(organization)s) as roles using (n);
+    insert into ownerships (org_id, membership_id, former_role, since)
+    select org_id, id, 'member', now() from memberships where org_id = %(organization)s order by id limit 1;
     insert into relations (organization_id, user_id, relation, object_type, object_id)
     select org_id, user_id, case when role_id is null then 'member' else 'holder' end,
            case when role_id is null then 'organization' else 'role' end, coalesce(role_id, org_id)

@@ -193,7 +193,9 @@ STATES: Final = (
     State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:4]}),
     State("listed as an owner who may decline", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[4:]}, ENDLESS),
     State(
-        "listed by many organizations", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED * 5, "more": "/ui/organizations"}
+        "listed by many organizations",
+        "sign_in/confirm_membership.html",
+        {**_LISTED, "listed": LISTED[:4] * 5, "more": "/ui/organizations"},
     ),
     State("choose an organization", "sign_in/choose_organization.html", {**_CHOICE, "organizations": _ORGANIZATIONS, "chosen": "acme"}),
     State("choose an organization, none", "sign_in/choose_organization.html", {**_CHOICE, "organizations": [], "chosen": ""}),

@@ -136,7 +136,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         "POST /api/organizations/{org_slug}/scim-tokens",
         "POST /api/organizations/{org_slug}/upstream-providers",
         *(f"{method} /api/organizations/{{org_slug}}/upstream-providers/{{provider_id}}" for method in ("PATCH", "DELETE")),
-        *(f"POST {connection}/{act}" for act in ("test", "activate", "metadata", "certificate")),
+        *(f"POST {connection}/{act}" for act in ("test", "activate", "succeed", "metadata", "certificate")),
         *(f"{method} {connection}/certificate/waiting/{{fingerprint}}" for method in ("POST", "DELETE")),
         f"DELETE {connection}/certificate/former",
         *(f"POST {place}/setup-links{act}" for place in (organization, platform) for act in ("", "/{link_id}/release")),

@@ -19,8 +19,8 @@ from tests.http.client import Received, refused
 from tests.http.federation.arriving import SESSION_COOKIE, answer_in, is_page
 from tests.http.locks import behind
 from tests.http.signing_in import enable_mfa
+from tests.http.upstream.linking.test_identities import Connecting
 from tests.http.upstream.scene import ADA, UpstreamScene, told_in
-from tests.http.upstream.test_identities import Connecting
 from tests.http.upstream.test_provider_tokens import TokenHolder
 from tests.patience import SOONER
 

@@ -66,7 +66,7 @@ class Links(HTMLParser):
             self.found.append((given.get("content") or "").partition("url=")[2])
 
 
-class Scene:
+class WalkedHouse:
     def __init__(self, postern: Postern, people: People) -> None:
         self.postern, self.people = postern, people
         self.world = World(postern, people)
@@ -87,8 +87,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog) -> Scene:  # noqa: ARG001 - it fails for what the walk logs as an error
-    return Scene(postern, people)
+def scene(postern: Postern, people: People, log: CapturedLog) -> WalkedHouse:  # noqa: ARG001 - it fails for what the walk logs as an error
+    return WalkedHouse(postern, people)
 
 
 PATTERNS: Final = [(one.path, one.path.split("/")) for one in PAGES if one.method == "GET"]
@@ -132,7 +132,7 @@ async def leads_nowhere(reader: Reader, starts: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("who", ["owner", "admin", "member", "governor", "user"])
-async def test_every_link_of_every_page_leads_somewhere(scene: Scene, who: str) -> None:
+async def test_every_link_of_every_page_leads_somewhere(scene: WalkedHouse, who: str) -> None:
     reader: Reader = getattr(scene.readers, who)
     known = named_in(scene.world, scene.world.asked)
     # Every page that has an address of its own, and the consoles' pages about what is there.
@@ -147,7 +147,7 @@ def is_of_ours(place: str, status: int) -> bool:
     return status >= 500 and not any(word in place for word in WITHOUT_PROVIDER)
 
 
-async def test_an_address_that_names_nothing_is_no_error_of_ours(scene: Scene) -> None:
+async def test_an_address_that_names_nothing_is_no_error_of_ours(scene: WalkedHouse) -> None:
     wrong = []
     for one in PAGES:
         tabs = (scene.readers.governor if "/platform" in one.path else scene.readers.owner).tabs
@@ -159,7 +159,7 @@ async def test_an_address_that_names_nothing_is_no_error_of_ours(scene: Scene) -
     assert wrong == [], "\n".join(wrong)
 
 
-async def test_an_id_that_is_none_is_no_error_of_the_api(scene: Scene) -> None:
+async def test_an_id_that_is_none_is_no_error_of_the_api(scene: WalkedHouse) -> None:
     tokens = {name: await scene.tenants.token(person) for name, person in (("owner", scene.world.ada), ("governor", scene.world.governor))}
     wrong = []
     for one in ROUTES:

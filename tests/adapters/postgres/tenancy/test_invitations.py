@@ -75,7 +75,7 @@ async def test_every_question_goes_through_an_index(fresh_store: Store) -> None:
         (statements._LIST_PENDING, page, {"invitations_by_status"}),
         (statements._LIST_CLOSED, {**page, "status": "accepted"}, {"invitations_by_status"}),
         (statements._LIST_EXPIRED, page, {"invitations_by_status"}),
-        (statements._LIST_OWN, {"user": row["invited_by"], "at": now, "limit": 100}, {"invitations_to_email"}),
+        (statements._LIST_OWN, {"user": row["invited_by"], "session": None, "at": now, "limit": 100}, {"invitations_to_email"}),
         (statements._FIND_BY_TOKEN, {"digest": row["token_digest"], "manager": None, "session": None}, {"invitations_token_digest_key"}),
         (statements._HOLD_BY_TOKEN, {"digest": row["token_digest"], "manager": None, "session": None}, {"invitations_token_digest_key"}),
         (statements._FIND_BY_ID, one, {"invitations_"}),

@@ -68,7 +68,8 @@ async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoi
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):
-        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": "accept", "language": "de"}
+        answered = "decline" if one.path.endswith("/ownership") else "accept"
+        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": answered, "language": "de"}
         answer = await home.tabs.request("POST", path_of(one), fields, with_file=isinstance(one.accepts, FormWithFile))
         assert answer.status == 403, one
         assert b"out of date" in answer.body

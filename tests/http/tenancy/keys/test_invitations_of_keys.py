@@ -15,7 +15,7 @@ from tests.http.client import Received, refused
 from tests.http.inviting import ACCEPT
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.tenancy.test_management_keys import ACME, KEYS, KeyScene
+from tests.http.tenancy.keys.test_management_keys import ACME, KEYS, KeyScene
 
 INVITATIONS: Final = f"{ACME}/invitations"
 AS_ADMIN: Final = tuple(one.value for one in Capability if one is not Capability.CONNECTIONS_MANAGE)
