@@ -52,7 +52,8 @@ class KeyMisuseScene(Shops):
         self.owner = self.speaker = self.resident(self.acme, "owner")
         self.end_user = self.user(email="user@example.org")
         # A user whose account was made through the shop, so that the shop's servers may change the account.
-        self.people.change("update users set origin_service_id = %s where id = %s", self.shop.id, self.end_user.user)
+        made = "update users set origin_service_id = %s, origin_org_id = %s where id = %s"
+        self.people.change(made, self.shop.id, self.acme.id, self.end_user.user)
         self.plan = self.postern.foundation.ids.new()
         self.people.change(
             "insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)"

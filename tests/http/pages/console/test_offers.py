@@ -33,6 +33,7 @@ OFFERED_ELSEWHERE: Final[Mapping[str, str]] = {
     "GET /api/organizations": "GET /ui/organizations",
     "POST /api/organizations": "POST /ui/organizations/~new",
     "POST /api/organizations/{org_slug}/select": "POST /ui/choose-organization",
+    "POST /api/organizations/{org_slug}/ownership": "POST /ui/organizations/{org_slug}/ownership",
 }
 # Endpoints that no page offers, each with the reason.
 EXCEPTIONS: Final[Mapping[str, str]] = {
