@@ -535,3 +535,34 @@ async def test_the_states_are_those_that_the_product_makes(house: Crossing, side
     (await house.unlimited.post("/api/auth/resend-verification", {"email": ADA})).ok()
     assert (await house.unlimited.request("GET", await house.box.proof())).status == 200
     assert house.people.rows(columns, ADA) == [{"unproved": False, "address_vouched_by": None}]
+
+
+async def test_a_provider_that_is_gone_lets_nobody_answer(house: Crossing) -> None:
+    """The list is from before its owner deleted the provider, and the session goes on."""
+    await house.prepare(BY_ACME, "acme")
+    house.opened_by("acme")
+    house.becomes()
+    await house.invites()
+    token = (await house.in_own_list())["acme"]
+    gone = await house.request("DELETE", f"/api/organizations/acme/upstream-providers/{house.at['acme']}", by=house.boss)
+    assert gone.status == 204
+    assert await house.in_own_list() == {}
+    assert (await house.unlimited.post("/api/invitations/accept", {"token": token})).status == 400
+    assert house.is_member() == "no"
+
+
+async def test_whoever_comes_by_a_connection_that_tells_another_address_founds_nothing(house: Crossing) -> None:
+    """Such a connection vouches for nothing, and signs in to an account whose address is nobody's."""
+    await house.prepare(NOBODYS, "acme")
+    house.proves_domain()
+    house.sits(word="own")
+    await house.go(house.browser(), "?org=acme", word=house.at["acme"])
+    house.becomes()
+    house.sits(ELSEWHERE, word="own")
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=house.at["acme"])
+    assert await house.who(tabs) == house.ada.user
+    (session,) = house.people.rows("select id from sessions where user_id = %s order by id desc limit 1", house.ada.user)
+    asked = {"slug": "hers", "name": "Hers"}
+    hers = Person(house.ada.user, session["id"], ADA)
+    assert (await house.request("POST", "/api/organizations", asked, by=hers)).status == 400
