@@ -412,9 +412,12 @@ _ADD: Final = """
 """
 
 _OF_TOKEN: Final = "id = (select id from invitations where token_digest = %(digest)s or mailed_digest = %(digest)s)"  # noqa: S105 - a condition, not a password
+# Whoever answers in their own list must be able to see the invitation there at this moment, too.
 _OF_ID: Final[LiteralString] = f"""id = %(id)s
        and (%(organization)s::uuid is null or invitations.org_id = %(organization)s)
-       and (%(session)s::uuid is null or {SESSION_LIVES})
+       and (%(session)s::uuid is null or {SESSION_LIVES} and exists (
+               select from users where users.email_key = invitations.email_key and {may_answer("invitations.org_id")}
+           ))
 """
 
 # The locks are separate statements. So the next statement sees what others committed while the locks waited, above all the number of

@@ -74,7 +74,7 @@ class Organizations(Frozen):
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
         """Create an organization. The caller becomes its owner and is signed in to it on the same device. A platform owner's organization
         gets the largest tier. Raises `BadRequest` for a slug or name that is not allowed, when the caller has too many organizations, and
-        when only a directory has vouched for the caller's address, `Conflict` when the slug is taken, `Unauthorized`.
+        when nobody has proved the caller's address, `Conflict` when the slug is taken, `Unauthorized`.
         """
         wanted, most = await self._wanted(caller, slug, name)
         async with self.unit_of_work() as uow:
@@ -133,7 +133,7 @@ class Organizations(Frozen):
         opener = await uow.sessions.hold_opener(caller.session, caller.user)
         if opener is None:
             raise Unauthorized("The session has ended", words="session_ended")
-        if opener.account.address_is_vouched:
+        if not opener.account.address_is_proved:
             # Whoever proves the address later must not find themselves the owner of somebody else's organization.
             raise BadRequest("Confirm your e-mail address first", words="address_unproved")
         if opener.account.is_platform_owner:

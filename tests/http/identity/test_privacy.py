@@ -584,7 +584,7 @@ async def test_how_somebody_became_a_member_is_known_from_how_they_did(house: Pr
         "reader@example.org": ("created", True),
     }
     assert [(await house.forget(one, by=house.ada)).status for one in (bob, carol, dave, erin)] == [403, 200, 403, 200]
-    founder = house.people.add()
+    founder = house.people.proved()
     (await house.request("POST", "/api/organizations", {"slug": "own", "name": "Own"}, by=founder)).ok()
     house.people.change("update all_organizations set status = 'active'")
     assert house.people.rows("select came_by from memberships where user_id = %s", founder.user) == [{"came_by": "founded"}]

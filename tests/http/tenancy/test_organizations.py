@@ -44,7 +44,7 @@ def tenants(postern: Postern, people: People) -> Tenants:
 
 @pytest.fixture
 def ada(people: People) -> Person:
-    return people.add("Ada@example.org")
+    return people.proved("Ada@example.org")
 
 
 def at(slug: str) -> str:
@@ -144,7 +144,7 @@ async def test_whoever_founds_an_organization_owns_it_and_is_signed_in_to_it(cli
 
 
 async def test_what_a_platform_owner_founds_has_the_largest_tier_also_when_approved(client: Client, people: People, ada: Person) -> None:
-    owner = people.add(platform_owner=True)
+    owner = people.proved(platform_owner=True)
     token = await people.token(owner)
 
     def tier_of(organization: Any) -> str:
@@ -271,7 +271,7 @@ async def test_a_taken_slug_is_a_conflict_whoever_has_it(client: Client, people:
 
 
 async def test_of_fifty_who_want_a_slug_at_once_one_gets_it(postern: Postern, people: People) -> None:
-    tokens = [await people.token(people.add()) for _ in range(CROWD)]
+    tokens = [await people.token(people.proved()) for _ in range(CROWD)]
     statuses: list[int] = []
 
     async def attempt(number: int, token: str) -> None:
@@ -314,7 +314,7 @@ async def test_nobody_has_more_than_a_hundred_organizations_waiting_even_at_once
     assert (await found(client, token, "approved-meanwhile")).status == 200
     assert (await found(client, token, "once-more")).status == 400
     # Other people's organizations do not count.
-    assert (await found(client, await people.token(people.add()), "somebody-elses")).status == 200
+    assert (await found(client, await people.token(people.proved()), "somebody-elses")).status == 200
 
 
 async def test_nobody_owns_more_than_a_thousand_organizations_even_at_once(
@@ -335,7 +335,7 @@ async def test_nobody_owns_more_than_a_thousand_organizations_even_at_once(
     people.change("update all_organizations set deleted_at = now() where slug = 'mine-1'")
     assert (await found(client, token, "one-went")).status == 200
     assert (await found(client, token, "once-more")).status == 400
-    assert (await found(client, await people.token(people.add()), "somebody-elses")).status == 200
+    assert (await found(client, await people.token(people.proved()), "somebody-elses")).status == 200
 
 
 async def test_whose_session_ends_meanwhile_founds_nothing(postern: Postern, people: People, ada: Person) -> None:
@@ -355,7 +355,7 @@ async def test_who_may_found(client: Client, people: People, tenants: Tenants, a
     service = tenants.service(active, "shop")
     in_service = await found(client, await tenants.token_in(tenants.uses(ada, service), service), "other")
     assert (in_service.status, in_service.error_code) == (403, "FORBIDDEN")
-    owner = people.add(platform_owner=True)
+    owner = people.proved(platform_owner=True)
     impersonated = tenants.session(ada)
     people.change(
         "update sessions set impersonator_id = %s, impersonation_id = gen_random_uuid() where id = %s", owner.user, impersonated.session
@@ -391,7 +391,7 @@ async def test_the_list_is_of_all_that_one_belongs_to_in_any_state_and_of_no_oth
         ("cow", "active", "admin"),
     ]
     assert all(one["membership"]["user_id"] == str(ada.user) for one in answer.json())
-    assert (await client.get(ORGANIZATIONS, token=await people.token(people.add()))).json() == []
+    assert (await client.get(ORGANIZATIONS, token=await people.token(people.proved()))).json() == []
 
 
 async def test_counts_are_of_the_organization_alone(client: Client, people: People, tenants: Tenants, ada: Person) -> None:
@@ -442,7 +442,7 @@ async def test_to_others_it_is_closed(client: Client, people: People, tenants: T
     service = tenants.service(house, "shop")
     assert await status(await tenants.token_in(owner, other)) == (403, "FORBIDDEN")
     assert await status(await tenants.token_in(owner, service)) == (403, "FORBIDDEN")
-    assert await status(await people.token(people.add(platform_owner=True))) == (403, "FORBIDDEN")
+    assert await status(await people.token(people.proved(platform_owner=True))) == (403, "FORBIDDEN")
     assert await status(await people.token(owner), "nothing-there") == (404, "NOT_FOUND")
     assert await status(await people.token(owner), "HOUSE") == (404, "NOT_FOUND")
     assert people.rows("select name, deleted_at from all_organizations where slug = 'house'") == [{"name": "House", "deleted_at": None}]
@@ -556,7 +556,7 @@ async def test_a_deleted_organization_is_gone_from_every_answer_at_once(
     tenants.join(ada, other)
     admin = tenants.member(house, "admin")
     service = tenants.service(house, "shop")
-    customer = tenants.uses(people.add(), service)
+    customer = tenants.uses(people.proved(), service)
     tokens = {
         "owner on the platform": await people.token(ada),
         "owner in it": await tenants.token_in(ada, house),

@@ -128,6 +128,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(hou
 
 async def test_going_from_session_to_session_keeps_nobody_signed_in(house: OwnedOrganization) -> None:
     caller = (await house.member()).caller
+    house.people.change("update users set email_verified_at = now()")
     house.people.change("update sessions set ends_at = now() + interval '1 hour'")
     founded = await house.postern.tenancy.organizations.found(caller, "palace", "Palace", house.actor)
     ends = house.people.rows("select ends_at - now() as left from sessions")

@@ -30,7 +30,7 @@ class AddressUse(Enum):
     OTHER_PROVIDER = auto()
     """Another provider's first word about the address."""
     INVITATIONS = auto()
-    """Reading and accepting invitations in one's own list, and confirming memberships."""
+    """Reading and accepting invitations in one's own list, confirming memberships, and founding an organization."""
     JOINING_ELSEWHERE = auto()
     CLAIMS_OF_OTHERS = auto()
     PLATFORM = auto()
