@@ -176,6 +176,21 @@ async def test_a_deactivated_account_is_not_opened_by_the_provider_that_vouched(
     assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
 
 
+@pytest.mark.parametrize("vouched_by_another", [False, True])
+async def test_no_own_provider_opens_what_its_organization_has_switched_off(house: UpstreamScene, *, vouched_by_another: bool) -> None:
+    """It proves nothing, so the directory's word holds, whether or not another provider has vouched before."""
+    provider = await house.own_provider()
+    ada = house.people.add(ADA)
+    other = await another(house) if vouched_by_another else None
+    house.people.change(
+        "update users set deactivated_at = now(), deactivated_by_org_id = %s, origin_org_id = %s, address_vouched_by = %s where id = %s",
+        *(house.acme.id, house.acme.id, other and f"{house.acme.id}/{other}", ada.user),
+    )
+    assert await house.who(await come(house, provider)) is None
+    (row,) = house.people.rows("select deactivated_at, origin_org_id from users where id = %s", ada.user)
+    assert (row["deactivated_at"] is None, row["origin_org_id"]) == (False, house.acme.id)
+
+
 async def test_an_identity_that_came_along_vouches_at_its_first_sign_in(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     ada = await person(house, await come(house, provider))
