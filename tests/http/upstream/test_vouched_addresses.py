@@ -433,6 +433,29 @@ async def test_a_vouched_person_founds_no_organization_before_the_proof(house: U
     (await house.request("POST", "/api/organizations", asked, by=ada)).ok()
 
 
+@pytest.mark.parametrize("wanted", ["mine@evil.example", "Ada@example.org"], ids=["another", "another spelling"])
+async def test_a_vouched_person_moves_the_account_nowhere_before_the_proof(house: UpstreamScene, wanted: str) -> None:
+    """Otherwise the provider's people would take the account, with what others have listed there, to a mailbox of theirs."""
+    ada = await person(house, await come(house, await house.own_provider()))
+    globex = house.tenants.add("globex")
+    house.tenants.join(ada, globex, "admin", listed=True)
+    refusal = await house.request("PATCH", "/api/user", {"email": wanted}, by=ada)
+    assert (refusal.status, b"Confirm your e-mail address first" in refusal.body) == (400, True), refusal.body
+    assert await Postbox(house.postern).empty() == []
+    # A link from before somebody vouched, or from a process of the release before.
+    house.people.change("update users set email_verified_at = now() where id = %s", ada.user)
+    (await house.request("PATCH", "/api/user", {"email": wanted}, by=ada)).ok()
+    (mail,) = [mail for mail in await Postbox(house.postern).empty() if "token=" in mail.text]
+    proof = f"/auth/verify-email?token={token_in(link_in(mail))}"
+    house.log.remember(token_in(link_in(mail)))
+    vouched = f"{house.acme.id}/{ada.user}"
+    house.people.change("update users set email_verified_at = null, address_vouched_by = %s where id = %s", vouched, ada.user)
+    assert (await house.unlimited.request("GET", proof)).status == 400
+    assert account(house)["email_verified_at"] is None
+    # The own address takes the wish back.
+    (await house.request("PATCH", "/api/user", {"email": ADA}, by=ada)).ok()
+
+
 async def test_a_vouched_person_is_led_to_the_proof_from_a_membership_elsewhere(house: UpstreamScene) -> None:
     tabs = await come(house, await house.own_provider())
     ada = await person(house, tabs)
