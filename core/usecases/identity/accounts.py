@@ -157,7 +157,7 @@ class Accounts(Frozen):
         """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once if the
         installation is set up so. Asking for the current address withdraws a pending change. `beside` is done in the same unit of work,
         while the account is held. Raises `RateLimited`, `BadRequest` for the address, and as long as only an organization's own provider
-        has vouched for the present one, `NotFound` when the account has ended, and `Unauthorized` when the session of the request has ended.
+        has vouched for the present one, `NotFound` when the account has ended, and `Unauthorized` when the session has ended.
         """
         wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
