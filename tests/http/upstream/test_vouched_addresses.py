@@ -13,6 +13,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
+from tests.http.federation.scim.directories import PATCH_OP, USERS, Directory
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.signing_in import LOGIN, PASSWORD
@@ -189,6 +190,20 @@ async def test_no_own_provider_opens_what_its_organization_has_switched_off(hous
     assert await house.who(await come(house, provider)) is None
     (row,) = house.people.rows("select deactivated_at, origin_org_id from users where id = %s", ada.user)
     assert (row["deactivated_at"] is None, row["origin_org_id"]) == (False, house.acme.id)
+
+
+async def test_no_other_directory_opens_what_the_makers_has_switched_off(house: UpstreamScene) -> None:
+    """The person signs in by the provider that vouches, without any proof: so that nobody has proved the address opens nothing."""
+    provider = await house.own_provider()
+    ada = await person(house, await come(house, provider))
+    house.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", house.acme.id, ada.user)
+    evil = await Directory(house.postern, house.client, house.people, "evil").connect()
+    listed = await evil.create(ADA)
+    assert (listed["id"], listed["active"]) == (str(ada.user), False)
+    body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": True}]}
+    assert (await evil.ask("PATCH", f"{USERS}/{ada.user}", body)).status == 400
+    assert await house.who(await come(house, provider)) is None
+    assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
 
 
 async def test_an_identity_that_came_along_vouches_at_its_first_sign_in(house: UpstreamScene) -> None:
