@@ -381,6 +381,15 @@ async def test_the_owner_proves_the_address_while_the_vouching_provider_is_asked
     assert await house.who(await come(house, provider)) == ada.user
 
 
+async def test_the_directory_switches_the_account_off_while_the_provider_is_asked(house: UpstreamScene) -> None:
+    provider = await house.own_provider()
+    ada = house.people.add(ADA)
+    off = "update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s"
+    meanwhile(house, lambda: house.people.change(off, house.acme.id, ada.user))
+    assert await house.who(await come(house, provider)) is None
+    assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
+
+
 async def test_invitations_in_the_own_list_need_a_proof_or_the_organization_s_own_provider(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     tabs = await come(house, provider)
