@@ -40,6 +40,7 @@ from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
@@ -74,7 +75,7 @@ class Services(Frozen, kw_only=True):
     end_users: EndUsers
 
 
-def assemble_services(settings: Settings, foundation: Foundation) -> Services:
+def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships) -> Services:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
@@ -120,6 +121,7 @@ def assemble_services(settings: Settings, foundation: Foundation) -> Services:
             buckets=foundation.shared_buckets,
             templates=foundation.mail_templates,
             values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
+            ownerships=ownerships,
             clock=clock,
             ids=ids,
         ),

@@ -157,13 +157,22 @@ _HOLD_ALL: Final[LiteralString] = f"""
        for no key update
 """
 
-# One of two callers finds the row as it was. So an owner confirms or declines, and never both.
+# One of two callers finds the row as it was. So an owner confirms or declines, and never both. From now on this organization holds the
+# account: another one that has made it must not take the owner away, even though their membership may still be one that others made.
 _CONFIRM: Final[LiteralString] = f"""
-    with held as (
+    with account as materialized (
+             select id, origin_org_id from users where id = %(user)s for key share
+         ),
+         held as (
              select memberships.id, memberships.user_id
-               from memberships
-              where memberships.org_id = %(organization)s and memberships.user_id = %(user)s and {IS_UNCONFIRMED_OWNER}
-                for no key update
+               from account
+               join memberships on memberships.org_id = %(organization)s and memberships.user_id = account.id and {IS_UNCONFIRMED_OWNER}
+                for no key update of memberships
+         ),
+         holding as (
+             insert into held_accounts (user_id, held_since)
+             select account.id, %(at)s from account join held on held.user_id = account.id and account.origin_org_id <> %(organization)s
+                 on conflict (user_id) do nothing
          )
   update ownerships
      set confirmed_at = %(at)s, former_membership_id = null, former_role_id = null

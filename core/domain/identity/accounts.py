@@ -79,9 +79,10 @@ class Account(Frozen):
     def is_shut_to(self, directory: OrganizationId) -> bool:
         """The account is deactivated, and this organization's directory may not activate it. No directory lifts the platform's
         deactivation; one without an organization counts as the platform's. Nor does one lift the deactivation by another organization,
-        whose account it may be, unless nobody has proved the address: then nobody can sign in who has not proved it first.
+        whose account it may be, unless nobody knows the address: then nobody can sign in who has not shown first that it is theirs.
         """
-        return self.deactivated_at is not None and self.deactivated_by != directory and not self.opens_by_first_proof
+        opens = self.opens_by_proof and self.nobody_knows_address
+        return self.deactivated_at is not None and self.deactivated_by != directory and not opens
 
     @property
     def is_shut(self) -> bool:

@@ -52,8 +52,9 @@ class AccountMails(Frozen):
             onward = await self._onward(uow, asked)
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
         # The answer depends on the domain alone, so the question is the same for every address of the domain.
-        if kind.opens_a_way_of_ours and await self.realms.requires_provider(email):
-            permitted = permitted and account is not None and account.is_platform_owner
+        signs_in = kind is AccountMail.SIGN_IN_LINK
+        if kind.opens_a_way_of_ours and await self.realms.closes_links(email, account, signs_in=signs_in):
+            permitted = False
         if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self.brandings.find(organization) if organization else None

@@ -172,7 +172,7 @@ class AccountPasswords(Frozen):
         if await self.realms.requires_provider(found.email):
             async with self.unit_of_work() as uow:
                 account = await uow.accounts.find(found.email)
-            if account is None or not account.is_platform_owner:
+            if await self.realms.closes_links(found.email, account):
                 raise ProviderRequired
         return found
 

@@ -156,8 +156,8 @@ class Accounts(Frozen):
     ) -> EmailChange:
         """Moves the account to another address. The new address takes effect when the link mailed to it is opened, or at once if the
         installation is set up so. Asking for the current address withdraws a pending change. `beside` is done in the same unit of work,
-        while the account is held. Raises `RateLimited`, `BadRequest` for the address, `NotFound` when the account has ended, and
-        `Unauthorized` when the session of the request has ended.
+        while the account is held. Raises `RateLimited`, `BadRequest` for the address, and as long as only an organization's own provider
+        has vouched for the present one, `NotFound` when the account has ended, and `Unauthorized` when the session has ended.
         """
         wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
@@ -171,6 +171,8 @@ class Accounts(Frozen):
             if current is None:
                 raise NotFound("There is no such account", words="account_unknown")
             await require_living(uow, session)
+            if current.email.address != email.address:
+                _require_movable(current)
             if beside is not None:
                 await beside(uow)
             if current.email.address == email.address:
@@ -216,6 +218,7 @@ class Accounts(Frozen):
         before = await uow.accounts.change_email(user, email, now)
         if before is None:
             raise refusal_of(None)
+        _require_movable(before)
         # Every other link was mailed to the old address.
         await uow.mailed_tokens.end_all(user, now)
         await self._tell_old_address(uow, before, email, actor, done=True)
@@ -249,6 +252,14 @@ class Accounts(Frozen):
         now = self.clock.now()
         await uow.accounts.withdraw_email(user, now)
         await uow.mailed_tokens.end(user, MailedTokenPurpose.CHANGE_EMAIL, now)
+
+
+def _require_movable(account: Account) -> None:
+    """Raises `BadRequest` while only an organization's own provider has vouched for the address. Whoever came by the provider's word would
+    take the account to a mailbox of theirs, with all that others have listed there for the mailbox's owner.
+    """
+    if account.address_is_vouched:
+        raise BadRequest("Confirm your e-mail address first", words="address_unproved")
 
 
 def _target(user: UserId) -> Target:

@@ -27,6 +27,7 @@ from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.made_accounts import delete_made_account
+from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from ports.clock import Clock
 from ports.ids import Ids
@@ -42,6 +43,7 @@ class ServiceUsers(Frozen):
     buckets: SharedBuckets
     templates: MailTemplates
     values: ProfileValues
+    ownerships: Ownerships
     clock: Clock
     ids: Ids
 
@@ -144,7 +146,8 @@ class ServiceUsers(Frozen):
             events: Sequence[Event] = ()
             if fate is AccountFate.DELETED:
                 request, now = PrivacyRequestId(self.ids.new()), self.clock.now()
-                events = await delete_made_account(uow, user, holder.organization, organizations, request=request, at=now)
+                decline = self.ownerships.decline_in
+                events = await delete_made_account(uow, user, holder.organization, organizations, decline, request=request, at=now)
             else:
                 await uow.service_users.leave(holder.service, holder.organization, user)
             await uow.record_all([user_deleted(user, fate, holder, actor), *events])

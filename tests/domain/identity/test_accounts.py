@@ -9,6 +9,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import require_acceptable, unverified_account
+from core.domain.identity.upstream.vouching import Voucher
 from core.domain.secrets import Password
 from core.frozen import replace
 
@@ -59,3 +60,6 @@ def test_who_opens_an_account(
     assert {one for one in (DIRECTORY, ANOTHER) if account.is_shut_to(one)} == shut_to
     assert account.is_shut is (deactivated_at is not None and not opens_by_proof)
     assert account.opens_by_first_proof is (opens_by_proof and verified_at is None)
+    # Whoever has vouched lets the person sign in without any proof, so no other directory opens the account.
+    vouched = replace(account, address_vouched_by=Voucher(ANOTHER, UUID(int=4)))
+    assert vouched.is_shut_to(ANOTHER) is (deactivated_at is not None)

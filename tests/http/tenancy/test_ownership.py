@@ -98,6 +98,14 @@ class OwnershipScene(Neighbours):
         return sorted((mail.to, mail.subject) for mail in await self.postbox.empty())
 
 
+async def house_confirms(house: OwnershipScene, owner: Person) -> Received:
+    return await house.say("confirm", owner)
+
+
+async def house_acts(house: OwnershipScene, owner: Person) -> Received:
+    return await house.request("PATCH", f"{ACME}/members/{house.ben.user}", {"role": "member"}, by=owner)
+
+
 @pytest.fixture
 def house(postern: Postern, people: People, log: CapturedLog) -> OwnershipScene:
     return OwnershipScene(postern, people, unlimited(postern), log)
@@ -552,3 +560,19 @@ async def test_only_the_owner_says_whose_it_is(house: OwnershipScene) -> None:
         await ownerships.confirm(member, acme)
     await ownerships.decline(member, acme)
     assert house.roles()["ann"] == "owner"
+
+
+@pytest.mark.parametrize("confirms", [house_confirms, house_acts], ids=["says so", "acts as the owner"])
+async def test_a_confirmed_ownership_holds_the_account_against_its_maker(
+    house: OwnershipScene, confirms: Callable[[OwnershipScene, Person], Awaitable[Received]]
+) -> None:
+    """The membership is still one that others made. But whoever has made the account would take the organization's owner away."""
+    directory = await Directory(house.postern, house.client, house.people, "initech").connect()
+    made = (await directory.create("dora@initech.example"))["id"]
+    dora = house.people.session_of(Person(UUID(made), house.cleo.session, "dora@initech.example"))
+    await house.handed(house.tenants.join(dora, house.acme, listed=True))
+    (await confirms(house, dora)).ok()
+    assert not house.is_unconfirmed()
+    assert (await directory.ask("DELETE", f"/scim/v2/Users/{made}")).status == 204
+    assert house.roles()["dora"] == "owner"
+    assert house.people.rows("select from users where id = %s and deactivated_at is null", dora.user)

@@ -13,8 +13,9 @@ from tests.http.browsing import PageReader
 from tests.http.cast import all_at_once
 from tests.http.client import refused
 from tests.http.federation.arriving import CALLBACK, is_page
+from tests.http.federation.scim.directories import PATCH_OP, USER, USERS
 from tests.http.people import Person
-from tests.http.postbox import Postbox
+from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.routing import change_route, route
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.tenants import UsedService
@@ -645,3 +646,36 @@ async def test_what_a_service_may_do_at_the_provider_outlives_a_sign_in_with_ano
     await house.go(tabs, f"?org=acme&flow={(await tabs.tab().open(house.asking(app, prompt='login'))).place.partition('flow=')[2]}")
     (grant,) = house.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
     assert grant == {"sealed_access_token": None, "sealed_refresh_token": None, "scopes": []}
+
+
+@pytest.mark.parametrize("by", ["acme", "evil"])
+@pytest.mark.parametrize("came", [True, False], ids=["has come", "never came"])
+async def test_no_other_directory_keeps_people_out_of_their_own_provider(house: UpstreamScene, by: str, *, came: bool) -> None:
+    """The directory makes an account for a person of acme's domain and blocks it. A link opens what a stranger has blocked."""
+    provider = await own(house)
+    tenant = house.acme if by == "acme" else house.tenants.add(by)
+    boss = house.resident(tenant, "owner", f"boss-of-{by}")
+    token = (await house.request("POST", f"/api/organizations/{by}/scim-tokens", {"name": "x"}, by=boss)).ok()["token"]
+    made = (await house.unlimited.post(USERS, {"schemas": [USER], "userName": ADA}, token=token)).ok(201)["id"]
+    if came:
+        tabs = house.browser()
+        await house.go(tabs, "?org=acme", word=provider)
+        assert await house.who(tabs) is not None
+    body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": False}]}
+    assert (await house.unlimited.request("PATCH", f"{USERS}/{made}", body=body, token=token)).status == 200
+    assert house.people.rows("select from users where email = %s and deactivated_at is not null", ADA)
+    await Postbox(house.postern).empty()
+    (await house.unlimited.post("/api/auth/forgot-password", {"email": ADA})).ok()
+    mails = await Postbox(house.postern).empty()
+    if by == "acme":
+        assert mails == []
+    else:
+        token = token_in(link_in(mails[-1]))
+        house.log.remember(token, PASSWORD)
+        (await house.unlimited.post("/api/auth/reset-password", {"token": token, "new_password": PASSWORD})).ok()
+        # The password is of no use, and the account is nobody's.
+        assert (await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})).status == 403
+        assert house.people.rows("select origin_org_id from users where email = %s", ADA) == [{"origin_org_id": None}]
+    tabs = house.browser()
+    await house.go(tabs, "?org=acme", word=provider)
+    assert (await house.who(tabs) is not None) is (by == "evil")

@@ -13,6 +13,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
+from tests.http.federation.scim.directories import PATCH_OP, USERS, Directory
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.signing_in import LOGIN, PASSWORD
@@ -172,6 +173,35 @@ async def test_a_deactivated_account_is_not_opened_by_the_provider_that_vouched(
     ada = await person(house, await come(house, provider))
     house.people.change("delete from identities")
     house.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", house.acme.id, ada.user)
+    assert await house.who(await come(house, provider)) is None
+    assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
+
+
+@pytest.mark.parametrize("vouched_by_another", [False, True])
+async def test_no_own_provider_opens_what_its_organization_has_switched_off(house: UpstreamScene, *, vouched_by_another: bool) -> None:
+    """It proves nothing, so the directory's word holds, whether or not another provider has vouched before."""
+    provider = await house.own_provider()
+    ada = house.people.add(ADA)
+    other = await another(house) if vouched_by_another else None
+    house.people.change(
+        "update users set deactivated_at = now(), deactivated_by_org_id = %s, origin_org_id = %s, address_vouched_by = %s where id = %s",
+        *(house.acme.id, house.acme.id, other and f"{house.acme.id}/{other}", ada.user),
+    )
+    assert await house.who(await come(house, provider)) is None
+    (row,) = house.people.rows("select deactivated_at, origin_org_id from users where id = %s", ada.user)
+    assert (row["deactivated_at"] is None, row["origin_org_id"]) == (False, house.acme.id)
+
+
+async def test_no_other_directory_opens_what_the_makers_has_switched_off(house: UpstreamScene) -> None:
+    """The person signs in by the provider that vouches, without any proof: so that nobody has proved the address opens nothing."""
+    provider = await house.own_provider()
+    ada = await person(house, await come(house, provider))
+    house.people.change("update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s", house.acme.id, ada.user)
+    evil = await Directory(house.postern, house.client, house.people, "evil").connect()
+    listed = await evil.create(ADA)
+    assert (listed["id"], listed["active"]) == (str(ada.user), False)
+    body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "active", "value": True}]}
+    assert (await evil.ask("PATCH", f"{USERS}/{ada.user}", body)).status == 400
     assert await house.who(await come(house, provider)) is None
     assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
 
@@ -351,6 +381,15 @@ async def test_the_owner_proves_the_address_while_the_vouching_provider_is_asked
     assert await house.who(await come(house, provider)) == ada.user
 
 
+async def test_the_directory_switches_the_account_off_while_the_provider_is_asked(house: UpstreamScene) -> None:
+    provider = await house.own_provider()
+    ada = house.people.add(ADA)
+    off = "update users set deactivated_at = now(), deactivated_by_org_id = %s where id = %s"
+    meanwhile(house, lambda: house.people.change(off, house.acme.id, ada.user))
+    assert await house.who(await come(house, provider)) is None
+    assert house.people.rows("select from users where id = %s and deactivated_at is not null", ada.user)
+
+
 async def test_invitations_in_the_own_list_need_a_proof_or_the_organization_s_own_provider(house: UpstreamScene) -> None:
     provider = await house.own_provider()
     tabs = await come(house, provider)
@@ -416,6 +455,29 @@ async def test_a_vouched_person_founds_no_organization_before_the_proof(house: U
     assert (await house.request("POST", "/api/organizations", asked, by=ada)).status == 400
     house.people.change("update users set email_verified_at = now() where id = %s", ada.user)
     (await house.request("POST", "/api/organizations", asked, by=ada)).ok()
+
+
+@pytest.mark.parametrize("wanted", ["mine@evil.example", "Ada@example.org"], ids=["another", "another spelling"])
+async def test_a_vouched_person_moves_the_account_nowhere_before_the_proof(house: UpstreamScene, wanted: str) -> None:
+    """Otherwise the provider's people would take the account, with what others have listed there, to a mailbox of theirs."""
+    ada = await person(house, await come(house, await house.own_provider()))
+    globex = house.tenants.add("globex")
+    house.tenants.join(ada, globex, "admin", listed=True)
+    refusal = await house.request("PATCH", "/api/user", {"email": wanted}, by=ada)
+    assert (refusal.status, b"Confirm your e-mail address first" in refusal.body) == (400, True), refusal.body
+    assert await Postbox(house.postern).empty() == []
+    # A link from before somebody vouched, or from a process of the release before.
+    house.people.change("update users set email_verified_at = now() where id = %s", ada.user)
+    (await house.request("PATCH", "/api/user", {"email": wanted}, by=ada)).ok()
+    (mail,) = [mail for mail in await Postbox(house.postern).empty() if "token=" in mail.text]
+    proof = f"/auth/verify-email?token={token_in(link_in(mail))}"
+    house.log.remember(token_in(link_in(mail)))
+    vouched = f"{house.acme.id}/{ada.user}"
+    house.people.change("update users set email_verified_at = null, address_vouched_by = %s where id = %s", vouched, ada.user)
+    assert (await house.unlimited.request("GET", proof)).status == 400
+    assert account(house)["email_verified_at"] is None
+    # The own address takes the wish back.
+    (await house.request("PATCH", "/api/user", {"email": ADA}, by=ada)).ok()
 
 
 async def test_a_vouched_person_is_led_to_the_proof_from_a_membership_elsewhere(house: UpstreamScene) -> None:

@@ -580,3 +580,18 @@ async def test_a_session_at_the_makers_own_service_holds_nothing(elsewhere: Else
     elsewhere.allow(elsewhere.ada)
     await elsewhere.redeems(elsewhere.signed_in(elsewhere.ada))
     assert not elsewhere.is_held
+
+
+async def test_a_key_that_deletes_an_unconfirmed_owner_leaves_the_organization_to_the_former_one(home: Home) -> None:
+    """An ownership that others gave holds nothing, and no organization is left without an owner."""
+    ada = await home.shops["acme"].create(ADA)
+    home.tenants.join(ada, home.globex, listed=True)
+    boss, path = home.owners["globex"], "/api/organizations/globex/transfer-ownership"
+    (await home.request("POST", path, {"new_owner_user_id": str(ada.user)}, by=boss)).ok()
+    await home.box.empty()
+    assert (await home.shops["acme"].delete(ada)).status == 204
+    assert not home.people.rows("select from users where id = %s", ada.user)
+    assert home.people.rows("select status, owner_user_id from all_organizations where id = %s", home.globex.id) == [
+        {"status": "active", "owner_user_id": boss.user}
+    ]
+    assert [(mail.to, mail.subject) for mail in await home.box.empty()] == [(boss.email, "You are the owner of Globex again")]

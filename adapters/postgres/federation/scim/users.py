@@ -13,7 +13,7 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
-from adapters.postgres.identity.addresses import is_unproved
+from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.statements import Statements
@@ -559,13 +559,13 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
      where organizations.id = %(organization)s
 """
 
-# The directory's deactivation ends when it adds the person again, and that of another directory if nobody has proved the address: the same
+# The directory's deactivation ends when it adds the person again, and that of another directory if nobody knows the address: the same
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
 _LIFT: Final[LiteralString] = f"""
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
      where id = any(%(users)s)
-       and (deactivated_by = %(organization)s or deactivated_by is not null and {is_unproved()})
+       and (deactivated_by = %(organization)s or deactivated_by is not null and {nobody_knows()})
 """
 
 # The new membership does not revive sessions of an earlier membership.

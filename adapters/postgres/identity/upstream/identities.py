@@ -197,13 +197,18 @@ _ADD: Final[Mapping[bool, LiteralString]] = {
     {_UNLESS_TAKEN}""",
 }
 
+# A directory may have deactivated the account since the provider's word was met. Its own organization's provider does not open it.
 _RECLAIM: Final[LiteralString] = f"""
     update users
        set password_hash = null, password_changed_at = %(at)s, registered_in = null, pending_email = null, pending_email_key = null,
            email_verified_at = case when %(by)s::text is null then %(at)s::timestamptz end, address_vouched_by = %(by)s::text,
            origin_org_id = case when deactivated_at is null then origin_org_id end, deactivated_at = null, deactivated_by_org_id = null,
            updated_at = %(at)s
-     where id = %(user)s and email_key = %(email_key)s and {is_unproved()} and (deactivated_at is null or {OPENS_BY_PROOF})
+     where id = %(user)s and email_key = %(email_key)s and {is_unproved()}
+       and (
+               deactivated_at is null
+            or {OPENS_BY_PROOF} and (%(by)s::text is null or deactivated_by::text <> split_part(%(by)s::text, '/', 1))
+           )
  returning id
 """
 

@@ -105,21 +105,30 @@ def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organizatio
 
 def _to_account(account: Account, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
     """The decision about an existing account with the address that the provider vouches for."""
-    if account.deactivated_at is not None and not account.opens_by_first_proof:
+    if account.deactivated_at is not None and not _opens(account, met, of_organization=of_organization):
         return Linking.DEACTIVATED
     if account.is_platform_owner and (of_organization or not account.address_is_proved):
         return Linking.NOT_FOR_ACCOUNT
-    if not account.address_is_proved:
-        if account.address_vouched_by is None or account.address_vouched_by not in met.vouches_as:
-            return Linking.RECLAIM
-        if account.deactivated_at is not None:
-            # Its own vouching proves nothing, so it opens nothing either.
-            return Linking.DEACTIVATED
+    if not account.address_is_proved and account.address_vouched_by not in met.vouches_as:
+        return Linking.RECLAIM
     if not met.named_has_provider:
         return Linking.CONNECT
     is_led = met.realm is not None and met.realm.shared_provider == provider and met.realm.may_close_others
     may_replace = is_led and not account.is_platform_owner and is_elsewhere(met.other_told, account)
     return Linking.REPLACE if may_replace else Linking.OTHER_CONNECTED
+
+
+def _opens(account: Account, met: Encounter, *, of_organization: bool) -> bool:
+    """Whether the provider's word opens the deactivated account. An organization's own provider proves nothing. So it opens neither what it
+    has vouched for, nor what the directory of its own organization has deactivated, which means to keep the person out. It opens what
+    another organization has deactivated: otherwise this one could keep people of any domain away from their own provider.
+    """
+    if not account.opens_by_first_proof:
+        return False
+    if not of_organization:
+        return True
+    is_its_own = any(one.organization == account.deactivated_by for one in met.vouches_as)
+    return not is_its_own and account.address_vouched_by not in met.vouches_as
 
 
 def is_elsewhere(told: str, account: Account) -> bool:

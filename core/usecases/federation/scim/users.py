@@ -164,10 +164,8 @@ class ScimUsers(Frozen):
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
             if held.is_own:
                 request = PrivacyRequestId(self.ids.new())
-                # An ownership that others have given holds nothing against the maker. It goes back, as if the person had declined it.
-                for organization in sorted(organizations - {holder.organization}):
-                    await self.ownerships.decline_in(uow, organization, user)
-                events += await delete_made_account(uow, user, holder.organization, organizations, request=request, at=now)
+                decline = self.ownerships.decline_in
+                events += await delete_made_account(uow, user, holder.organization, organizations, decline, request=request, at=now)
             else:
                 await uow.provisioned_users.leave(holder.organization, [user], now, deactivated=False)
                 await uow.provisioned_users.forget(holder.organization, user)
