@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
@@ -45,7 +46,7 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.tenancy.rights import require_owner
-from core.usecases.tenancy.upstream_providers import found, held
+from core.usecases.tenancy.upstream_providers import as_word_counts, found, held
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup
@@ -152,7 +153,7 @@ class Connections(Frozen):
                 return before
             kept = [as_given(one) for one in present.certificates]
             after = self._changed(before, SamlChange(certificates=(*kept, added)))
-            after = vouched_by_owner(before, after) if acting.is_owner else after_change(before, after, by_owner=False)
+            after = await as_word_counts(uow, acting, partial(_with_certificate, before, after), self.clock.now())
             await _save(uow, before, after, actor)
         return after
 
@@ -206,7 +207,8 @@ class Connections(Frozen):
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             _saml(before)
-            after = after_change(before, self._changed(with_issuer(before, issuer), change), by_owner=acting.is_owner)
+            changed = self._changed(with_issuer(before, issuer), change)
+            after = await as_word_counts(uow, acting, partial(after_change, before, changed), self.clock.now())
             if after != before:
                 await _save(uow, before, after, actor)
         return after
@@ -259,6 +261,10 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
         metadata_url=address or None,
         metadata=SeenMetadata(valid_until=metadata.valid_until, was_signed=metadata.signed_by is not None),
     )
+
+
+def _with_certificate(before: UpstreamProvider, after: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
+    return vouched_by_owner(before, after) if by_owner else after_change(before, after, by_owner=False)
 
 
 async def _save(uow: UnitOfWork, before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> None:
