@@ -14,6 +14,7 @@ from core.domain.saml.entities import entity_id
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import client_id, client_secret
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_drafts import IN_HAND
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     after_change,
@@ -184,7 +185,8 @@ class OrganizationUpstreamProviders(Frozen):
     ) -> UpstreamProvider:
         """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
         Connect, is active, and an owner changes it or the client stays. `certificates` are the provider's that are given by hand, in PEM.
-        Raises `BadRequest`, also for another issuer than people are known by, `NotFound` and `Overloaded`.
+        Raises `BadRequest`, also for another issuer than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link
+        that activates by itself has the provider in hand.
         """
         settings = await self._with_certificates(settings, certificates)
         if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
@@ -208,7 +210,7 @@ class OrganizationUpstreamProviders(Frozen):
                 saml=None if before.saml is None else with_settings(before, settings, now),
                 secret_set_at=before.secret_set_at if sealed is None else now,
             )
-            after = await as_word_counts(uow, acting, partial(after_change, before, turned(after, enabled=enabled)), now)
+            after = await changed(uow, acting, before, partial(after_change, before, turned(after, enabled=enabled)), now)
             if after == before:
                 return before
             after = replace(after, updated_at=now)
@@ -270,6 +272,16 @@ async def as_word_counts(uow: UnitOfWork, acting: Acting, outcome: _Outcome, at:
     if of_owner != of_others:
         await acted_as_owner(uow, acting, at)
     return of_owner
+
+
+async def changed(uow: UnitOfWork, acting: Acting, before: UpstreamProvider, outcome: _Outcome, at: datetime) -> UpstreamProvider:
+    """What the caller's change makes of a provider that is there. What a set-up link will activate, as an owner has let it, nobody but its
+    holder and an owner changes meanwhile. Raises `Conflict`.
+    """
+    after = await as_word_counts(uow, acting, outcome, at)
+    if after.digest != before.digest and not acting.is_owner and await uow.setup_links.will_activate(before.id, at):
+        raise Conflict(IN_HAND, words="setup_in_hand")
+    return after
 
 
 async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
