@@ -329,6 +329,11 @@ def test_a_key_whose_maker_has_no_tie_of_their_own_here_invites_nobody(moving: M
     here.import_(moving.file)
     here.rows("update management_keys set capabilities = '{org.members.manage}', expires_at = now() + interval '1 day'")
 
+    async def activate(postern: Postern) -> None:
+        await postern.platform.governance.activate(ACME, Authority(SYSTEM, "grace"))
+
+    within(here, activate)
+
     async def invite(postern: Postern) -> None:
         (row, *_) = here.rows("select id from management_keys")
         able = ManagementKeyHolder(

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.errors import BadRequest, Forbidden
+from core.domain.errors import BadRequest, Forbidden, NotFound
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import DECLINED
@@ -547,3 +547,17 @@ async def test_a_directory_that_deletes_an_unconfirmed_owner_leaves_the_organiza
     assert house.roles() == {"ann": "owner", "ben": "admin", "cleo": "member"}
     assert house.state()[:2] == ("active", True)
     assert ("ann@acme.example", "You are the owner of Acme again") in await house.mailed()
+
+
+async def test_only_the_owner_says_whose_it_is(house: OwnershipScene) -> None:
+    """The roles are looked up again where the answer is stored: the first look may be older."""
+    ownerships, acme = house.postern.tenancy.ownerships, OrganizationId(house.acme.id)
+    member = (await house.postern.tenancy.callers.resolve_member(await house.tenants.token(house.ben), "acme")).caller
+    stranger = replace(member, user=UserId(house.people.add().user))
+    for say in (ownerships.confirm, ownerships.decline):
+        with pytest.raises(NotFound):
+            await say(stranger, acme)
+    with pytest.raises(BadRequest):
+        await ownerships.confirm(member, acme)
+    await ownerships.decline(member, acme)
+    assert house.roles()["ann"] == "owner"

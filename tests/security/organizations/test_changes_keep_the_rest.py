@@ -58,6 +58,7 @@ _RECORDS: Final = frozenset(
     (
         *("audit_entries", "audit_personal", "audit_links", "audit_pending", "events", "jobs", "webhook_deliveries", "sessions"),
         *("management_keys", "api_keys"),
+        "relations",  # a right is a row of its own, which another right replaces
     )
 )
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
