@@ -77,6 +77,9 @@ class SetupLinkStore(Protocol):
     async def is_being_set_up(self, provider: UpstreamProviderId, now: datetime) -> bool:
         """Whether somebody can still change the provider with a set-up link, and has not handed it over."""
 
+    async def will_activate(self, provider: UpstreamProviderId, now: datetime) -> bool:
+        """As `is_being_set_up`, with a link that makes active what is handed over."""
+
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None: ...
 
     async def credentials(self, draft: SetupDraftId) -> tuple[bytes | None, bytes | None]:

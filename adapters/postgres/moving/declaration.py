@@ -50,6 +50,13 @@ ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing
 
 _OWN_TIE: Final[LiteralString] = "case when person.is_trusted then row.own_since end"
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
+# An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
+_KEY_OR_NONE: Final[LiteralString] = """case
+                    when row.made_by_key is not null then coalesce(
+                        (select kept.id from arriving_management_keys as kept where kept.id = row.made_by_key),
+                        '00000000-0000-0000-0000-000000000000'::uuid
+                    )
+                end"""
 _SAME_PERSON: Final[LiteralString] = "exists (select from arriving_people as people where people.{} and people.new = people.old)"
 # The log shows the address of whoever has the id now, so nobody else's id may stand there.
 _NO_STRANGER: Final[LiteralString] = f"""
@@ -123,7 +130,7 @@ MOVED: Final[Mapping[str, Moved]] = {
         ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON},
     ),
     # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
-    "invitations": Moved(leaves=("mailed_digest",), kept_by={"made_by_key": "management_keys"}),
+    "invitations": Moved(leaves=("mailed_digest",), sets={"made_by_key": _KEY_OR_NONE}, kept_by={"made_by_key": "management_keys"}),
     "service_users": Moved(sets={"own_since": _OWN_TIE}),
     "plans": Moved(leaves=("active_count", "past_due_count", "cancelled_count", "expired_count", "billing_price_id")),
     # The payment provider of the other installation says nothing here, so a subscription ends when its period does.

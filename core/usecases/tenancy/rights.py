@@ -117,7 +117,7 @@ async def confirm_ownership(uow: UnitOfWork, ownership: UnconfirmedOwnership, at
 
 
 def _unconfirmed(member: Member, acting: KnownMember) -> UnconfirmedOwnership | None:
-    # Nobody confirms anything in somebody else's name.
-    if not acting.is_unconfirmed_owner or member.caller.impersonator is not None:
+    # Nobody confirms anything in somebody else's name, and an operator does not either.
+    if not acting.is_unconfirmed_owner or member.is_operators or member.caller.impersonator is not None:
         return None
     return UnconfirmedOwnership(member.organization, member.user)

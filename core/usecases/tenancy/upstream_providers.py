@@ -1,7 +1,9 @@
 """Organizations' own upstream providers: members who may manage the settings create, change and delete them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from datetime import datetime
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
@@ -12,6 +14,7 @@ from core.domain.saml.entities import entity_id
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import client_id, client_secret
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.setup.setup_drafts import IN_HAND
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
     after_change,
@@ -31,7 +34,7 @@ from core.domain.tenancy.upstream_providers import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.tenancy.rights import Acting, hold_members, require_capability
+from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, require_capability
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
@@ -158,7 +161,8 @@ class OrganizationUpstreamProviders(Frozen):
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
-            made = replace(made, provider=as_made(made.provider, by_owner=acting.is_owner))
+            by_word = partial(as_made, made.provider)
+            made = replace(made, provider=await as_word_counts(uow, acting, by_word, self.clock.now()))
             await add(uow, made, actor)
             await uow.commit()
         return made.provider
@@ -181,7 +185,8 @@ class OrganizationUpstreamProviders(Frozen):
     ) -> UpstreamProvider:
         """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
         Connect, is active, and an owner changes it or the client stays. `certificates` are the provider's that are given by hand, in PEM.
-        Raises `BadRequest`, also for another issuer than people are known by, `NotFound` and `Overloaded`.
+        Raises `BadRequest`, also for another issuer than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link
+        that activates by itself has the provider in hand.
         """
         settings = await self._with_certificates(settings, certificates)
         if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
@@ -205,7 +210,7 @@ class OrganizationUpstreamProviders(Frozen):
                 saml=None if before.saml is None else with_settings(before, settings, now),
                 secret_set_at=before.secret_set_at if sealed is None else now,
             )
-            after = after_change(before, turned(after, enabled=enabled), by_owner=acting.is_owner)
+            after = await changed(uow, acting, before, partial(after_change, before, turned(after, enabled=enabled)), now)
             if after == before:
                 return before
             after = replace(after, updated_at=now)
@@ -252,6 +257,31 @@ async def add(uow: UnitOfWork, made: NewProvider, actor: Actor) -> None:
     if not await uow.upstream_providers.add(made.provider, made.sealed_secret, made.sealed_key):
         raise BadRequest(_NAME_TAKEN)
     await uow.record(provider_created(made.provider, actor))
+
+
+class _Outcome(Protocol):
+    def __call__(self, *, by_owner: bool) -> UpstreamProvider: ...
+
+
+async def as_word_counts(uow: UnitOfWork, acting: Acting, outcome: _Outcome, at: datetime) -> UpstreamProvider:
+    """What the caller's change makes of a provider. Where an owner's word makes a difference, the change is an act that needs an owner."""
+    of_others = outcome(by_owner=False)
+    if not acting.is_owner:
+        return of_others
+    of_owner = outcome(by_owner=True)
+    if of_owner != of_others:
+        await acted_as_owner(uow, acting, at)
+    return of_owner
+
+
+async def changed(uow: UnitOfWork, acting: Acting, before: UpstreamProvider, outcome: _Outcome, at: datetime) -> UpstreamProvider:
+    """What the caller's change makes of a provider that is there. What a set-up link will activate, as an owner has let it, nobody but its
+    holder and an owner changes meanwhile. Raises `Conflict`.
+    """
+    after = await as_word_counts(uow, acting, outcome, at)
+    if after.digest != before.digest and not acting.is_owner and await uow.setup_links.will_activate(before.id, at):
+        raise Conflict(IN_HAND, words="setup_in_hand")
+    return after
 
 
 async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:

@@ -23,7 +23,7 @@ from adapters.postgres.unit_of_work import PostgresUnitOfWork
 from adapters.postgres.upkeep.sealed_columns import sealed_in
 from core.domain.email import Email
 from core.domain.errors import Forbidden, Refusal, Unauthorized
-from core.domain.identifiers import ManagementKeyId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.sign_in import AwaitingSecondFactor, ServiceName, SignedIn
@@ -41,9 +41,11 @@ from entrypoints.cli import main
 from entrypoints.cli.moving.arrival import ImportOptions
 from entrypoints.failures import StartFailed
 from ports.encryption import CannotOpen
+from ports.tenancy.invitations import ById
 from tests.adapters.postgres.populous import ACME, MEMBERS
 from tests.entrypoints.moving.conftest import Moving
 from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, settings_for
+from tests.entrypoints.moving.test_hostile_files import Row, contents, rewritten
 from tests.patience import PATIENCE
 
 T = TypeVar("T")
@@ -538,3 +540,24 @@ def test_the_commands(
     told = json.loads(printed)
     assert (told["slug"], told["tier"], told["status"], told["people"]["new"]) == ("acme-here", "professional", "suspended", MEMBERS)
     assert here.one("select slug from organizations") == "acme-here"
+
+
+def test_an_invitation_of_a_key_that_has_ended_stays_void(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
+    """Otherwise it would arrive as one that a person has sent, and somebody could accept it."""
+    (kept, *_) = [row["id"] for _, row in contents(moving.file, moving.secret).rows["management_keys"]]
+    made_by = iter([str(uuid4()), kept])
+
+    def change(part: str, row: Row) -> Row:
+        return {**row, "made_by_key": next(made_by, None)} if part == "invitations" else row
+
+    here.import_(rewritten(moving, tmp_path / "ended", change))
+    ended, of_key = here.rows("select id, made_by_key from invitations where made_by_key is not null order by made_by_key = %s", kept)
+    assert str(of_key["made_by_key"]) == kept
+
+    async def backing(postern: Postern) -> frozenset[Capability]:
+        async with postern.foundation.unit_of_work() as uow:
+            offer = await uow.invitations.hold(ById(InvitationId(ended["id"]), ACME))
+            assert offer is not None
+            return offer.backing
+
+    assert within(here, backing) == frozenset()

@@ -256,3 +256,26 @@ async def test_a_document_is_the_word_of_whoever_applies_it(house: ConnectionSce
     applied = (await house.client.request("POST", f"{place}/apply", body=sent(client_id="a third"), token=key)).ok()
     assert applied["refused"] == []
     assert (await house.record(made["id"]))["state"] == "draft"
+
+
+@pytest.mark.parametrize("way", ["making", "another client", "a certificate"])
+async def test_what_counts_as_the_owners_word_confirms_the_ownership(house: ConnectionScene, way: str) -> None:
+    heir, provider = house.resident(house.acme, "member", "heir"), ""
+    if way == "another client":
+        provider = (await house.request("POST", PATH, client(house))).ok(201)["id"]
+    if way == "a certificate":
+        provider = await house.active()
+    (await house.request("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(heir.user)})).ok()
+    house.speaker = heir
+    # What an administrator may do confirms nothing.
+    if provider:
+        (await house.request("PATCH", f"{PATH}/{provider}", {"name": "Renamed"})).ok()
+    assert house.people.rows("select from ownerships where confirmed_at is null") != []
+    if way == "making":
+        assert (await house.request("POST", PATH, client(house))).ok(201)["state"] == "active"
+    elif way == "another client":
+        assert (await house.request("PATCH", f"{PATH}/{provider}", {"client_id": "another"})).ok()["state"] == "active"
+    else:
+        body = {"certificate": pair("further").certificate}
+        assert (await house.request("POST", f"{PATH}/{provider}/certificate", body)).ok()["state"] == "active"
+    assert house.people.rows("select from ownerships where confirmed_at is null") == []

@@ -8,6 +8,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.connections.test_attacks import recorded
+from tests.http.connections.test_sign_outs import request
 
 FORM = [("sec-fetch-site", "cross-site"), ("content-type", "application/x-www-form-urlencoded")]
 
@@ -39,6 +40,18 @@ async def test_a_stranger_pushes_nothing_out_of_the_recorder(house: ConnectionSc
     # The page tells how often, and when last.
     page = await house.signed_in(house.speaker, age=1).request("GET", f"/ui/o/acme/directories/{provider}/exchanges")
     assert b"120" in page.body
+
+
+async def test_who_has_kept_a_sign_out_pushes_nothing_out_by_sending_it_late(house: ConnectionScene) -> None:
+    provider = await house.active()
+    await house.arrive(house.browser(), provider, audience="https://another.example")
+    before, late = await recorded(house, provider), request(house, provider, ago=3600)
+    for _ in range(MOST_EXCHANGES + 1):
+        assert (await house.unlimited.request("GET", late)).status == 400
+    await house.keep_recorded()
+    after = await recorded(house, provider)
+    assert [one for one in after if one["last_at"] is None] == before
+    assert [(one["kind"], one["times"]) for one in after if one["last_at"] is not None] == [("logout", MOST_EXCHANGES + 1)]
 
 
 async def test_the_counted_entry_is_beside_the_fifty(house: ConnectionScene) -> None:

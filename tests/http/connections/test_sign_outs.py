@@ -59,7 +59,9 @@ async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_
     assert await house.who(second) == ada.user
     await house.keep_recorded()
     listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
-    assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True, True, False, False, False]
+    logouts = [(one["succeeded"], one["times"]) for one in listed if one["kind"] == "logout"]
+    # What anybody may send is counted: a signature of somebody else, and an old request.
+    assert sorted(logouts) == [(False, 1), (False, 2), (True, 1), (True, 1)]
 
 
 async def test_a_request_is_taken_once(house: ConnectionScene) -> None:

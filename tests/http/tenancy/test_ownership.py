@@ -16,6 +16,7 @@ from core.domain.tenancy.members import DECLINED
 from core.domain.tenancy.roles import Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from entrypoints.cli.operating import acting, for_owner
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours, all_at_once
 from tests.http.client import Received, refused
@@ -301,6 +302,14 @@ async def test_nobody_confirms_or_declines_in_another_persons_name(house: Owners
     # Ending an application is open to who acts for somebody.
     await services.delete(replace(member, signed_in=acting), "shop", Actor(UserId(house.cleo.user)))
     assert house.is_unconfirmed()
+
+
+async def test_an_operator_who_acts_in_the_owners_place_confirms_nothing(house: OwnershipScene) -> None:
+    await house.handed()
+    house.tenants.service(house.acme, "shop")
+    await house.postern.services.services.delete(await for_owner(house.postern, "acme"), "shop", acting())
+    assert house.is_unconfirmed()
+    assert (await house.say("decline")).status == 200
 
 
 async def test_until_it_is_confirmed_mails_for_owners_go_to_the_former_owner_too(house: OwnershipScene) -> None:

@@ -173,6 +173,22 @@ async def test_the_mail_must_have_gone_to_the_proved_address_of_now(
     assert house.people.rows("select stated_at = 'epoch' as silent from sessions") == [{"silent": True}]
 
 
+async def test_whoever_has_proved_by_mail_once_gets_a_code_again_when_that_is_old(
+    house: UpstreamScene, postbox: Postbox, log: CapturedLog
+) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    tab, mail = await wanted(tabs, postbox, log)
+    await tab.send(code_form(tab), mailed_code=code_in(mail))
+    house.people.change("update sessions set proved_at = proved_at - interval '2 hours'")
+    # The page asks for a new sign-in, and this shows again who came, and not when.
+    assert (await tabs.tab().open(PASSWORD_PAGE)).place.startswith("/ui/sign-in")
+    await house.go(tabs, word="codehost")
+    assert len(house.people.rows("select from sessions where revoked_at is null")) == 1
+    tab, mail = await wanted(tabs, postbox, log)
+    await tab.send(code_form(tab), mailed_code=code_in(mail))
+    assert (tab.status, tab.place) == (200, PASSWORD_PAGE)
+
+
 async def test_without_a_proved_address_nobody_goes_round_and_round(house: UpstreamScene, postbox: Postbox) -> None:
     tabs = await arrived(house, "codehost", ago=None)
     house.people.change("update users set email_verified_at = null")
@@ -207,6 +223,21 @@ async def test_an_application_gets_a_mailed_proof_and_never_the_silence(
     assert "code" in left(tab)
     (code,) = house.codes()
     assert (code["stated_at"], time() - code["auth_time"].timestamp() < 60) == (None, True)
+
+
+async def test_an_application_gets_a_mailed_proof_as_often_as_it_asks(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
+    house.allow(Person(row["user_id"], row["user_id"], ADA))
+    for _ in range(2):
+        tab = await tabs.tab().open(house.asking(prompt="login"))
+        flow = tab.place.partition("flow=")[2]
+        tab = await tabs.tab().open(house.fakes["codehost"].consent(await house.leave(tabs, f"?flow={flow}", word="codehost")))
+        await tab.send(mail_form(tab))
+        await tab.send(code_form(tab), mailed_code=code_in(await mailed(postbox, log)))
+        assert "code" in left(tab)
+        # The proof is older than the minute by which clocks may differ.
+        house.people.change("update sessions set proved_at = proved_at - interval '2 minutes'")
 
 
 @pytest.mark.parametrize("asked", [{"max_age": "60"}, {"prompt": "login"}])

@@ -235,6 +235,10 @@ class SetupLinkRows:
         (answer,) = await self._statements.ask(AnswerRow, _IS_BEING_SET_UP, {"provider": provider, "now": now})
         return answer.yes
 
+    async def will_activate(self, provider: UpstreamProviderId, now: datetime) -> bool:
+        (answer,) = await self._statements.ask(AnswerRow, _WILL_ACTIVATE, {"provider": provider, "now": now})
+        return answer.yes
+
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
         rows = await self._statements.ask(_Draft, _DRAFT, {"organization": organization, "id": draft})
         return rows[0].draft() if rows else None
@@ -352,7 +356,10 @@ _CONNECTIONS: Final[LiteralString] = f"""
      where org_id = %(organization)s and id in (select upstream_provider_id from setup_drafts where setup_drafts.org_id = %(organization)s)
 """
 
-_IS_BEING_SET_UP: Final = """
+
+def _being_set_up(link: LiteralString) -> LiteralString:
+    """`link` is a condition on the link."""
+    return f"""
     select exists (
                select
                  from setup_drafts
@@ -361,8 +368,14 @@ _IS_BEING_SET_UP: Final = """
                 where setup_drafts.upstream_provider_id = %(provider)s and setup_drafts.state not in ('waiting', 'active')
                   and upstream_providers.state <> 'active' and upstream_providers.activated_at is null
                   and setup_links.revoked_at is null and setup_links.finished_at is null and setup_links.expires_at > %(now)s
+                  and {link}
            ) as yes
-"""
+    """
+
+
+_IS_BEING_SET_UP: Final = _being_set_up("true")
+
+_WILL_ACTIVATE: Final = _being_set_up("setup_links.activates")
 
 _CREDENTIALS: Final = "select sealed_credentials, digest from setup_drafts where id = %(id)s"
 

@@ -21,6 +21,7 @@ from core.frozen import Frozen
 
 MOST_DOMAINS: Final = 10
 """The limit of one link."""
+IN_HAND: Final = "A set-up link that activates by itself has this in hand: revoke the link first, or wait until it is handed over"
 NOT_HANDED_OVER: Final = "Whoever has the set-up link has not handed these settings over"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
@@ -45,7 +46,7 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.tenancy.rights import require_owner
-from core.usecases.tenancy.upstream_providers import found, held
+from core.usecases.tenancy.upstream_providers import changed, found, held
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup
@@ -111,7 +112,8 @@ class Connections(Frozen):
         self, member: Member, provider: UpstreamProviderId, actor: Actor, *, document: bytes = b"", address: str = ""
     ) -> UpstreamProvider:
         """Fills the settings from the directory's metadata: from the document, or from where the address leads. Raises `NotFound`,
-        `Forbidden`, `Overloaded`, and `BadRequest`, which says what is missing.
+        `Forbidden`, `Overloaded`, `BadRequest`, which says what is missing, and `Conflict` while a set-up link that activates by itself has
+        the provider in hand.
         """
         if bool(document) == bool(address):
             raise BadRequest("Send either url or document")
@@ -152,7 +154,7 @@ class Connections(Frozen):
                 return before
             kept = [as_given(one) for one in present.certificates]
             after = self._changed(before, SamlChange(certificates=(*kept, added)))
-            after = vouched_by_owner(before, after) if acting.is_owner else after_change(before, after, by_owner=False)
+            after = await changed(uow, acting, before, partial(_with_certificate, before, after), self.clock.now())
             await _save(uow, before, after, actor)
         return after
 
@@ -206,7 +208,8 @@ class Connections(Frozen):
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             _saml(before)
-            after = after_change(before, self._changed(with_issuer(before, issuer), change), by_owner=acting.is_owner)
+            wanted = self._changed(with_issuer(before, issuer), change)
+            after = await changed(uow, acting, before, partial(after_change, before, wanted), self.clock.now())
             if after != before:
                 await _save(uow, before, after, actor)
         return after
@@ -259,6 +262,10 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
         metadata_url=address or None,
         metadata=SeenMetadata(valid_until=metadata.valid_until, was_signed=metadata.signed_by is not None),
     )
+
+
+def _with_certificate(before: UpstreamProvider, after: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
+    return vouched_by_owner(before, after) if by_owner else after_change(before, after, by_owner=False)
 
 
 async def _save(uow: UnitOfWork, before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> None:

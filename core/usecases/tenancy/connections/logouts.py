@@ -83,7 +83,7 @@ class DirectoryLogouts(Frozen):
         try:
             await self._require_first(directory, request)
         except MessageRefused as refusal:
-            # Whoever has seen a request may send it again.
+            # Whoever has seen a request may send it again, also much later.
             self._record(directory, reason=refusal.reason, advice=refusal.advice, by_anybody=True)
             raise
         await self._end(directory, request, client)
@@ -100,18 +100,20 @@ class DirectoryLogouts(Frozen):
         return request
 
     def _require_usable(self, directory: ConnectedDirectory, request: SamlLogoutRequest, envelope: Envelope) -> None:
-        head, slo, now = request.head, addresses(self.base_url, directory.id).slo, self.clock.now()
+        head, slo = request.head, addresses(self.base_url, directory.id).slo
         if head.issuer != directory.issuer:
             raise MessageRefused("its Issuer is not the connection's entity id", "Set the issuer to the directory's entity id")
         if head.destination != slo:
             raise MessageRefused("its Destination is another address", f"Send Destination {slo}")
-        require_recent(head.issue_instant, now)
-        require_unexpired(request.not_on_or_after, now)
         relay_state(envelope.relay_state)
 
     async def _require_first(self, directory: ConnectedDirectory, request: SamlLogoutRequest) -> None:
-        """Of several requests with this id, one comes first. It is kept in the place of used assertions. Raises `MessageRefused`."""
+        """The request comes in time, and of several with its id it comes first. It is kept in the place of used assertions. Raises
+        `MessageRefused`.
+        """
         now = self.clock.now()
+        require_recent(request.head.issue_instant, now)
+        require_unexpired(request.not_on_or_after, now)
         used = NewAnswer(
             id=ConnectionAnswerId(self.ids.new()),
             provider=directory.id,

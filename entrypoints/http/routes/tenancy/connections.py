@@ -217,7 +217,7 @@ async def list_connection_exchanges(call: Call[None, None, UpstreamProviderPath,
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     accepts=RawXml(LONGEST_METADATA),
-    refuses=(BadRequest, Overloaded),
+    refuses=(BadRequest, Conflict, Overloaded),
     tags=_TAGS,
 )
 async def fill_upstream_provider(

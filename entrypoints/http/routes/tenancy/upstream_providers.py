@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Overloaded
+from core.domain.errors import BadRequest, Conflict, Overloaded
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.connections import (
@@ -360,7 +360,7 @@ async def create_upstream_provider(
     keys=Capability.CONNECTIONS_MANAGE,
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
-    refuses=(BadRequest, Overloaded),
+    refuses=(BadRequest, Conflict, Overloaded),
     tags=_TAGS,
 )
 async def change_upstream_provider(

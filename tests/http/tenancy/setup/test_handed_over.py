@@ -220,6 +220,24 @@ async def test_a_link_that_an_owner_lets_activate_needs_nobody(house: Swapping) 
     assert (await house.draft(link))["state"] == "active"
 
 
+async def test_nobody_swaps_what_such_a_link_is_about_to_activate(house: Swapping) -> None:
+    link, tab = await house.begun("connection", activates=True)
+    await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/connection")).send(directory="other", kind="saml", name="Example")
+    await house.tested(tab, link)
+    draft = await house.draft(link)
+    provider, evil = draft["connection"]["id"], pair("of the administrator")
+    for body in ({"certificates": [evil.certificate], "metadata_url": ""}, {"sso_url": "https://evil.example/sso"}):
+        assert refused(await house.request("PATCH", f"{PROVIDERS}/{provider}", body, by=house.admin)) == (409, "CONFLICT")
+    body = {"certificate": evil.certificate}
+    assert refused(await house.request("POST", f"{PROVIDERS}/{provider}/certificate", body, by=house.admin)) == (409, "CONFLICT")
+    assert (await house.draft(link))["digest"] == draft["digest"]
+    await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", {"form_token": house.token_of(tab)})
+    assert (await house.draft(link))["state"] == "active"
+    # From then on it is a connection as any other.
+    (await house.request("PATCH", f"{PROVIDERS}/{provider}", {"sso_url": "https://evil.example/sso"}, by=house.admin)).ok()
+    assert (await house.providers())[0]["enabled"] is False
+
+
 async def test_the_digest_of_another_organization_opens_nothing(house: Swapping) -> None:
     link, tab = await begun(house)
     await house.tested(tab, link)
