@@ -27,6 +27,16 @@ IS_UNCONFIRMED_OWNER: Final = """(
            )"""
 
 
+def counts_for(person: LiteralString = "users") -> LiteralString:
+    """A condition on a row of `memberships`: what an organization lists for the owner of an address opens nothing to whoever came only by
+    the word of another organization's provider. See `core.domain.identity.upstream.vouching`.
+    """
+    return f"""(
+               {person}.address_vouched_by is null or {IS_OWN_MEMBERSHIP}
+            or split_part({person}.address_vouched_by, '/', 1) = memberships.org_id::text
+           )"""
+
+
 def is_own_member(organization: LiteralString, person: LiteralString) -> LiteralString:
     """Whether the person is a member by their own act, for a statement that does not read `memberships`. Without `offset 0`, a
     long list of people makes the planner read the whole table.

@@ -17,7 +17,7 @@ from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, is_own_member
+from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.oauth.authorization_codes import (
@@ -255,8 +255,10 @@ _REDEEMING: Final[LiteralString] = f"""
              select services.id, services.org_id, memberships.role,
                     coalesce(consents.scopes @> code.scopes, false) as has_consent
                from code
+               join account on account.id = code.user_id
                join services on services.id = code.service_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
+                     and {counts_for("account")}
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs

@@ -14,7 +14,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.ties import is_own_member
+from adapters.postgres.ties import counts_for, is_own_member
 from core.domain.branding import branding
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
@@ -160,7 +160,10 @@ ENCOUNTER: Final[LiteralString] = f"""
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,
            {has_second_factor("sessions.user_id")} as has_second_factor,
            exists (
-               select from memberships where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
+               select
+                 from memberships
+                 join users on users.id = memberships.user_id
+                where memberships.org_id = organizations.id and memberships.user_id = sessions.user_id and {counts_for()}
            ) as is_member,
            {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,

@@ -14,6 +14,7 @@ from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE,
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
+from adapters.postgres.ties import counts_for
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.given_sessions import GivenSession, LivingSession
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
@@ -121,6 +122,6 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
       join users on users.id = sessions.user_id
       join organizations on organizations.id = sessions.organization_id
       join services on services.id = sessions.service_id
-      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+      left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id and {counts_for()}
      where tokens.digest = %(digest)s and sessions.scopes is not null
 """

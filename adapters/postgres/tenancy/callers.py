@@ -16,7 +16,7 @@ from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.ties import is_listed
+from adapters.postgres.ties import counts_for, is_listed
 from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
@@ -262,6 +262,7 @@ def _its_person(of_membership: LiteralString = "") -> LiteralString:
                        memberships.role {of_membership}
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
+                        and {counts_for()}
                  where sessions.organization_id is not null and organizations.id = sessions.organization_id
                  limit 1
            ) as organizations on true
@@ -317,7 +318,8 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
 # How the caller stands to the organization with the slug `asked.slug`.
 _STANDING: Final[LiteralString] = f"""
            wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
-           wanted.second_factor_due, wanted.outlasted_hours, {RELATIONS_OF_MEMBER} as relations
+           wanted.second_factor_due, wanted.outlasted_hours,
+           case when wanted.role is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations
 """
 _WANTED: Final[LiteralString] = f"""
       left join lateral (
@@ -328,7 +330,7 @@ _WANTED: Final[LiteralString] = f"""
                            then organizations.session_hours
                        end as outlasted_hours
                   from organizations
-                  left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id
+                  left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
                  where organizations.slug = asked.slug
                  limit 1
            ) as wanted on true

@@ -16,7 +16,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
-from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, shown_name
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, counts_for, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import MembershipId, OrganizationId, RoleId, SessionId, UserId
@@ -339,7 +339,8 @@ _ENTER: Final[LiteralString] = f"""
            memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
            {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours
       from organizations
-      left join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
+      join users as person on person.id = %(user)s
+      left join memberships on memberships.org_id = organizations.id and memberships.user_id = person.id and {counts_for("person")}
      where organizations.slug = %(slug)s
 """
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
@@ -161,12 +161,13 @@ _HOLD_ALL: Final[LiteralString] = f"""
 # account: another one that has made it must not take the owner away, even though their membership may still be one that others made.
 _CONFIRM: Final[LiteralString] = f"""
     with account as materialized (
-             select id, origin_org_id from users where id = %(user)s for key share
+             select id, origin_org_id, address_vouched_by from users where id = %(user)s for key share
          ),
          held as (
              select memberships.id, memberships.user_id
                from account
                join memberships on memberships.org_id = %(organization)s and memberships.user_id = account.id and {IS_UNCONFIRMED_OWNER}
+                    and {counts_for("account")}
                 for no key update of memberships
          ),
          holding as (

@@ -13,6 +13,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
+from tests.http.federation.arriving import CALLBACK, answer_in
 from tests.http.federation.scim.directories import PATCH_OP, USERS, Directory
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox, link_in, token_in
@@ -493,3 +494,42 @@ async def test_a_vouched_person_is_led_to_the_proof_from_a_membership_elsewhere(
     tab = await tabs.tab().open("/ui/organizations/globex/membership")
     await tab.send(number, answer="leave")
     assert not house.people.rows("select from memberships where org_id = %s and user_id = %s", globex.id, ada.user)
+
+
+async def test_what_another_organization_lists_for_the_address_opens_nothing_before_the_proof(house: UpstreamScene) -> None:
+    """Globex has listed the reader of the mailbox as an administrator. Whoever comes by acme's word is that reader for acme alone."""
+    provider = await house.own_provider()
+    ada = await person(house, await come(house, provider))
+    globex = house.tenants.add("globex")
+    house.tenants.join(ada, globex, "admin", listed=True)
+    house.tenants.join(ada, house.acme, "admin", listed=True)
+
+    async def statuses(slug: str) -> list[int]:
+        path = f"/api/organizations/{slug}"
+        asked = [("GET", f"{path}/members", None), ("PATCH", path, {"name": "Taken"}), ("POST", f"{path}/select", None)]
+        return [(await house.request(method, target, body, by=ada)).status for method, target, body in asked]
+
+    assert await statuses("globex") == [403, 403, 403]
+    inside = house.tenants.session(ada, globex)
+    token = await house.tenants.token(inside, globex)
+    assert (await house.client.get("/api/organizations/globex/members", token=token)).status == 403
+    house.people.change("update all_organizations set owner_user_id = %s where id = %s", ada.user, globex.id)
+    house.people.change("update memberships set role = 'owner' where org_id = %s", globex.id)
+    house.people.change(
+        "insert into ownerships (org_id, membership_id, former_role, since)"
+        " select org_id, id, 'admin', now() from memberships where org_id = %s",
+        globex.id,
+    )
+    await house.request("POST", "/api/organizations/globex/ownership", {"answer": "confirm"}, by=ada)
+    assert house.people.rows("select from ownerships where confirmed_at is null")
+    assert await statuses("acme") == [200, 200, 200]
+    # Neither do applications that globex has for its members.
+    app = house.application(globex, "intranet", CALLBACK)
+    house.set(app, sign_in_policy="members")
+    tabs = house.signed_in(house.people.session_of(ada))
+    house.allow(ada, app)
+    assert answer_in((await tabs.request("GET", house.asking(app, prompt="none"))).header("location"))["error"] == "access_denied"
+    # The reader of the mailbox is whom globex has listed.
+    house.people.change("update users set email_verified_at = now() where id = %s", ada.user)
+    house.people.change("update memberships set role = 'admin' where org_id = %s", globex.id)
+    assert (await statuses("globex"))[0] == 200

@@ -20,7 +20,7 @@ from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
-from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP
+from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.saml.certificates import Certificate
@@ -276,13 +276,14 @@ _LET_HOLD: Final[LiteralString] = holding_by_use(
 # The account is locked before the request. So if the same request comes twice at once, the second waits for the account without any lock.
 _ENTER: Final[LiteralString] = f"""
     with account as materialized (
-             select id, origin_org_id from users where id = %(user)s and deactivated_at is null for no key update
+             select id, origin_org_id, address_vouched_by from users where id = %(user)s and deactivated_at is null for no key update
          ),
          membership as materialized (
              select {IS_OWN_MEMBERSHIP} as is_own
                from memberships
                join services on services.org_id = memberships.org_id
-              where services.id = %(service)s and memberships.user_id = (select id from account)
+               join account on account.id = memberships.user_id
+              where services.id = %(service)s and {counts_for("account")}
                 for key share of memberships
          ),
          consent as materialized (

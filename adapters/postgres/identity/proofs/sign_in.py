@@ -19,7 +19,7 @@ from adapters.postgres.identity.upstream.identities import is_connected, vouchin
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, has_come, is_listed
+from adapters.postgres.ties import ENTERED_AGAIN, counts_for, has_come, is_listed
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -304,7 +304,9 @@ _FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
 
 _FIND_DESTINATION: Final = _NAMED
 
-_IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
+_IS_MEMBER: Final[LiteralString] = f"""exists (
+               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id and {counts_for()}
+           )"""
 
 
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so

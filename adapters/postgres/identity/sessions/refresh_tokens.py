@@ -14,6 +14,7 @@ from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_
 from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.statements import ask
+from adapters.postgres.ties import counts_for
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
@@ -157,6 +158,7 @@ _ROTATE: Final[LiteralString] = f"""
                left join organizations on organizations.id = sessions.organization_id
                left join services on services.id = sessions.service_id
                left join memberships on memberships.org_id = sessions.organization_id and memberships.user_id = sessions.user_id
+                     and {counts_for()}
               where tokens.digest = %(digest)s
                 and case
                         when %(service)s::uuid is not null then sessions.scopes is not null and sessions.service_id = %(service)s::uuid
