@@ -37,6 +37,12 @@ def counts_for(person: LiteralString = "users") -> LiteralString:
            )"""
 
 
+# A condition on rows of `users` and `services`: the person is a member of the service's organization, for `admits`.
+IS_MEMBER_HERE: Final[LiteralString] = f"""exists (
+               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id and {counts_for()}
+           )"""
+
+
 def is_own_member(organization: LiteralString, person: LiteralString) -> LiteralString:
     """Whether the person is a member by their own act, for a statement that does not read `memberships`. Without `offset 0`, a
     long list of people makes the planner read the whole table.

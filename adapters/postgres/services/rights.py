@@ -9,7 +9,7 @@ from uuid import UUID
 from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import has_come, is_own_member
+from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
 from core.domain.services.rights import Barred, ExplainedRights, GivenBy, HeldRole, ServiceRights
@@ -76,8 +76,6 @@ _OF: Final[LiteralString] = f"""
       from ({roles_held("%(user)s", "%(organization)s", "%(service)s")}) as held
 """
 
-_IS_MEMBER: Final = "exists (select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id)"
-
 # A service and its organization can list anybody. Of people whom they have merely listed, they do not learn the state of the account.
 _MAY_BE_KNOWN: Final[LiteralString] = f"({has_come()} or {is_own_member('services.org_id', 'users.id')})"
 
@@ -85,7 +83,7 @@ EXPLAIN: Final[LiteralString] = f"""
     with person as materialized (
              select users.id, users.deactivated_at is not null and {_MAY_BE_KNOWN} as is_deactivated,
                     services.id as service_id, services.org_id,
-                    {admits(_IS_MEMBER, "users.id")} as is_admitted
+                    {admits(IS_MEMBER_HERE, "users.id")} as is_admitted
                from service_users
                join users on users.id = service_users.user_id
                join services on services.id = service_users.service_id

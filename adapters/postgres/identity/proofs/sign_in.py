@@ -19,7 +19,7 @@ from adapters.postgres.identity.upstream.identities import is_connected, vouchin
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, counts_for, has_come, is_listed
+from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, has_come, is_listed
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -304,10 +304,6 @@ _FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
 
 _FIND_DESTINATION: Final = _NAMED
 
-_IS_MEMBER: Final[LiteralString] = f"""exists (
-               select from memberships where memberships.org_id = services.org_id and memberships.user_id = users.id and {counts_for()}
-           )"""
-
 
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
@@ -362,7 +358,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
            users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,
-           {admits(_IS_MEMBER, "users.id")} as is_admitted,
+           {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,
            exists (
