@@ -2,17 +2,24 @@
 
 from typing import Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 import jwt
+import pytest
 
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.domain.identity.upstream.sign_in import ProviderAway
 from tests.http.browsing import Tabs
+from tests.http.client import refused
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in
 from tests.http.people import BASE_URL
+from tests.http.routing import route
+from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.tenants import UsedService
 from tests.http.upstream.scene import ADA
 
+FALLBACK: Final = "password_fallback_if_provider_unavailable"
 REFEDS: Final = "https://refeds.org/profile/mfa"
 
 
@@ -92,3 +99,21 @@ async def test_a_directory_that_states_our_own_context_states_nothing(house: Con
     await house.arrive(tabs, provider)
     house.allow(ada, house.app, "openid email offline_access")
     assert await acr(house, tabs, house.app) == (ONE_FACTOR, ONE_FACTOR)
+
+
+async def test_a_directory_counts_as_there_where_passwords_fall_back(house: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks a directory by SAML whether it answers, so a password stays closed until an outage is noted otherwise."""
+
+    async def away(*_site: object, **_how: object) -> None:
+        raise ProviderAway
+
+    monkeypatch.setattr(house.postern.foundation.upstreams, "look", away)
+    provider = await house.active(domain="")
+    await house.people.with_password(PASSWORD, ADA)
+    route(house.people, house.acme, "example.org", provider=None, own=UUID(provider), login=FALLBACK)
+    login = {"email": ADA, "password": PASSWORD}
+    assert (await house.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()["auth_method"] == "upstream"
+    assert refused(await house.unlimited.post(LOGIN, login)) == (403, "FORBIDDEN")
+    assert house.people.rows("select from provider_outages") == []
+    house.people.change("insert into provider_outages (provider, failed_at) values (%s, now())", provider)
+    assert (await house.unlimited.post(LOGIN, login)).status == 200

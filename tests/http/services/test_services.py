@@ -13,6 +13,7 @@ from core.domain.record.events import Actor
 from core.domain.services.services import NewService, ServiceType
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
+from entrypoints.cli.operating import acting, for_owner
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
 from tests.http.client import Client, Received, refused
@@ -499,6 +500,20 @@ async def test_what_became_of_the_organization_meanwhile_is_seen(house: ServiceS
     with pytest.raises(NotFound):
         await postern.services.services.list(member)
     assert house.people.rows("select slug from services where org_id = %s", house.acme.id) == [{"slug": "app"}]
+
+
+async def test_an_operator_does_not_furnish_an_organization_that_is_not_active(house: ServiceScene, postern: Postern) -> None:
+    """Operators at the host act in any state of the organization, but no new service may begin to work for one that was suspended."""
+    house.people.change("update organizations set owner_user_id = %s where id = %s", house.owner.user, house.acme.id)
+    member = await for_owner(postern, "acme")
+    assert (member.is_operators, member.organization_is_active) == (True, True)
+    wanted = NewService(slug="new", name="New", service_type=ServiceType.WEB)
+    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    with pytest.raises(OrganizationNotActive):
+        await postern.services.services.create(member, wanted, acting())
+    assert house.people.rows("select slug from services where org_id = %s", house.acme.id) == []
+    house.people.change("update all_organizations set status = 'active' where slug = 'acme'")
+    assert (await postern.services.services.create(member, wanted, acting())).service.slug == "new"
 
 
 HOSTILE_TEXT: Final = (

@@ -108,12 +108,6 @@ class KnownSetupLink(Frozen):
     branding: Branding
     makers_capabilities: frozenset[Capability]
 
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What the link may do: what its purposes need, and its maker has."""
-        needed = frozenset[Capability]().union(*(_NEEDED[one] for one in self.link.purposes))
-        return needed & self.makers_capabilities
-
     def may(self, purpose: SetupPurpose) -> bool:
         return purpose in self.link.purposes and _NEEDED[purpose] <= self.makers_capabilities
 

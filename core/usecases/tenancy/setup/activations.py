@@ -104,7 +104,7 @@ class Activations(Frozen):
         if draft.provider is None:
             raise BadRequest("Settings are missing", words="connection_incomplete")
         before = found(await uow.upstream_providers.hold(draft.organization, draft.provider))
+        # A draft whose connection is active already is active itself, so it does not come this far.
         after = activated(before, self.clock.now())
-        if after != before:
-            await uow.upstream_providers.save(after, None)
-            await uow.record(provider_activated(after, actor))
+        await uow.upstream_providers.save(after, None)
+        await uow.record(provider_activated(after, actor))

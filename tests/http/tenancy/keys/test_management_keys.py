@@ -12,6 +12,7 @@ import trio
 from adapters.postgres.locks import NAMESPACE, PLATFORM_OWNERS
 from adapters.postgres.upkeep.housekeeping import ExpiredManagementKeys
 from core.domain.rate_limits import RateLimit
+from core.domain.secrets import Token
 from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -271,6 +272,22 @@ async def test_of_fifty_that_adopt_a_key_at_once_one_gets_its_secret(house: KeyS
     assert len(given) == 1
     assert [await house.opens(one) for one in (text, given[0])] == [200, 200]
     assert len(house.audited("management_key.adopted")) == 1
+
+
+async def test_an_adopted_key_never_gets_the_prefix_of_another(house: KeyScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The prefix names the key when its secret is presented, so the other key would stop to be found."""
+    other, kept = await house.key("services.view")
+    key, _ = await house.key("services.view", by=house.admin)
+    secrets = house.postern.foundation.secrets
+    taken = (await house.request("GET", f"{KEYS}/{other}")).ok()["management_key"]["prefix"]
+    drawn = iter([Token(f"{taken}_{'x' * 32}"), fresh := secrets.key("pto")])
+    monkeypatch.setattr(type(secrets), "key", lambda _self, _kind: next(drawn))
+    adopted = (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
+    house.log.remember(adopted["key"])
+    assert adopted["key"] == fresh.reveal()
+    assert adopted["prefix"] != taken
+    assert [await house.opens(one) for one in (kept, adopted["key"])] == [200, 200]
+    assert [row["details"]["prefix"] for row in house.audited("management_key.adopted")] == [adopted["prefix"]]
 
 
 async def test_a_key_keeps_the_part_that_its_maker_keeps(house: KeyScene) -> None:

@@ -8,9 +8,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import trio
 
+from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.upkeep.housekeeping import PastSetupLinks
+from core.domain.tenancy.upstream_providers import sealing_context
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
+from tests.fake_providers import FakeProvider
 from tests.http.browsing import Tab
 from tests.http.client import refused
 from tests.http.connections.fake_directory import ENTITY, FakeDirectory
@@ -18,6 +21,7 @@ from tests.http.people import BASE_URL, People
 from tests.http.postbox import Postbox
 from tests.http.tenancy.proving import proving
 from tests.http.tenancy.setup.scene import LINKS, SetupScene
+from tests.meanwhile import meanwhile
 from tests.simplesamlphp import SimpleSamlPhp, simplesamlphp
 
 PROVIDERS = "/api/organizations/acme/upstream-providers"
@@ -259,6 +263,80 @@ async def test_what_is_given_in_place_of_an_address_forgets_the_address(house: S
         assert (await house.post(page, link, act, **fields)).status == 200
         (provider,) = await house.providers()
         assert (act, provider["saml"]["metadata_url"]) == (act, "")
+
+
+async def test_who_chooses_in_a_second_tab_begins_anew(house: SetupConnectionScene) -> None:
+    link, tab = await house.begun("connection")
+    first, second = await house.at(tab, link), await house.at(tab, link)
+    await first.send(directory="okta", kind="saml", name="Example")
+    (before,) = await house.providers()
+    page = await second.send(directory="entra_id", kind="saml", name="Example")
+    assert "Enterprise apps" in page.page.text
+    # The first connection is gone, and has left its name to the second.
+    (provider,) = await house.providers()
+    assert (provider["name"], provider["id"] == before["id"]) == ("Example", False)
+    assert (await house.draft(link))["connection"]["id"] == provider["id"]
+    deleted = [one["target_id"] for one in house.audited("organization.upstream_provider.deleted")]
+    assert deleted == [before["id"]]
+
+
+async def test_a_client_takes_the_place_of_the_one_before(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen(kind="oidc", directory="keycloak")
+    draft = await house.draft(link)
+    with FakeProvider(client_id="first") as fake:
+        for client in ("first", "second"):
+            given = await house.post(page, link, "client", issuer=fake.issuer, client_id=client, client_secret=fake.client_secret)
+            assert (given.status, given.place) == (200, f"/ui/setup/of/{link}/connection"), given.page.text
+            (provider,) = await house.providers()
+            told = (provider["kind"], provider["state"], provider["enabled"], provider["issuer"], provider["client_id"])
+            assert told == ("oidc", "draft", False, fake.issuer, client)
+            # People have entered our address, which has the id, at their directory before.
+            assert provider["id"] == draft["id"]
+    (provider,), kept = await house.providers(), await house.draft(link)
+    assert (kept["id"], kept["state"], kept["connection"]["client_id"]) == (draft["id"], "draft", "second")
+    (row,) = house.people.rows("select sealed_client_secret as sealed from upstream_providers")
+    assert house.people.opened(row["sealed"], sealing_context(provider["id"])) == fake.client_secret
+    assert [one["action"] for one in house.audited("organization.upstream_provider%")] == [
+        f"organization.upstream_provider.{what}" for what in ("created", "deleted", "created")
+    ]
+
+
+async def test_a_connection_without_a_client_is_not_tried_nor_filled_nor_activated(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen(kind="oidc", directory="keycloak")
+    form = {"form_token": house.token_of(page)}
+    values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
+    for act, fields in (("test", {}), ("values", values)):
+        said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", {**form, **fields})
+        assert (act, said.status, b"Settings are missing" in said.body) == (act, 400, True)
+    # Whatever its draft says: there is nothing that could become active.
+    house.people.change("update setup_drafts set state = 'waiting', tested_at = now(), waiting_since = now()")
+    draft = await house.draft(link)
+    assert refused(await house.activate(link, draft["id"])) == (400, "BAD_REQUEST")
+    assert ((await house.draft(link))["state"], await house.providers()) == ("waiting", [])
+
+
+async def test_the_same_settings_again_take_nothing_back(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen()
+    metadata = FakeDirectory().metadata()
+    assert (await house.post(page, link, "metadata", text=metadata)).status == 200
+    (before,) = await house.providers()
+    house.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
+    house.people.change(PASSED)
+    waiting = await house.draft(link)
+    assert (await house.post(page, link, "metadata", text=metadata)).status == 200
+    (after,) = await house.providers()
+    kept = await house.draft(link)
+    assert (after["digest"], kept["state"], kept["waiting_since"]) == (before["digest"], "waiting", waiting["waiting_since"])
+
+
+async def test_a_link_is_revoked_whose_connection_goes_at_that_moment(house: SetupConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The janitor does not wait for whoever revokes the link."""
+    link, _ = await house.chosen()
+    meanwhile(monkeypatch, SetupLinkRows, "drafts", lambda: house.people.change("delete from upstream_providers"))
+    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert ((await house.shown(link))["state"], await house.providers()) == ("revoked", [])
+    # Nobody is said to have deleted what was gone already.
+    assert house.audited("organization.upstream_provider.deleted") == []
 
 
 async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:

@@ -8,6 +8,8 @@ from uuid import uuid4
 import pytest
 
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
+from core.domain.secrets import Token
+from core.domain.tenancy.domain_routes import MOST_ROUTES, TOO_MANY
 from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -61,7 +63,7 @@ class DraftScene(SetupScene):
     async def receiver(self, tab: Tab, link: str, receiver: Receiver, **more: str) -> Tab:
         page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/siem")
         form = next(at for at, one in enumerate(page.page.forms) if "endpoint_url" in one.fields)
-        return await page.send(form, endpoint_url=f"http://127.0.0.1:{receiver.port}/in", **{"api_key": SECRET, **more})
+        return await page.send(form, **{"endpoint_url": f"http://127.0.0.1:{receiver.port}/in", "api_key": SECRET, **more})
 
 
 @pytest.fixture
@@ -300,3 +302,88 @@ async def test_a_link_that_is_revoked_while_it_looks_changes_nothing(house: Draf
         page = await house.receiver(tab, link, receiver)
     assert page.status in {403, 404}
     assert house.people.rows("select from setup_drafts") == []
+
+
+async def test_a_domain_that_is_named_twice_is_one(house: DraftScene) -> None:
+    link, tab = await house.begun("domain")
+    first = await house.domain(tab, link)
+    (draft,) = await house.drafts(link)
+    page = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain?more")).send(domain="Example.org")
+    assert (page.place, first.place) == (first.place, f"/ui/setup/of/{link}/domain/{draft['id']}")
+    # The record that is published already still proves it.
+    assert await house.drafts(link) == [draft]
+    assert draft["state"] == "tested"
+
+
+async def test_a_form_that_was_open_adds_no_domain_to_a_full_link(house: DraftScene) -> None:
+    link, tab = await house.begun("domain")
+    page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
+    house.people.change(
+        "insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)"
+        " select gen_random_uuid(), %s, %s, 'domain', n || '.example', '{}', now(), now() from generate_series(1, %s) as n",
+        *(link, house.acme.id, MOST_DOMAINS),
+    )
+    full = await page.send(domain="example.org")
+    assert (full.status, full.page.forms) == (400, [])
+    assert "example.org" not in [one["subject"] for one in await house.drafts(link)]
+
+
+async def test_a_domain_for_which_there_is_no_room_any_more_stays_as_it_was(house: DraftScene) -> None:
+    """The organization has made its own route since, or as many routes as it may have."""
+    routes = "/api/organizations/acme/domain-routes"
+    link, tab = await house.begun("domain", "scim")
+    await (await house.domain(tab, link)).send()
+    (draft,) = await house.drafts(link)
+    own = (await house.request("POST", routes, {"domain": "example.org"})).ok(201)
+    assert refused(await house.activate(link, draft["id"])) == (409, "CONFLICT")
+    assert await house.routes() == [("example.org", False)]
+    assert (await house.request("DELETE", f"{routes}/{own['id']}")).status == 204
+    house.people.change(
+        "insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)"
+        " select gen_random_uuid(), %s, n || '.example', 't', 'password_allowed', 'off', now(), now() from generate_series(1, %s) as n",
+        *(house.acme.id, MOST_ROUTES),
+    )
+    answer = await house.activate(link, draft["id"])
+    assert (refused(answer), TOO_MANY in answer.body.decode()) == ((400, "BAD_REQUEST"), True)
+    assert (len(await house.routes()), await house.drafts(link)) == (MOST_ROUTES, [draft])
+    house.people.change("delete from domain_routes where domain = '1.example'")
+    assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
+
+
+async def test_a_token_with_the_prefix_of_another_does_not_become_active(house: DraftScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request is told apart by the prefix, so one of both would stop to be found."""
+    made = (await house.client.post("/api/organizations/acme/scim-tokens", {"name": "x"}, token=await house.people.token(house.owner))).ok()
+    house.log.remember(made["token"])
+    link, tab = await house.begun("scim", activates=True)
+    secrets = house.postern.foundation.secrets
+    with monkeypatch.context() as patched:
+        patched.setattr(type(secrets), "key", lambda _self, _kind: Token(f"{made['prefix']}_{'x' * 32}"))
+        token = await house.token(tab, link)
+    stopped = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
+    assert (stopped.status, "Please make another token" in stopped.page.text) == (409, True)
+    assert [await house.reads(one) for one in (made["token"], token)] == [200, 401]
+    # Another token takes its place, and gets through.
+    token = await house.token(tab, link)
+    await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
+    assert [await house.reads(one) for one in (made["token"], token)] == [200, 200]
+
+
+async def test_a_token_that_nobody_can_present_does_not_become_active(house: DraftScene) -> None:
+    link, tab = await house.begun("scim", activates=True)
+    await house.token(tab, link)
+    house.people.change("update setup_drafts set digest = null")
+    stopped = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")).send()
+    assert (stopped.status, "has not been tested yet" in stopped.page.text) == (409, True)
+    assert house.people.rows("select from scim_tokens") == []
+
+
+async def test_a_receiver_without_credentials_is_exported_to_without_any(house: DraftScene) -> None:
+    async with receiving(answering(200)) as receiver:
+        link, tab = await house.begun("siem", activates=True)
+        await (await house.receiver(tab, link, receiver, api_key="")).send()
+        (draft,) = await house.drafts(link)
+        shown = (await house.request("GET", "/api/organizations/acme/siem")).ok()
+        assert (draft["state"], shown["id"], shown["has_credentials"]) == ("active", draft["id"], False)
+        calls = len(receiver.calls)
+        assert (await house.request("POST", "/api/organizations/acme/siem/test")).ok()["success"]
+        assert "authorization" not in receiver.calls[calls].headers

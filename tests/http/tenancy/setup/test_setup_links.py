@@ -227,6 +227,7 @@ async def test_an_ended_link_opens_nothing_and_says_why(house: SetupScene) -> No
         assert (await page.send(domain="example.org")).status == 403
         house.people.change("update all_organizations set status = 'active'")
         house.people.change("update users set deactivated_at = null")
+    assert [(await house.shown(link))["state"] for _, link, *_ in opened] == ["expired", "revoked", "in_use", "in_use"]
     assert "not valid here" in (await Tabs(house.client).tab().open("/ui/setup/pts_unknown")).page.text
     assert house.people.rows("select from setup_drafts") == []
 
