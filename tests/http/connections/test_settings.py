@@ -43,6 +43,9 @@ async def test_a_directory_is_described_by_its_product_its_metadata_or_by_hand(h
         {"slo_url": "https://user:secret@login.acme.example"},
         {"issuer": "two words"},
         {"email_sources": ["x"] * 11},
+        {"subject_source": ""},
+        {"subject_source": "x" * 201},
+        {"subject_source": "two\nlines"},
         {"requested_contexts": ["two words"]},
         {"metadata_url": "ftp://login.acme.example"},
         {"client_id": "x"},
@@ -79,6 +82,26 @@ async def test_a_certificate_counts_at_once_if_an_owner_adds_it(house: Connectio
     another = pair("one that an admin adds")
     added = (await house.request("POST", path, {"certificate": another.certificate}, by=admin)).ok()
     assert (added["state"], added["enabled"]) == ("draft", False)
+
+
+async def test_a_directory_has_at_most_ten_certificates(house: ConnectionScene) -> None:
+    """Whoever adds one at a time comes no further than whoever sends them all: each answer of the directory is tried with each of them."""
+    provider = await house.active()
+    path, new = f"{PATH}/{provider}/certificate", pair("the next of the directory")
+    house.people.change(
+        """
+        update upstream_providers
+           set saml = jsonb_set(saml, '{certificates}', (
+                   select jsonb_agg(saml #> '{certificates,0}' || jsonb_build_object('fingerprint', 'copy ' || number))
+                     from generate_series(1, 10) as number
+               ))
+        """
+    )
+    before = await record(house, provider)
+    assert len(before["saml"]["certificates"]) == 10
+    answer = await house.request("POST", path, {"certificate": new.certificate})
+    assert (answer.status, answer.json()["error"]) == (400, "certificates: at most 10")
+    assert await record(house, provider) == before
 
 
 async def test_our_key_pair_changes_in_two_steps(house: ConnectionScene) -> None:
