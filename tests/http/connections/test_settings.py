@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 from lxml import etree
 
+from adapters.saml import certificates
 from core.domain.identity.upstream.saml.mappings import PRESETS, Directory
 from tests.http.browsing import PageReader, Tabs
 from tests.http.client import refused
@@ -120,6 +122,26 @@ async def test_our_key_pair_changes_in_two_steps(house: ConnectionScene) -> None
     tabs = house.browser()
     await house.arrive(tabs, provider)
     assert await house.who(tabs) is not None
+
+
+@pytest.mark.parametrize("mishap", [ValueError("no entropy"), OSError("no entropy")])
+async def test_a_key_pair_that_cannot_be_made_is_told_and_changes_nothing(
+    house: ConnectionScene, mishap: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_exponent: int, _bits: int) -> Any:
+        raise mishap
+
+    provider = await house.draft()
+    before = await house.request("GET", PATH)
+    monkeypatch.setattr(certificates, "generate_private_key", fails)
+    answers = [
+        await house.request("POST", f"{PATH}/{provider}/certificate", {}),
+        await house.request("POST", PATH, {"name": "Another", "kind": "saml"}),
+    ]
+    for answer in answers:
+        assert (answer.json()["error"], refused(answer)) == ("The certificate could not be made", (500, "INTERNAL_SERVER_ERROR"))
+        assert b"no entropy" not in answer.body
+    assert (await house.request("GET", PATH)).body == before.body
 
 
 def bare(pem: str) -> str:
