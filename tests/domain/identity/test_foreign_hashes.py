@@ -54,6 +54,8 @@ def test_what_is_stored_is_read_again(name: str) -> None:
         ("pbkdf2_sha256$1000$salt$AAAA", "3 bytes of digest"),
         ("pbkdf2_sha256$1000$salt$AAAAA", "not in base64"),
         (f"pbkdf2_md5$1000$salt${DIGEST}", "no form"),
+        ("$pbkdf2-sha256$1000$AAAAA$AAAA", "not in base64"),
+        ("$pbkdf2-sha256$1000$AAAA$AAAAA", "not in base64"),
         (f"$pbkdf2-sha512$i={HUGE},l=32${SALT}${DIGEST}", "2147483648 iterations"),
         (f"$scrypt$ln=31,r=8,p=1${SALT}${DIGEST}", "31 as the logarithm of its cost"),
         (f"$scrypt$ln=4000000000,r=8,p=1${SALT}${DIGEST}", "4000000000 as the logarithm"),
@@ -124,6 +126,16 @@ def test_a_malformed_credential_is_refused_in_one_line(read: Callable[[], Any]) 
     assert len(str(refused.value)) < 150
 
 
+@pytest.mark.parametrize("variant", ["x", "ID", "2", ""])
+def test_of_argon2_the_three_variants_are_taken_alone(variant: str) -> None:
+    """Keycloak names the variant in a field of its own, which no form of a text has checked before."""
+    credential: Any
+    credential, secret = KEYCLOAK[2]
+    more = {**credential["additionalParameters"], "type": [variant]}
+    with pytest.raises(HashRefused, match="variants i, d and id alone"):
+        keycloak_hash({**credential, "additionalParameters": more}, secret)
+
+
 @given(st.text(max_size=200) | st.from_regex(r"[$a-z0-9=,./{}+]{0,150}", fullmatch=True))
 def test_any_other_text_is_read_within_bounds_or_refused(text: str) -> None:
     for read in (foreign_hash, read_stored, decoy_of):
@@ -148,6 +160,15 @@ def test_a_stored_hash_beyond_the_bounds_is_not_read(kind: HashKind) -> None:
     for text in (sound.stored() + "\n", sound.stored()[:-1], sound.stored().replace("$foreign$", "$foreign$x"), "$foreign$"):
         with pytest.raises(HashRefused):
             read_stored(text)
+
+
+def test_a_stored_hash_with_other_parameters_than_its_kind_has_is_not_read() -> None:
+    """Each kind has its parameters in one order, so that equal hashes have equal texts, and nothing is computed with a number left out."""
+    stored = ForeignHash.of(HashKind.SCRYPT, {"ln": 14, "r": 8, "p": 1}, b"s" * 16, b"d" * 32).stored()
+    assert "$ln=14,r=8,p=1,l=32$" in stored
+    for numbers in ("ln=14,r=8,p=1", "r=8,ln=14,p=1,l=32", "ln=14,r=8,p=1,l=32,i=1", "ln=14,r=8,p=1,m=32", ""):
+        with pytest.raises(HashRefused, match="cannot be read"):
+            read_stored(stored.replace("ln=14,r=8,p=1,l=32", numbers))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, Obj
 from core.domain.platform.configuration.planning import (
     Change,
     DocumentPlan,
+    KindRules,
     PlannedAct,
     Present,
+    Problem,
     WantedConfiguration,
     WantedObject,
     plan,
@@ -223,3 +225,30 @@ def test_faults_are_told_with_their_places() -> None:
     assert made.ends == ()
     assert WantedObject().fields == {}
     assert ORGANIZATION == "organization"
+
+
+def test_what_stands_in_nothing_is_neither_made_nor_changed() -> None:
+    """A wanted configuration names the holder of each object, or the holder is there. Otherwise its place is the problem, told once."""
+    roles = [ObjectPlace("gone", "", "roles", name) for name in ("a", "b")]
+    permission = ObjectPlace("acme", "shop", "permissions", "p")
+    wanted_objects = WantedConfiguration(objects=dict.fromkeys([*roles, permission], WantedObject()))
+    made = plan(RULES, EMPTY, wanted_objects)
+    assert made.changes == ()
+    assert made.problems == (
+        Problem(("organizations", "acme", "services", "shop"), "there is no such service, and the document makes none"),
+        Problem(("organizations", "gone"), "there is no such organization, and the document makes none"),
+    )
+
+
+def test_what_no_document_makes_must_be_there() -> None:
+    rules = [*RULES, KindRules(name="seals", needed=frozenset({"color"}), can_make=False)]
+    place = ObjectPlace("acme", "", "seals", "s")
+    red = WantedConfiguration(objects={place: WantedObject(fields={"color": "red"})})
+    # The fields that it would need are not asked for besides.
+    nothing = WantedConfiguration(objects={place: WantedObject()})
+    for one in (red, nothing):
+        assert plan(rules, EMPTY, one).problems == (Problem(place.steps, "there is no such object, and the document makes none"),)
+    there = {**EMPTY, place: Present(fields={"color": "blue"}, id="7")}
+    changed = plan(rules, there, red)
+    assert changed.problems == ()
+    assert [(one.act, one.place, one.id) for one in changed.changes] == [(PlannedAct.CHANGE, place, "7")]

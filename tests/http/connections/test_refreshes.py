@@ -261,6 +261,33 @@ async def test_what_changes_during_a_look_is_left_as_it_is(refreshing: Refreshin
     assert refreshing.events() == []
 
 
+@pytest.mark.parametrize("change", MEANWHILE.values(), ids=MEANWHILE)
+async def test_a_look_that_fails_says_nothing_of_what_changed_meanwhile(
+    refreshing: Refreshing, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata that had failed for days, so that the owners would hear of one more failure."""
+    people = refreshing.house.people
+    failing = "update upstream_providers set refresh_fault = 'status', failing_since = %s"
+    people.change(failing, refreshing.clock.at - timedelta(days=4))
+    refreshing.publish(b"gone")
+    meanwhile(monkeypatch, refreshing.outbound, "get", lambda: people.change(change))
+    assert await refreshing.sweep() == 1
+    rows = people.rows("select refresh_fault, refresh_at from upstream_providers")
+    assert [row["refresh_fault"] for row in rows] == ["status"] * len(rows)
+    # The turn is over all the same: the next one comes when the lease ends.
+    assert all(row["refresh_at"] > refreshing.clock.at for row in rows)
+    assert (refreshing.events(), await refreshing.mails()) == ([], [])
+
+
+async def test_what_is_to_come_is_counted_when_nothing_more_is_due(refreshing: Refreshing) -> None:
+    """A round claims until fewer come than it asked for. To count all connections each time would be work for nothing."""
+    refreshing.due()
+    assert len(await refreshing.refreshes.claim_due(1)) == 1
+    assert refreshing.metrics.endings == []
+    assert await refreshing.refreshes.claim_due(1) == []
+    assert refreshing.metrics.endings == [(0, 0, 0)]
+
+
 @pytest.mark.parametrize(
     ("change", "asked"),
     [

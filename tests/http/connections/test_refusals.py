@@ -17,6 +17,7 @@ from tests.http.connections.scene import PATH, XML, ConnectionScene, place_of
 from tests.http.connections.test_sign_outs import request
 from tests.http.federation.providing import pair
 from tests.http.people import BASE_URL
+from tests.meanwhile import meanwhile
 
 
 async def newest(house: ConnectionScene, provider: str) -> dict[str, Any]:
@@ -64,6 +65,10 @@ class TestSignOuts:
         (form,) = PageReader(answer.body).forms
         assert (form.action, form.fields["RelayState"]) == (SLO, "r")
         assert form.fields["SAMLResponse"]
+        # The answer brings back what the request brought, and nothing where it brought nothing.
+        answer = await house.browser().request("GET", request(house, provider, relay_state=None))
+        (form,) = PageReader(answer.body).forms
+        assert (form.action, [*form.fields]) == (SLO, ["SAMLResponse"])
         (await house.request("PATCH", f"{PATH}/{provider}", {"slo_url": "", "slo_response_url": ""})).ok()
         await house.test(provider)
         (await house.activate(provider)).ok()
@@ -183,6 +188,47 @@ class TestTestsOfOpenIdConnect:
         house.people.change("delete from connection_tests")
         assert (await tabs.request("GET", back)).status == 400
         assert (await tabs.request("GET", place)).status == 400
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "update all_organizations set deleted_at = now() where slug = 'acme'",
+            "update connection_tests set finished_at = now(), succeeded = false",
+            "delete from upstream_providers",
+        ],
+        ids=["a deleted organization", "a test that was finished", "a deleted provider"],
+    )
+    async def test_what_ends_while_the_provider_is_asked_gets_no_result(
+        self, house: ConnectionScene, change: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The answer is right, and would make the draft a tested one."""
+        provider = await house.own_provider(domain="")
+        house.people.change("update upstream_providers set state = 'draft', enabled = false where id = %s", provider)
+        fake = house.sits(word="own")
+        tabs = house.browser()
+        _, location = await self.begun(house, provider, tabs)
+        meanwhile(monkeypatch, house.postern.tenancy.connection_tests.lookup, "directory", lambda: house.people.change(change))
+        assert (await tabs.request("GET", fake.consent(location))).status == 303
+        assert [row["sealed_result"] for row in house.people.rows("select sealed_result from connection_tests")] in ([None], [])
+        assert [row["state"] for row in house.people.rows("select state from upstream_providers")] in (["draft"], [])
+        assert house.audited("organization.upstream_provider.tested") == []
+        await house.keep_recorded()
+        assert house.people.rows("select from connection_exchanges") == []
+
+
+async def test_a_test_that_is_replaced_meanwhile_takes_no_answer(house: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An administrator begins another test, which ends this one, while the directory's answer is read."""
+    provider = await house.draft()
+    tabs = house.browser()
+    place = (await house.request("POST", f"{PATH}/{provider}/test")).ok()["url"].removeprefix(BASE_URL)
+    location = await house.begin_test(tabs, await tabs.request("GET", place))
+    lookup = house.postern.tenancy.directory_answers.lookup
+    meanwhile(monkeypatch, lookup, "asked", lambda: house.people.change("delete from connection_tests"))
+    back = await house.post_answer(provider, house.directory.answer(location))
+    assert place_of(back) == place
+    assert (await tabs.request("GET", place)).status == 400
+    assert (await house.record(provider))["state"] == "draft"
+    assert house.audited("organization.upstream_provider.tested") == []
 
 
 async def test_another_directorys_key_signs_nobody_in(house: ConnectionScene) -> None:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 from lxml import etree
 
+from adapters.saml import certificates
 from core.domain.identity.upstream.saml.mappings import PRESETS, Directory
 from tests.http.browsing import PageReader, Tabs
 from tests.http.client import refused
@@ -43,6 +45,9 @@ async def test_a_directory_is_described_by_its_product_its_metadata_or_by_hand(h
         {"slo_url": "https://user:secret@login.acme.example"},
         {"issuer": "two words"},
         {"email_sources": ["x"] * 11},
+        {"subject_source": ""},
+        {"subject_source": "x" * 201},
+        {"subject_source": "two\nlines"},
         {"requested_contexts": ["two words"]},
         {"metadata_url": "ftp://login.acme.example"},
         {"client_id": "x"},
@@ -81,6 +86,26 @@ async def test_a_certificate_counts_at_once_if_an_owner_adds_it(house: Connectio
     assert (added["state"], added["enabled"]) == ("draft", False)
 
 
+async def test_a_directory_has_at_most_ten_certificates(house: ConnectionScene) -> None:
+    """Whoever adds one at a time comes no further than whoever sends them all: each answer of the directory is tried with each of them."""
+    provider = await house.active()
+    path, new = f"{PATH}/{provider}/certificate", pair("the next of the directory")
+    house.people.change(
+        """
+        update upstream_providers
+           set saml = jsonb_set(saml, '{certificates}', (
+                   select jsonb_agg(saml #> '{certificates,0}' || jsonb_build_object('fingerprint', 'copy ' || number))
+                     from generate_series(1, 10) as number
+               ))
+        """
+    )
+    before = await record(house, provider)
+    assert len(before["saml"]["certificates"]) == 10
+    answer = await house.request("POST", path, {"certificate": new.certificate})
+    assert (answer.status, answer.json()["error"]) == (400, "certificates: at most 10")
+    assert await record(house, provider) == before
+
+
 async def test_our_key_pair_changes_in_two_steps(house: ConnectionScene) -> None:
     provider = await house.active()
     path = f"{PATH}/{provider}/certificate"
@@ -97,6 +122,26 @@ async def test_our_key_pair_changes_in_two_steps(house: ConnectionScene) -> None
     tabs = house.browser()
     await house.arrive(tabs, provider)
     assert await house.who(tabs) is not None
+
+
+@pytest.mark.parametrize("mishap", [ValueError("no entropy"), OSError("no entropy")])
+async def test_a_key_pair_that_cannot_be_made_is_told_and_changes_nothing(
+    house: ConnectionScene, mishap: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_exponent: int, _bits: int) -> Any:
+        raise mishap
+
+    provider = await house.draft()
+    before = await house.request("GET", PATH)
+    monkeypatch.setattr(certificates, "generate_private_key", fails)
+    answers = [
+        await house.request("POST", f"{PATH}/{provider}/certificate", {}),
+        await house.request("POST", PATH, {"name": "Another", "kind": "saml"}),
+    ]
+    for answer in answers:
+        assert (answer.json()["error"], refused(answer)) == ("The certificate could not be made", (500, "INTERNAL_SERVER_ERROR"))
+        assert b"no entropy" not in answer.body
+    assert (await house.request("GET", PATH)).body == before.body
 
 
 def bare(pem: str) -> str:

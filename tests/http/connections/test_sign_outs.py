@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import pytest
 import trio
 
+from adapters.postgres.identity.upstream.connections import DirectorySessionRows
 from adapters.saml.writing import write_logout
 from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest
@@ -15,10 +17,18 @@ from tests.http.connections.fake_directory import SLO
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.federation.providing import Pair, pair
 from tests.http.people import BASE_URL
+from tests.meanwhile import meanwhile
 
 
 def request(
-    house: ConnectionScene, provider: str, *, signer: Pair | None = None, index: str = "_s1", ago: int = 0, issuer: str = ""
+    house: ConnectionScene,
+    provider: str,
+    *,
+    signer: Pair | None = None,
+    index: str = "_s1",
+    ago: int = 0,
+    issuer: str = "",
+    relay_state: str | None = "r",
 ) -> str:
     signed_by = signer or house.directory.signer
     message = OurLogoutRequest(
@@ -29,7 +39,7 @@ def request(
         name_id=NameId(text=house.directory.subject, format=NameIdFormat.PERSISTENT),
         session_index=index,
     )
-    written = write_logout(message, KeyPair(signed_by.certificate, Secret(signed_by.key)), relay_state="r", redirect=True)
+    written = write_logout(message, KeyPair(signed_by.certificate, Secret(signed_by.key)), relay_state=relay_state, redirect=True)
     parts = urlsplit(written)
     return f"{parts.path}?{parts.query}"
 
@@ -96,6 +106,24 @@ async def test_a_request_ends_no_session_that_is_younger(house: ConnectionScene)
     await house.arrive(new, provider)
     assert (await house.browser().request("GET", held_back)).status == 302
     assert [await house.who(one) for one in (old, new)] == [None, ada.user]
+
+
+async def test_a_session_that_ends_meanwhile_is_not_ended_once_more(house: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person signs out in one browser while the directory asks. The other session ends, and the record tells of that one alone."""
+    provider = await house.active()
+    ada, first, second = house.verified(), house.browser(), house.browser()
+    await house.arrive(first, provider)
+    (gone,) = house.people.rows("select id from sessions where user_id = %s", ada.user)
+    await house.arrive(second, provider)
+    revoke = "update sessions set revoked_at = now() where id = %s"
+    meanwhile(monkeypatch, DirectorySessionRows, "of_name", lambda: house.people.change(revoke, gone["id"]))
+    assert (await house.browser().request("GET", request(house, provider))).status == 302
+    assert [await house.who(one) for one in (first, second)] == [None, None]
+    (told,) = house.audited("user.logout")
+    assert told["details"]["session_id"] != str(gone["id"])
+    await house.keep_recorded()
+    listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
+    assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True]
 
 
 async def test_a_session_from_a_process_of_the_release_before_counts_from_its_beginning(house: ConnectionScene) -> None:

@@ -77,12 +77,11 @@ class _Directory(Frozen, kw_only=True):
             former_key=_key(self.former_certificate, self.former_sealed_private_key),
         )
 
-    def _client(self) -> SealedClient | None:
+    def _client(self) -> SealedClient:
         if self.client_id is not None and self.sealed_client_secret is not None:
             context = f"upstream_providers.sealed_client_secret:{self.id}"
             return SealedClient(client_id=self.client_id, sealed_secret=self.sealed_client_secret, context=context)
-        if self.sealed_private_key is None:
-            return None
+        assert self.sealed_private_key is not None  # noqa: S101 - for the type checker: the table lets no provider be without both
         context = private_key_context(UpstreamProviderId(self.id))
         return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_private_key, context=context)
 

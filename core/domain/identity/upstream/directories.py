@@ -47,7 +47,7 @@ class ConnectedDirectory(Frozen, kw_only=True):
     settings: SamlSettings | None
     profile_mapping: Mapping[str, str]
     scopes: tuple[str, ...]
-    client: SealedClient | None
+    client: SealedClient
     """Our client there; for SAML with our private key as its secret."""
     key: SealedKey | None
     next_key: SealedKey | None

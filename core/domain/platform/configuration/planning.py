@@ -144,9 +144,6 @@ class DocumentPlan(Frozen):
     def ends(self) -> tuple[Change, ...]:
         return tuple(one for one in self.changes if one.act is PlannedAct.END)
 
-    def counts(self) -> Mapping[PlannedAct, int]:
-        return {act: sum(one.act is act for one in self.changes) for act in PlannedAct}
-
 
 def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> DocumentPlan:
     """`rules` are in the order in which objects are made. Objects are ended in the reverse order, after everything else in their

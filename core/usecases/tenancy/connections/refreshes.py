@@ -158,16 +158,15 @@ class ConnectionRefreshes(Frozen):
             await uow.commit()
 
     async def _warn_of_ends(self, due: DueConnection) -> None:
-        # Reading a certificate takes a thread, so it comes before the unit of work.
+        # Every provider of SAML has a certificate of ours. Reading it takes a thread, so it comes before the unit of work.
         ours = due.provider.certificate
-        ours_until = (await self.documents.read_certificate(ours)).valid_until if ours else None
+        ours_until = (await self.documents.read_certificate(ours)).valid_until
         now = self.clock.now()
         async with self.unit_of_work() as uow:
             held = await uow.connection_refreshes.hold(due.provider.id)
             if held is None or held.saml is None or not held.enabled:
                 return
-            if ours_until is not None:
-                await uow.connection_refreshes.dated(held.id, ours, ours_until)
+            await uow.connection_refreshes.dated(held.id, ours, ours_until)
             for ending, ends_at in _ends(held.saml, ours_until if held.certificate == ours else None).items():
                 days = due_warning(ends_at, None, now, WARNINGS)
                 if days is not None and await uow.connection_refreshes.warned(held.id, ending, ends_at, days):

@@ -156,8 +156,6 @@ class ConnectionTests(Frozen):
 
     def _upstream(self, directory: ConnectedDirectory) -> Upstream:
         client = directory.client
-        if client is None:
-            raise FlowOver
         secret = Secret(self.keyring.open(client.sealed_secret, client.context).decode())
         return Upstream(
             key=str(directory.id),

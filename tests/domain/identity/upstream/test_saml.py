@@ -4,9 +4,13 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.claims import NotVouched
+from core.domain.identity.upstream.directory_visits import name_digest
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.assertions import ReceivedAttribute, restored
 from core.domain.identity.upstream.saml.examinations import CheckName, CheckState, Examination
@@ -29,7 +33,8 @@ from core.domain.identity.upstream.saml.received import (
     ReceivedResponse,
     ReceivedStatement,
 )
-from core.domain.identity.upstream.saml.requests import Expected
+from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
+from core.domain.identity.upstream.saml.sign_in import asserted_by
 from core.domain.saml.messages import DirectoryNameId, NameIdFormat, Status
 from core.frozen import replace
 
@@ -161,6 +166,37 @@ def test_an_assertion_survives_its_wait_for_the_browser() -> None:
         assert asserting.assertion.values("groups") == ("staff", "math", "")
         assert asserting.assertion.values("nothing") == ()
         assert asserting.person.fields == {"unit": ("staff", "math")}
+
+
+_PROVIDER: Final = UpstreamProviderId(UUID(int=7))
+_BY_MAIL: Final = AttributeMapping(subject="mail", email=("mail",))
+
+
+def test_a_visit_is_known_by_the_name_that_a_later_sign_out_will_name() -> None:
+    """A directory that sends no NameID can name no session later, so nothing of the visit is kept."""
+    asserting = _answer(statement={"session_not_on_or_after": _at(3600)}).examined(mapping=_BY_MAIL).asserting
+    assert asserting is not None
+    visit = asserted_by(_PROVIDER, asserting).visit
+    assert visit is not None
+    assert (visit.provider, visit.name_digest) == (_PROVIDER, name_digest(_PROVIDER, "p-1"))
+    assert (visit.session_index, visit.context_class, visit.issued_at) == ("s", "c", _NOW)
+    assert visit.ends_at == _NOW + timedelta(seconds=3600) + TOLERANCE
+    nameless = _answer(name_id=None).examined(mapping=_BY_MAIL).asserting
+    assert nameless is not None
+    found = asserted_by(_PROVIDER, nameless)
+    assert found.visit is None
+    assert (found.issuer, found.subject, found.email, found.email_is_verified) == (_IDP, "ada@example.com", "ada@example.com", True)
+
+
+@pytest.mark.parametrize("subject", ["", "x" * 256])
+def test_an_answer_that_has_waited_signs_nobody_in_whose_name_cannot_be_kept(subject: str) -> None:
+    """The examination refuses such a name before anything waits. What comes out of the database is not trusted to have passed it."""
+    asserting = _answer().examined().asserting
+    assert asserting is not None
+    kept = replace(asserting, person=replace(asserting.person, subject="x" * 255))
+    assert asserted_by(_PROVIDER, kept).subject == "x" * 255
+    with pytest.raises(NotVouched, match="empty or too long"):
+        asserted_by(_PROVIDER, replace(kept, person=replace(kept.person, subject=subject)))
 
 
 def test_what_the_recorder_keeps_says_nothing_about_people() -> None:

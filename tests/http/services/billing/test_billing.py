@@ -17,6 +17,7 @@ from tests.changed_fields import answer_by, put
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
 from tests.http.services.paying import OTHER_SECRET, RECEIVER, Counter, beside, counter_on, send
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 from tests.payment_provider import MONTH, signed
 
@@ -579,3 +580,31 @@ async def test_while_the_database_is_away_news_count_as_not_tried(counter: Count
     assert (row["attempts"], row["applied_at"]) == (0, None)
     await billing.apply("sub_000001", is_customer=False)
     assert counter.outcomes() == {event["id"]: "applied"}
+
+
+async def test_who_buys_for_an_organization_that_is_deleted_at_this_moment_gets_nothing(
+    counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first subscription of a new customer would link the customer to the organization, which is gone once the buyer is found."""
+    nobody_is_customer(counter)
+    ada = counter.user()
+    delete = "update all_organizations set deleted_at = now() where id = %s"
+    meanwhile(monkeypatch, BillingRows, "candidate", lambda: counter.people.change(delete, counter.acme.id))
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_new", "price_pro", counter.metadata(ada)))
+    assert counter.outcomes() == {event["id"]: "refused"}
+    assert (counter.records(ada), customers(counter)) == ([], [])
+    assert counter.people.rows("select external_id, service_id from billing_subscriptions where service_id is not null") == []
+
+
+async def test_a_customer_that_becomes_anothers_at_this_moment_brings_nothing(counter: Counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody had the customer when the buyer was looked for. The second look finds whose it is."""
+    ada = counter.user()
+    take = (
+        "insert into billing_customers (id, org_id, external_id, created_at)"
+        " values (gen_random_uuid(), %s, 'cus_second', now()) on conflict do nothing"
+    )
+    meanwhile(monkeypatch, BillingRows, "candidate", lambda: counter.people.change(take, counter.globex.id))
+    event = await counter.tell(CREATED, counter.provider.subscribe("cus_second", "price_pro", counter.metadata(ada)))
+    assert counter.outcomes() == {event["id"]: "refused"}
+    assert counter.records(ada) == []
+    assert customers(counter) == [(str(counter.acme.id), "cus_acme"), (str(counter.globex.id), "cus_second")]
