@@ -7,7 +7,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Unauthorized
-from core.domain.identifiers import IdentityId, PasskeyId, PrivacyRequestId
+from core.domain.identifiers import PasskeyId, PrivacyRequestId
 from core.domain.identity.accounts import email_change_refused, registration_refused
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -219,15 +219,16 @@ class AddressProofs(Frozen):
                 await uow.record_in_every_log(event, link.user)
             case AddedKind.SECOND_FACTOR:
                 await end_second_factor(uow, link.user, actor)
-            case AddedKind.PASSKEY if one.id is not None:
+            case AddedKind.PASSKEY:
                 passkey = await uow.passkeys.find_held(link.user, PasskeyId(one.id))
-                await uow.passkeys.remove(link.user, PasskeyId(one.id))
                 if passkey is not None:
+                    await uow.passkeys.remove(link.user, passkey.passkey.id)
                     await uow.record(passkey_removed(passkey.passkey, actor))
-            case AddedKind.IDENTITY if one.id is not None:
-                held = {identity.id: identity for identity in await uow.identities.list(link.user)}
-                await uow.identities.remove(IdentityId(one.id))
-                await uow.record(identity_unlinked(held[IdentityId(one.id)], actor, service=None))
+            case _:
+                identity = next((known for known in await uow.identities.list(link.user) if known.id == one.id), None)
+                if identity is not None:
+                    await uow.identities.remove(identity.id)
+                    await uow.record(identity_unlinked(identity, actor, service=None))
 
     async def _require_passwords(self, link: MailedToken) -> None:
         if await self.realms.requires_provider(link.email):

@@ -44,8 +44,8 @@ _ADDRESS: Final[dict[str, Any]] = {
 _ELSEWHERE: Final = {**_ADDRESS, "asks": "password"}
 _ANEW: Final = {**_ADDRESS, "asks": "new_password"}
 _ADDED: Final = (
-    AddedWay(AddedKind.PASSWORD, None, "", None),
-    AddedWay(AddedKind.SECOND_FACTOR, None, "", NOW - timedelta(days=3)),
+    AddedWay(AddedKind.PASSWORD, UUID(int=0), "", None),
+    AddedWay(AddedKind.SECOND_FACTOR, UUID(int=0), "", NOW - timedelta(days=3)),
     AddedWay(AddedKind.PASSKEY, UUID(int=1), "Laptop", NOW - timedelta(days=400)),
     AddedWay(AddedKind.IDENTITY, UUID(int=2), "Acme directory", NOW - timedelta(hours=2)),
 )

@@ -6,8 +6,12 @@ from typing import Any, Final
 import pytest
 import trio
 
-from core.domain.identity.mailed_tokens import MOST_CODE_TRIES
+from core.domain.errors import RateLimited
+from core.domain.identity.accounts import ACCOUNT_MAILS
+from core.domain.identity.devices import Client
+from core.domain.identity.mailed_tokens import MAILED_CODES, MOST_CODE_TRIES, CodeRefused
 from core.domain.mail import Mail
+from core.domain.secrets import Secret, Token
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
 from tests.http.federation.arriving import left, told
@@ -197,6 +201,25 @@ async def test_without_a_proved_address_nobody_goes_round_and_round(house: Upstr
     fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
     assert (await tabs.request("POST", "/ui/prove/mail", fields)).status in {400, 403}
     assert await postbox.empty() == []
+
+
+async def test_codes_by_mail_and_tries_of_them_have_limits(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(house, "codehost", ago=None)
+    caller = await house.postern.tenancy.callers.resolve_browser(Token(tabs.session or "none"))
+    assert caller is not None
+    proofs_by_mail, client = house.postern.identity.mailed_proofs, Client("198.51.100.7", "")
+    for _ in range(ACCOUNT_MAILS.burst):
+        await proofs_by_mail.send(caller, client)
+    with pytest.raises(RateLimited):
+        await proofs_by_mail.send(caller, client)
+    mails = await postbox.empty()
+    assert len(mails) == ACCOUNT_MAILS.burst
+    log.remember(*(code_in(mail) for mail in mails))
+    for _ in range(MAILED_CODES.burst):
+        with pytest.raises(CodeRefused):
+            await proofs_by_mail.use(caller, Secret("wrong"), client, client.actor(caller.user))
+    with pytest.raises(RateLimited):
+        await proofs_by_mail.use(caller, Secret(code_in(mails[-1])), client, client.actor(caller.user))
 
 
 async def test_whoever_has_a_password_gets_no_code(house: UpstreamScene, postbox: Postbox) -> None:

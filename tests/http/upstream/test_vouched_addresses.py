@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from core.domain.errors import Forbidden
 from core.domain.identifiers import OrganizationId
 from core.domain.secrets import Token
@@ -20,6 +21,7 @@ from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.http.upstream.scene import ADA, UpstreamScene
 from tests.http.upstream.test_races import meanwhile
+from tests.meanwhile import meanwhile as during
 
 FORGOTTEN: Final = "/api/auth/forgot-password"
 RESET: Final = "/api/auth/reset-password"
@@ -255,6 +257,78 @@ async def test_a_vouched_person_proves_the_address_in_their_own_session_and_says
     # The same form, sent twice.
     again = await tabs.tab().open("/ui/verify-email/done?what=address_confirmed")
     assert again.place.startswith("/ui/verify-email/done")
+
+
+async def asked_here(house: UpstreamScene, tabs: Tabs) -> Tab:
+    """Ada asks for a mail in her session, and opens its link in the same browser."""
+    tab = await tabs.tab().open("/ui/confirm-address")
+    await tab.send(form_of(tab, "/ui/confirm-address"))
+    path = (await Postbox(house.postern).link()).removeprefix(BASE_URL)
+    house.log.remember(token_in(path))
+    return await tabs.tab().open(path)
+
+
+async def test_a_password_of_a_vouched_account_goes_unless_its_person_says_that_it_is_theirs(house: UpstreamScene) -> None:
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    house.people.change("update users set password_hash = 'not a hash', password_changed_at = now() where id = %s", ada.user)
+    # Of the second factor the session itself says that it is hers.
+    own = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at, made_in) values (%s, 'x', now(), now(), %s)"
+    house.people.change(own, ada.user, house.people.rows("select session_id from browser_sessions")[0]["session_id"])
+    house.people.connect(ada, "websuite", subject="theirs")
+    tab = await asked_here(house, tabs)
+    await tab.send(form_of(tab, "/ui/verify-email/here"))
+    assert tab.place.startswith("/ui/verify-email/done?what=address_confirmed"), tab.page
+    assert (account(house)["password_hash"], "factor" in left(house)) == (None, True)
+    assert not house.people.rows("select from identities where provider = 'websuite'")
+    told = house.people.rows("select details->>'how' as how from audit_log where action = 'security.password.changed'")
+    assert told == [{"how": "removed_unverified"}]
+
+
+async def test_what_goes_meanwhile_needs_no_end(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    plant(house, ada)
+    house.people.connect(ada, "websuite", subject="hers")
+    tab = await asked_here(house, tabs)
+
+    def go() -> None:
+        house.people.change("delete from passkeys")
+        house.people.change("delete from identities where provider = 'websuite'")
+
+    during(monkeypatch, VouchedAccountRows, "added", go)
+    await tab.send(form_of(tab, "/ui/verify-email/here"))
+    assert tab.place.startswith("/ui/verify-email/done?what=address_confirmed"), tab.page
+    ends = house.people.rows("select action from audit_log where action in ('security.passkey.removed', 'user.identity.unlinked')")
+    assert ends == []
+
+
+async def test_the_form_of_a_session_proves_no_address_of_another_account(house: UpstreamScene) -> None:
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    plant(house, ada)
+    tab = await asked_here(house, tabs)
+    form = tab.page.forms[form_of(tab, "/ui/verify-email/here")]
+    stranger = house.signed_in(house.people.session_of(house.verified("stranger@example.org")))
+    page = await stranger.tab().open("/ui/password")
+    fields = {**form.fields, "form_token": page.page.forms[0].fields["form_token"]}
+    assert (await stranger.request("POST", "/ui/verify-email/here", fields)).status == 400
+    # Nobody knows whose the password of such an account is, so the form of a registration changes nothing.
+    answer = await house.browser().request("POST", "/ui/verify-email", {"token": form.fields["token"], "password": PASSWORD})
+    assert (answer.status, b"new_password" in answer.body) == (400, True), answer.body
+    assert account(house)["email_verified_at"] is None
+    assert left(house) >= {"passkey", "consent"}
+
+
+async def test_an_address_that_is_proved_meanwhile_ends_nothing(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    plant(house, ada)
+    tab = await asked_here(house, tabs)
+    proved = "update users set email_verified_at = now() where id = %s"
+    during(monkeypatch, house.postern.identity.address_proofs, "_find", lambda: house.people.change(proved, ada.user))
+    await tab.send(form_of(tab, "/ui/verify-email/here"))
+    assert (tab.status, left(house) >= {"passkey", "consent", "session"}) == (400, True), tab.page
 
 
 async def test_elsewhere_the_link_asks_for_a_password_and_ends_everything(house: UpstreamScene) -> None:

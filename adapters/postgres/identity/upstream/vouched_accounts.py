@@ -14,7 +14,7 @@ from core.frozen import Frozen
 
 class _Added(Frozen):
     kind: str
-    id: UUID | None
+    id: UUID
     name: str
     at: datetime | None
 
@@ -33,11 +33,11 @@ class VouchedAccountRows:
 
 
 _ADDED: Final = """
-    select 'password' as kind, null::uuid as id, '' as name, password_changed_at as at
+    select 'password' as kind, id, '' as name, password_changed_at as at
       from users
      where id = %(user)s and password_hash is not null
      union all
-    select 'second_factor', null, '', enabled_at
+    select 'second_factor', user_id, '', enabled_at
       from mfa_secrets
      where user_id = %(user)s and enabled_at is not null and made_in is distinct from %(session)s
      union all

@@ -91,7 +91,8 @@ class AddedWay(Frozen):
     """
 
     kind: AddedKind
-    id: UUID | None
+    id: UUID
+    """The account's, for a password and a second factor."""
     name: str
     """The person's, or the provider's."""
     at: datetime | None
@@ -99,4 +100,4 @@ class AddedWay(Frozen):
     @property
     def key(self) -> str:
         """Its name in a form."""
-        return self.kind.value if self.id is None else f"{self.kind}:{self.id}"
+        return f"{self.kind}:{self.id}"
