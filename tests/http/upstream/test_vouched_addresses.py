@@ -285,6 +285,38 @@ async def test_a_password_of_a_vouched_account_goes_unless_its_person_says_that_
     assert told == [{"how": "removed_unverified"}]
 
 
+async def give_password(house: UpstreamScene, ada: Person) -> None:
+    """Somebody who is signed in chooses a password."""
+    hashed = house.people.rows("select password_hash from users where id = %s", (await house.people.with_password(PASSWORD)).user)[0]
+    chosen = "update users set password_hash = %s, password_changed_at = now() where id = %s"
+    house.people.change(chosen, hashed["password_hash"], ada.user)
+
+
+async def test_a_password_that_the_person_of_a_vouched_account_calls_theirs_stays(house: UpstreamScene) -> None:
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    await give_password(house, ada)
+    tab = await asked_here(house, tabs)
+    await tab.send(form_of(tab, "/ui/verify-email/here"), stays=f"password:{ada.user}")
+    assert tab.place.startswith("/ui/verify-email/done?what=address_confirmed"), tab.page
+    assert (await signs_in(house, PASSWORD)).status == 200
+    assert not house.people.rows("select from audit_log where action = 'security.password.changed'")
+
+
+async def test_the_right_password_of_a_vouched_account_proves_no_address(house: UpstreamScene) -> None:
+    """Whoever came by the provider's word may have chosen it, and the holder of the mailbox may have been told it."""
+    tabs = await come(house, await house.own_provider())
+    ada = await person(house, tabs)
+    await give_password(house, ada)
+    (await house.unlimited.post("/api/auth/resend-verification", {"email": ADA})).ok()
+    token = token_in(await Postbox(house.postern).link())
+    house.log.remember(token)
+    answer = await house.browser().request("POST", "/ui/verify-email", {"token": token, "password": PASSWORD})
+    assert (answer.status, b"new_password" in answer.body) == (400, True), answer.body
+    assert account(house)["email_verified_at"] is None
+    assert await house.who(tabs) == ada.user
+
+
 async def test_what_goes_meanwhile_needs_no_end(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     tabs = await come(house, await house.own_provider())
     ada = await person(house, tabs)
