@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,8 +23,8 @@ from psycopg.rows import class_row
 from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.beside import beside
-from adapters.postgres.migrating.bounds import bound_of
 from adapters.postgres.migrating.effects import Effect, LockMode, read
+from adapters.postgres.migrating.first_schema import WHOLE, AppliedMigration, is_former, is_whole, not_whole
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
 from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
@@ -51,8 +50,6 @@ _FOLDER: Final = Path(__file__).parent / "migrations"
 _MOST_NAMED: Final = 3
 _FILE_NAME: Final = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)(?P<in_steps>, in steps)?\n")
-# The migrations up to this one are older than the header, and a migration is not edited.
-_LAST_WITHOUT_HEADER: Final = 5
 
 Report = Callable[[str], None]
 
@@ -63,6 +60,10 @@ class SchemaMismatch(Exception):
 
 class MigrationFailed(SchemaMismatch):
     """A migration was rolled back. Earlier migrations stay applied."""
+
+
+class FormerSchema(SchemaMismatch):
+    """The database has the whole schema of before the first one, so `migrate` takes it on."""
 
 
 class Migration(Frozen):
@@ -97,17 +98,6 @@ class Migration(Frozen):
         return f"{self.number:04}_{self.name}"
 
 
-class AppliedMigration(Frozen):
-    number: int
-    name: str
-    checksum: str
-    applied_at: datetime
-    needs: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.number:04}_{self.name}"
-
-
 class MigrationPlan(Frozen):
     """The state of the database, and what `migrate` would do to it."""
 
@@ -117,10 +107,11 @@ class MigrationPlan(Frozen):
     """Applied migrations of a newer Postern that this program can run beside."""
 
 
-def shipped(folder: Path = _FOLDER) -> Sequence[Migration]:
+def shipped(folder: Path | None = None) -> Sequence[Migration]:
     """The migrations that this program carries, in order. Raises `SchemaMismatch` when their numbers are not 1, 2, 3 …, or when a migration
     does not say which older processes may run beside it.
     """
+    folder = folder or _FOLDER
     migrations = []
     effects = _effects(folder)
     for expected, file in enumerate(sorted(folder.glob("*.sql")), start=1):
@@ -151,8 +142,6 @@ def _steps(file: str, sql: str) -> Sequence[Step]:
 def _needs(file: str, number: int, sql: str) -> int | None:
     header = _HEADER.match(sql)
     if header is None:
-        if number <= _LAST_WITHOUT_HEADER:
-            return None
         raise SchemaMismatch(
             f"This Postern is damaged: its migration {file} does not begin with `-- additive`, `-- additive since NNNN` or `-- breaking`"
         )
@@ -212,19 +201,15 @@ async def migrate(
     known = shipped() if migrations is None else migrations
     done: list[Migration] = []
     async with _connected(conninfo) as connection:
-        if not (await _plan(connection, known)).pending:
-            return done
+        with suppress(FormerSchema):
+            if not (await _plan(connection, known)).pending:
+                return done
         await _take_turn(connection, report)
-        plan = await _plan(connection, known)
+        plan = await _plan_here(connection, known, report)
         # Nobody uses the tables of a new database.
         in_use = bool(plan.applied)
         for migration in plan.pending:
             report(f"Applying {migration} …")
-            if in_use and migration.steps and (bound := await bound_of(connection)) is not None:
-                report(
-                    f"Until the migrations are done, the database refuses sign-ins and events from {bound.astimezone(UTC):%Y-%m-%d} on: "
-                    'go on before, or see "To go back" in docs/operations.md'
-                )
             started = trio.current_time()
             with _explained(migration, connection):
                 if migration.steps:
@@ -250,8 +235,22 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
 async def _plan(connection: Connection, migrations: Sequence[Migration]) -> MigrationPlan:
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
     applied = await _applied(connection)
+    if is_former(applied):
+        raise FormerSchema(WHOLE) if is_whole(applied) else SchemaMismatch(not_whole(applied[-1]))
     _require_history_of(migrations, applied)
     return MigrationPlan(applied, migrations[len(applied) :], applied[len(migrations) :])
+
+
+async def _plan_here(connection: Connection, migrations: Sequence[Migration], report: Report) -> MigrationPlan:
+    """The plan, for the process whose turn it is. Takes a former schema on."""
+    try:
+        return await _plan(connection, migrations)
+    except FormerSchema:
+        report(f"Taking the schema of before on as {migrations[0]} …")
+        async with connection.transaction():
+            await connection.execute("delete from schema_migrations")
+            await remember(connection, migrations[0])
+        return await _plan(connection, migrations)
 
 
 def require_supported(server_version: int, encoding: str | None) -> None:
@@ -285,7 +284,7 @@ _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema
 # A role that may not use the schema sees no table in it. We refuse such a database; otherwise we would take it for an empty one.
 _USE_SCHEMA: Final = "select to_regclass('public.schema_migrations')"
 
-# The statement reads `needs` through JSON, because the column does not exist before the first migration that records it.
+# The statement reads `needs` through JSON, because the oldest schemas of before the first one lack the column.
 _APPLIED: Final = """
     select number, name, checksum, applied_at, (to_jsonb(schema_migrations) ->> 'needs')::integer as needs
       from schema_migrations
@@ -336,7 +335,6 @@ _TABLE: Final = """
         applied_at timestamptz not null default now(),
         needs      integer                             -- the migration that a process must carry to run beside this one; null: this one
     );
-    alter table schema_migrations add column if not exists needs integer;
 """
 
 _LOCK_TIMEOUT: Final = "select set_config('lock_timeout', %(timeout)s, true)"

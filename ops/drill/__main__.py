@@ -1,6 +1,6 @@
 """`python -m ops.drill failover [fault …]` takes the database away under load, as Patroni or an operator would. It prints a table, and
 keeps its figures in docs/benchmarks.md, like `python -m ops.drill endurance`: half an hour of all actors and routes, with a fault every
-minute. `python -m ops.drill migration` changes a large table under load, `python -m ops.drill partitions` cuts large tables by month,
+minute. `python -m ops.drill migration` changes a large table under load,
 `python -m ops.drill import` imports a crowd of people, `python -m ops.drill machines` takes one part after the other of the recipe for
 three machines away, and `python -m ops.drill sizing` measures what `postern size` reckons with. Exit status 1 when a bar did not hold.
 """
@@ -19,7 +19,7 @@ import trio
 
 from ops.bench.record import record
 from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
-from ops.drill import endurance, importing, machines, migration, partitions, sizing
+from ops.drill import endurance, importing, machines, migration, sizing
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
@@ -29,7 +29,6 @@ _OTHERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "migration": migration.main,
     "import": importing.main,
     "machines": machines.main,
-    "partitions": partitions.main,
     "sizing": sizing.main,
 }
 

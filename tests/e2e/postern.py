@@ -14,13 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from adapters.postgres.embedded import EmbeddedPostgres
+from adapters.postgres.migrate import EFFECTS, shipped
 from tests.patience import PATIENCE
-from tests.places import ROOT
+from tests.places import MIGRATIONS, ROOT
 
 _URL = re.compile(r"http://127\.0\.0\.1:(\d+)")
+PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 COMMAND = (sys.executable, "-m", "entrypoints.cli.main")
 
 
@@ -38,12 +40,36 @@ def environment(data_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, "POSTERN_DATA_DIR": str(data_dir), "POSTERN_BIND": "127.0.0.1:0", **settings}
 
 
+def copy_product(tree: Path) -> None:
+    """Copies the product, so that a test can run another release of it."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def copy_later(tree: Path) -> str:
+    """Copies the product with one migration more. Returns the migration's name."""
+    copy_product(tree)
+    name = f"{len(shipped()) + 1:04}_later"
+    folder = tree / MIGRATIONS.relative_to(ROOT)
+    (folder / f"{name}.sql").write_text(
+        "-- additive\nalter table users add column later text;\ncreate index users_later on users (later);\n"
+    )
+    with (folder / EFFECTS).open("a") as effects:
+        effects.write(f'\n[{name}]\nusers = {{ lock = "access exclusive", reads = true, indexes = 1 }}\n')
+    return name
+
+
 def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
     """Runs a command other than `serve` to its end."""
+    return command_of(ROOT, data_dir, *arguments, given=given, **settings)
+
+
+def command_of(tree: Path, data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command of another release."""
     return subprocess.run(
         [*COMMAND, *arguments],
         env=environment(data_dir, settings),
-        cwd=ROOT,
+        cwd=tree,
         input=given,
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from adapters.postgres.migrate import shipped
 from core.domain.signing_keys import KeyPurpose
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import Postern, command, until
+from tests.e2e.postern import Postern, command, command_of, copy_later, until
 
 Serve = Callable[..., Postern]
 PASSWORD = "correct-horse-battery"
@@ -261,32 +261,32 @@ def test_commands_start_the_database_when_no_server_runs(stopped: Path) -> None:
     assert not EmbeddedPostgres(stopped).is_owned()
     planned = command(stopped, "migrate", "--plan")
     assert planned.returncode == 0
-    assert re.match(r"applied  0001_foundation  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
+    assert re.match(r"applied  0001_schema  \d{4}-\d\d-\d\d \d\d:\d\d UTC\n", planned.stdout)
 
 
 def test_the_plan_says_of_each_migration_who_goes_on_meanwhile(empty_database_url: str, tmp_path: Path) -> None:
     planned = command(tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=empty_database_url, POSTERN_ENCRYPTION_KEYS=f"k:{'A' * 43}=")
     assert planned.returncode == 0, planned.stderr
-    first, *_, last = (line for line in planned.stdout.splitlines() if line.startswith("pending"))
-    assert first == "pending  0001_foundation  breaking: older processes cannot start once it is applied"
-    assert last == f"pending  {shipped()[-1]}  {shipped()[-1].promise}"
-    assert "0006_lagging_processes  additive: older processes go on\n" in planned.stdout
+    pending = [line for line in planned.stdout.splitlines() if line.startswith("pending")]
+    assert pending[0] == "pending  0001_schema  breaking: older processes cannot start once it is applied"
+    assert pending == [f"pending  {migration}  {migration.promise}" for migration in shipped()]
 
 
 def test_the_plan_says_what_a_migration_locks_and_who_is_in_the_way(database_url: str, tmp_path: Path) -> None:
     with psycopg.connect(database_url, application_name="a report") as report:
-        with psycopg.connect(database_url) as connection:
-            connection.execute("delete from schema_migrations where number >= 52")
-        report.execute("select from mailed_tokens")
-        planned = command(tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=f"k:{'A' * 43}=")
+        report.execute("select from users")
+        tree = tmp_path / "later"
+        name = copy_later(tree)
+        keys = f"k:{'A' * 43}="
+        planned = command_of(tree, tmp_path, "migrate", "--plan", POSTERN_DATABASE_URL=database_url, POSTERN_ENCRYPTION_KEYS=keys)
     assert planned.returncode == 0, planned.stderr
     lines = planned.stdout.splitlines()
-    pending = lines.index("pending  0052_mailed_codes  additive: older processes go on")
+    pending = lines.index(f"pending  {name}  additive: older processes go on")
     assert lines[pending + 1 : pending + 3] == [
-        "         mailed_tokens: access exclusive lock, builds an index (0 rows); nobody reads or writes it for a moment",
+        "         users: access exclusive lock, builds an index (0 rows); nobody reads or writes it for a moment",
         "         takes less than a second.",
     ]
-    assert re.fullmatch(r'in the way: pid \d+ "a report" \(idle in transaction, for .+, holds mailed_tokens\)', lines[-1])
+    assert re.fullmatch(r'in the way: pid \d+ "a report" \(idle in transaction, for .+, holds users\)', lines[-1])
 
 
 def test_the_doctor_names_what_is_wrong(tmp_path: Path) -> None:

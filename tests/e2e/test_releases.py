@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import psycopg
 import pytest
@@ -16,30 +16,43 @@ import pytest
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.migrate import Migration, shipped
 from ops.free_ports import free_port
-from tests.e2e.postern import Postern, alive, children, until
+from tests.e2e.postern import PACKAGES, Postern, alive, children, copy_later, copy_product, until
 from tests.places import MIGRATIONS, ROOT
 
-_PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
 _PROMISE: Final = "docs/decisions/0022-one-release-may-lag-behind.md"
 _LOCK: Final = "requirements.lock"
 _OWNER: Final = "ada@example.com"
 _PASSWORD: Final = "correct-horse-battery"
 
 
+class Releases(NamedTuple):
+    """Two trees. The later one has one migration more."""
+
+    before: Path
+    after: Path
+
+    @property
+    def newest(self) -> Migration:
+        return shipped(self.after / MIGRATIONS.relative_to(ROOT))[-1]
+
+
 @pytest.fixture
-def before(tmp_path: Path) -> Path:
-    """The release before: the last tree without the newest migration. If the history does not reach so far back, or if that tree has other
-    libraries or cannot lag behind the schema, this is the present tree without that migration.
+def releases(tmp_path: Path) -> Releases:
+    """The release before is the last tree without the newest migration. If the history does not reach so far back, or if that tree has
+    other libraries or cannot lag behind the schema, it is the present tree without that migration. Nothing comes before the first schema,
+    so there the release after is the present tree with one migration more.
     """
-    tree = tmp_path / "before"
+    tree = tmp_path / "other"
     tree.mkdir()
     newest = file_of(shipped()[-1])
+    if len(shipped()) == 1:
+        copy_later(tree)
+        return Releases(ROOT, tree)
     if not _take_from_history(tree, newest):
-        for package in _PACKAGES:
-            shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_product(tree)
         (tree / newest.relative_to(ROOT)).unlink()
     assert len(shipped(tree / MIGRATIONS.relative_to(ROOT))) < len(shipped())
-    return tree
+    return Releases(tree, ROOT)
 
 
 def file_of(migration: Migration) -> Path:
@@ -52,7 +65,7 @@ def _take_from_history(tree: Path, newest: Path) -> bool:
     added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
     if not added:
         return False
-    archive = _git("archive", "--format=tar", f"{added}^", "--", *_PACKAGES, _PROMISE, _LOCK)
+    archive = _git("archive", "--format=tar", f"{added}^", "--", *PACKAGES, _PROMISE, _LOCK)
     if not archive:
         return False
     with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
@@ -118,15 +131,15 @@ def rollout(tmp_path: Path, settings: dict[str, str]) -> Iterator[Rollout]:
 
 
 @pytest.mark.parametrize("migrates", ["on", "off"])
-def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(before: Path, rollout: Rollout, migrates: str) -> None:
+def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(releases: Releases, rollout: Rollout, migrates: str) -> None:
     """As a pod that restarts after the schema was migrated. Each release accepts the other's tokens."""
-    if shipped()[-1].needs is None:
+    if releases.newest.needs is None:
         pytest.fail("the newest migration is breaking: docs/decisions/0022 says what a release with such a migration has to tell")
-    new = rollout.start(ROOT)
-    old = rollout.start(before, POSTERN_MIGRATE=migrates)
+    new = rollout.start(releases.after)
+    old = rollout.start(releases.before, POSTERN_MIGRATE=migrates)
     (warning,) = old.logged("schema_ahead")
     assert warning["level"] == "warning"
-    assert str(shipped()[-1]) in warning["migrations"]
+    assert str(releases.newest) in warning["migrations"]
     assert not new.logged("schema_ahead")
     for here, there in ((old, new), (new, old)):
         signed_in = here.post("/api/auth/login", {"email": _OWNER, "password": _PASSWORD})
@@ -135,10 +148,10 @@ def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(be
     assert (old.stop(), new.stop()) == (0, 0)
 
 
-def test_beside_what_breaks_it_it_refuses_in_a_sentence(before: Path, rollout: Rollout, database_url: str) -> None:
+def test_beside_what_breaks_it_it_refuses_in_a_sentence(releases: Releases, rollout: Rollout, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("insert into schema_migrations (number, name, checksum) values (%s, 'upheaval', '')", [len(shipped()) + 1])
-    for tree in (before, ROOT):
+    for tree in {releases.before, ROOT}:
         server = rollout.start(tree, wait=False)
         assert server.ended() == 1
         (sentence,) = [line for line in server.err.read_text().splitlines() if not line.startswith("{")]

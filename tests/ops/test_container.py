@@ -213,7 +213,7 @@ def test_the_wheel_carries_every_file_that_is_not_python(tmp_path: Path) -> None
         if file.is_file() and "__pycache__" not in file.parts
     }
     assert wanted - carried == set()
-    assert "adapters/postgres/migrations/0001_foundation.sql" in carried
+    assert "adapters/postgres/migrations/0001_schema.sql" in carried
 
 
 def compose() -> dict[str, Any]:

@@ -21,7 +21,6 @@ KNOWS_FAMILIES = {"ports/unit_of_work.py", "adapters/postgres/unit_of_work.py"}
 FULL: Final = 25
 # The folders that may hold more files, each with the reason.
 MAY_BE_FULLER: Final[Mapping[str, str]] = {
-    "adapters/postgres/migrations": "The list of migrations is append-only. People read one file by its number, or schema.sql.",
     "docs/decisions": "The list of decisions is append-only. People come by a link from the code or from architecture.md.",
 }
 PRODUCT: Final = ("core", "ports", "adapters", "actors", "entrypoints")

@@ -5,16 +5,16 @@ gaps, and the server starts nevertheless.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrate import shipped
 from core.frozen import Frozen
 
-_SCHEMA: Final = Path(__file__).parent.parent / "schema.sql"
 _MADE: Final = re.compile(
     r"^create (?:unlogged )?(?:unique )?(?P<kind>table|view|index|function|trigger) (?P<name>\w+)(?P<rest>[^;]*)", re.MULTILINE
 )
+_GONE: Final = re.compile(r"^drop (?P<kind>table|view|index|function|trigger) (?:if exists )?(?P<name>\w+)", re.MULTILINE)
 _KEYED: Final = re.compile(r"\bprimary key\b")
 _PARTED: Final = re.compile(r"^create table (?P<name>\w+) \((?:\n .*)*\n\) partition by", re.MULTILINE)
 
@@ -54,7 +54,12 @@ async def missing_rows(conninfo: str, most: int | None = None) -> Mapping[str, s
 
 @cache
 def _expected() -> Sequence[str]:
-    return tuple(_parts(_SCHEMA.read_text(encoding="utf-8")))
+    parts: dict[str, None] = {"table schema_migrations": None, "index schema_migrations_pkey": None}
+    for migration in shipped():
+        parts |= dict.fromkeys(_parts(migration.sql))
+        for gone in _GONE.finditer(migration.sql):
+            parts.pop(f"{gone['kind']} {gone['name']}", None)
+    return tuple(parts)
 
 
 def _parts(schema: str) -> Iterator[str]:

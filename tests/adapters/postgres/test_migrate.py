@@ -45,7 +45,7 @@ async def test_an_empty_database_is_brought_to_the_end_state(empty_database_url:
     said: list[str] = []
     done = await migrate.migrate(empty_database_url, said.append)
     assert done == list(migrate.shipped())
-    assert said[0] == "Applying 0001_foundation …"
+    assert said[0] == "Applying 0001_schema …"
     assert {"users", "jobs", "schema_migrations"} <= await tables(empty_database_url)
     await migrate.require_current(empty_database_url)
 
@@ -286,7 +286,7 @@ async def no_obstacles(*_: object) -> Sequence[obstacles.LongTransaction]:
 
 def test_the_shipped_migrations_are_numbered_without_a_hole() -> None:
     assert [migration.number for migration in migrate.shipped()] == list(range(1, len(migrate.shipped()) + 1))
-    assert str(migrate.shipped()[0]) == "0001_foundation"
+    assert str(migrate.shipped()[0]) == "0001_schema"
 
 
 async def test_an_older_process_runs_on_what_is_additive(empty_schema_url: str) -> None:
@@ -306,20 +306,11 @@ async def test_one_that_no_longer_uses_what_goes_runs_without_it_and_one_that_do
         await migrate.require_current(empty_schema_url, TWO)
 
 
-async def test_a_database_that_never_recorded_who_may_lag_behind_is_read_and_taken_on(empty_schema_url: str) -> None:
-    """A database as earlier releases left it."""
-    await migrate.migrate(empty_schema_url, silent, TWO)
-    await query(empty_schema_url, "alter table schema_migrations drop column needs")
-    assert [there.needs for there in (await migrate.plan(empty_schema_url, TWO)).applied] == [None, None]
-    assert await migrate.migrate(empty_schema_url, silent, (*TWO, COMETS)) == [COMETS]
-    assert await query(empty_schema_url, "select needs from schema_migrations order by number") == [(None,), (None,), (0,)]
-
-
 @pytest.mark.parametrize(
     ("first_line", "needs"), [("-- additive", 0), ("-- additive since 0004", 4), ("-- additive since 0005", 5), ("-- breaking", None)]
 )
 def test_the_first_line_says_who_may_run_beside_it(tmp_path: Path, first_line: str, needs: int | None) -> None:
-    assert fifth_and(tmp_path, f"{first_line}\nselect 1;").needs == needs
+    assert sixth(tmp_path, f"{first_line}\nselect 1;").needs == needs
 
 
 @pytest.mark.parametrize(
@@ -337,13 +328,12 @@ def test_the_first_line_says_who_may_run_beside_it(tmp_path: Path, first_line: s
 )
 def test_a_migration_that_does_not_say_it_is_refused(tmp_path: Path, sql: str) -> None:
     with pytest.raises(SchemaMismatch, match=r"This Postern is damaged: its migration 0006_rings\.sql"):
-        fifth_and(tmp_path, sql)
+        sixth(tmp_path, sql)
 
 
-def fifth_and(folder: Path, sql: str) -> Migration:
-    """The sixth migration, after five that are older than the line."""
+def sixth(folder: Path, sql: str) -> Migration:
     for number in range(1, 6):
-        (folder / f"{number:04}_before.sql").write_text("select 1;")
+        (folder / f"{number:04}_before.sql").write_text("-- additive\n")
     (folder / "0006_rings.sql").write_text(sql)
     return migrate.shipped(folder)[5]
 
@@ -351,6 +341,6 @@ def fifth_and(folder: Path, sql: str) -> Migration:
 @pytest.mark.parametrize("names", [("0002_late.sql",), ("0001_a.sql", "0003_c.sql"), ("0001_a.sql", "0001_b.sql"), ("1_a.sql",)])
 def test_shipped_files_that_are_not_numbered_in_a_row_are_refused(tmp_path: Path, names: Sequence[str]) -> None:
     for name in names:
-        (tmp_path / name).write_text("select 1")
+        (tmp_path / name).write_text("-- additive\n")
     with pytest.raises(SchemaMismatch, match="This Postern is damaged"):
         migrate.shipped(tmp_path)

@@ -31,7 +31,7 @@ async def test_every_actor_is_named_once() -> None:
 def test_whoever_works_alone_takes_a_turn_that_others_skip() -> None:
     (told,) = [how for _, how in rows_of_actors() if "One at a time" in how]
     adapters = ROOT / "adapters" / "postgres"
-    code = (*adapters.rglob("*.py"), adapters / "schema.sql")
+    code = (*adapters.rglob("*.py"), *adapters.rglob("*.sql"))
     takes_turns = {file.relative_to(ROOT).as_posix() for file in code if "pg_try_advisory_xact_lock" in file.read_text()}
     assert set(re.findall(r"`(adapters/[^`]+)`", told)) == takes_turns
 

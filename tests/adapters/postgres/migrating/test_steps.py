@@ -84,7 +84,7 @@ def test_everything_else_is_refused(text: str) -> None:
 
 def test_the_first_line_says_that_a_migration_is_in_steps(tmp_path: Path) -> None:
     for number in range(1, 6):
-        (tmp_path / f"{number:04}_before.sql").write_text("select 1;")
+        (tmp_path / f"{number:04}_before.sql").write_text("-- additive\n")
     (tmp_path / "0006_countries.sql").write_text(GOOD)
     (tmp_path / "0007_plain.sql").write_text(GOOD.replace(", in steps", " since 0002", 1))
     in_steps, plain = shipped(tmp_path)[5:]

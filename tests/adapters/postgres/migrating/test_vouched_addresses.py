@@ -1,11 +1,9 @@
-"""Accounts of earlier releases whose address only an organization's own provider has stated, and those that such a release still writes."""
+"""Accounts whose address only an organization's own provider has stated, as a process of an earlier release still writes them."""
 
 from typing import Any, Final
 
 import psycopg
 from psycopg.rows import dict_row
-
-from adapters.postgres.migrate import migrate, shipped
 
 ORGANIZATION: Final = "01900000-0000-7000-8000-0000000000aa"
 PROVIDER: Final = "01900000-0000-7000-8000-0000000000bb"
@@ -28,10 +26,6 @@ IDENTITY: Final = f"""
     insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, linked_at)
     values (gen_random_uuid(), %(user)s, '{PROVIDER}', '{PROVIDER}', 'https://login.example', %(user)s::text, '', %(linked)s)
 """
-AUDITED: Final = """
-    insert into audit_entries (id, action, target_type, target_id, success, details, created_at)
-    values (gen_random_uuid(), %(action)s, 'user', %(user)s::text, true, jsonb_build_object('how', %(how)s::text), now())
-"""
 MADE, LATER = "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"
 
 
@@ -46,43 +40,6 @@ def vouchers(connection: psycopg.Connection[dict[str, Any]]) -> dict[str, str | 
     rows = connection.execute("select email, address_vouched_by, email_verified_at from users where email like '%%@example.org'").fetchall()
     assert all(row["email_verified_at"] is None or row["address_vouched_by"] is None for row in rows)
     return {row["email"].partition("@")[0]: row["address_vouched_by"] for row in rows if row["email_verified_at"] is None}
-
-
-async def test_accounts_that_a_provider_made_are_vouched_for_and_others_stay(empty_database_url: str) -> None:
-    (here,) = [number for number, one in enumerate(shipped()) if "vouched_addresses" in str(one)]
-    await migrate(empty_database_url, lambda _line: None, shipped()[:here])
-    with psycopg.connect(empty_database_url, row_factory=dict_row, autocommit=True) as connection:
-        connection.execute(BEFORE.encode())
-
-        def made(name: str, *, linked: str | None = MADE, **given: Any) -> Any:
-            user = account(connection, f"{name}@example.org", **given)
-            if linked is not None:
-                connection.execute(IDENTITY, {"user": user, "linked": linked})
-            return user
-
-        made("made")
-        for name, how in (("own-password", "set"), ("reset", "reset")):
-            user = made(name, password="h", chosen=LATER)
-            connection.execute(AUDITED, {"user": user, "action": "security.password.changed", "how": how})
-        made("nobody-knows-who-chose", password="h", chosen=LATER)
-        made("linked-later", linked=LATER)
-        made("proved-later", proved=LATER)
-        made("registered", linked=None)
-        link = made("by-link")
-        connection.execute(
-            "insert into login_events (id, user_id, provider, success, created_at) values (gen_random_uuid(), %s, 'link', true, now())",
-            (link,),
-        )
-        used = made("used-a-mailed-link")
-        connection.execute(
-            "insert into mailed_tokens (digest, purpose, user_id, email, created_at, expires_at, used_at)"
-            " values ('d', 'reset_password', %s, 'x', now(), now(), now())",
-            (used,),
-        )
-    await migrate(empty_database_url, lambda _line: None)
-    with psycopg.connect(empty_database_url, row_factory=dict_row, autocommit=True) as connection:
-        assert vouchers(connection) == {"made": VOUCHER, "own-password": VOUCHER}
-        assert connection.execute("select from former_addresses").fetchall() == [], "nobody has given an address up"
 
 
 async def test_a_release_before_may_go_on_beside_it(database_url: str) -> None:

@@ -1,6 +1,5 @@
 """The chains of the audit log: how they grow under many linkers and interruptions; and every way of tampering that shows."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,11 +21,9 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.usecases.record import audit as audit_usecase
 from core.usecases.record.audit import Audit, CheckedChain
 from tests.adapters.postgres.conftest import Store
-from tests.places import ROOT
 from tests.steps import watched_steps
 
 KEY = b"k" * 32
-MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
 
 
 @dataclass
@@ -758,22 +755,3 @@ async def test_whether_a_personal_part_is_there_is_told(linked: ChainScene) -> N
     await linked.store.query("delete from audit_personal where entry_id = %(entry)s", {"entry": (await linked.chain(linked.acme))[0][1]})
     links = await linked.chains.links(linked.acme, 0, 100)
     assert [link.personal for link in links] == [PersonalPart.FORGOTTEN, *[PersonalPart.INTACT] * 4, PersonalPart.NONE]
-
-
-async def test_the_migration_links_and_protects_what_was_there_before(fresh_store: Store) -> None:
-    """The effect of migration 0003 on an older entry, which contained the address itself."""
-    statement = """
-        with entry as (insert into audit_entries (id, action, target_type, target_id, success, details, created_at)
-                       values (gen_random_uuid(), 'user.logout', 'user', '1', true, '{}', now()) returning id)
-        insert into audit_personal (entry_id, address, user_agent, salt)
-        select id, '192.0.2.9', 'Mozilla', uuid_send(gen_random_uuid()) from entry
-    """
-    await fresh_store.query(statement)
-    script = (MIGRATIONS / "0003_tenancy.sql").read_text()
-    (update,) = re.findall(r"^update audit_entries\n.*?;", script, re.MULTILINE | re.DOTALL)
-    await fresh_store.query(update)
-    (queue,) = re.findall(r"^insert into audit_pending .*?;", script, re.MULTILINE | re.DOTALL)
-    await fresh_store.query(queue)
-    chains = PostgresAuditChains(fresh_store.pool)
-    assert await chains.link(KEY, 10) == 1
-    assert [link.personal for link in await chains.links(PLATFORM_CHAIN, 0, 10)] == [PersonalPart.INTACT]

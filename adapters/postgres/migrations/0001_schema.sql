@@ -1,13 +1,6 @@
--- The end state of all migrations, in one piece and for reading. A test compares it with what the migrations make.
+-- breaking
 
--- The migrations that were applied to this database; `migrate.py` keeps it.
-create table schema_migrations (
-    number     integer     primary key,
-    name       text        not null,
-    checksum   text        not null,                   -- SHA-256 of the file, in hexadecimal
-    applied_at timestamptz not null default now(),
-    needs      integer                                 -- the migration that a process must carry to run beside this one; null: this one
-);
+-- The first schema. Later migrations change it, so it is read together with them (docs/decisions/0121-one-first-schema.md).
 
 create table users (
     id                uuid        primary key,
@@ -2536,3 +2529,23 @@ begin
     end loop;
     return swept;
 end $$;
+
+-- A new database begins with one part for all until the end of next month, the parts of the months after it, and one for the rest.
+do $$
+declare
+    parent text;
+begin
+    foreach parent in array array['login_events', 'events', 'webhook_deliveries'] loop
+        execute format(
+            'create table partitions.%I partition of %I for values from (minvalue) to (%L)',
+            parent || '_past', parent, first_id_of((date_trunc('month', now() at time zone 'UTC') + interval '2 months') at time zone 'UTC')
+        );
+        execute format('create table partitions.%I partition of %I default', parent || '_rest', parent);
+        perform make_partitions(parent, 3);
+    end loop;
+end $$;
+
+alter table partitions.webhook_deliveries_past
+      set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
+alter table partitions.webhook_deliveries_rest
+      set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500);
