@@ -100,21 +100,19 @@ class Federation(Frozen, kw_only=True):
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Federation:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     client_lookup = PostgresClients(pool)
     clients = Clients(
         client_lookup,
         JwtClientAssertions(),
-        PostgresUsedAssertions(pool, ids),
+        PostgresUsedAssertions(pool, foundation.ids),
         foundation.key_sets,
         PostgresKeptKeys(pool),
         clock=clock,
         issuer=settings.public_url,
         endpoints=assertion_endpoints(settings.public_url),
     )
-    authorization_codes = AuthorizationCodes(
-        new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
-    )
+    authorization_codes = AuthorizationCodes(new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, system=system)
     encounters, facts = PostgresEncounters(pool), PostgresFacts(pool)
     authorizations = Authorizations(
         new_unit_of_work,
@@ -123,9 +121,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         authorization_codes,
         identity.sessions,
         issuer=settings.public_url,
-        clock=clock,
-        ids=ids,
-        secrets=secrets,
+        system=system,
     )
     refusals = PostgresAuthorizationRefusals(pool)
     provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
@@ -133,7 +129,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     # A directory may send many changes at once, and each change is short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
-        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=secrets.spread, name="scim_token_presence"
+        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
     )
     # To add a grant type, add a line here.
     grants: dict[str, Grant] = {
@@ -146,9 +142,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         keyring=foundation.keyring,
         metrics=foundation.metrics,
         issuer=settings.public_url,
-        clock=clock,
-        ids=ids,
-        secrets=secrets,
+        system=system,
     )
     return Federation(
         clients=clients,
@@ -159,8 +153,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             identity.sessions,
             foundation.token_signer,
             foundation.metrics,
-            clock=clock,
-            ids=ids,
+            system=system,
             issuer=settings.public_url,
             access_lifetime=settings.access_token_lifetime,
         ),
@@ -177,31 +170,27 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             buckets=foundation.shared_buckets,
             server_secrets=foundation.server_secrets,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             activation_page=settings.public_url + ACTIVATION_PAGE,
         ),
         authorizations=authorizations,
-        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
+        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), system=system),
         consents=Consents(new_unit_of_work, ConsentRows(statements)),
         logouts=Logouts(encounters, foundation.token_verifier),
         logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
         deliveries=Deliveries(
-            LogoutReceivers(foundation.token_signer, foundation.metrics, clock, ids, settings.public_url),
+            LogoutReceivers(foundation.token_signer, foundation.metrics, system, settings.public_url),
             PostgresDeliveryQueue(pool, LOGOUTS),
             foundation.outbound,
             clock,
-            secrets.spread,
+            spread,
         ),
         scim_tokens=ScimTokens(
             new_unit_of_work,
             PostgresScimTokens(pool),
             SetupLinkRows(foundation.statements),
             scim_token_presence,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         ),
         scim_token_presence=scim_token_presence,
         scim_users=ScimUsers(
@@ -215,16 +204,15 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             links=foundation.links,
             values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
             ownerships=ownerships,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
-        scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), clock=clock, ids=ids),
-        scim_teams=ScimTeams(scim_changes, directory_teams, members_address=users_address(settings.public_url), clock=clock, ids=ids),
+        scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), system=system),
+        scim_teams=ScimTeams(scim_changes, directory_teams, members_address=users_address(settings.public_url), system=system),
         scim_settings=ScimSettings(new_unit_of_work, directory_teams, clock),
         scim_exchanges=ScimExchanges(scim_exchanges),
-        scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
+        scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=spread),
         authorization_refusals=AuthorizationRefusals(refusals),
-        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=secrets.spread),
+        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
         userinfo=Userinfo(facts, settings.public_url),
         saml=Saml(
@@ -236,9 +224,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             keyring=foundation.keyring,
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         ),
         saml_sign_in=SamlSignIn(
             new_unit_of_work,
@@ -250,8 +236,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             server_secrets=foundation.server_secrets,
             presence=identity.presence,
             issuer=settings.public_url,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
         saml_logouts=SamlLogouts(
             new_unit_of_work,

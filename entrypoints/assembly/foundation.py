@@ -72,6 +72,7 @@ from ports.rate_limits import SharedBuckets
 from ports.secrets import Secrets
 from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
+from ports.system import System
 from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
@@ -82,9 +83,7 @@ log = structlog.get_logger()
 class Foundation(Frozen, kw_only=True):
     version: str
     public_url: str
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     metrics: PrometheusMetrics
     scrapes: Scrapes
     pool: Pool
@@ -116,6 +115,18 @@ class Foundation(Frozen, kw_only=True):
     token_signer: TokenSigner
     token_verifier: TokenVerifier
     tracing: Tracing | None
+
+    @property
+    def clock(self) -> Clock:
+        return self.system.clock
+
+    @property
+    def ids(self) -> Ids:
+        return self.system.ids
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.system.secrets
 
 
 @cache
@@ -153,9 +164,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         yield Foundation(
             version=_version(),
             public_url=settings.public_url,
-            clock=clock,
-            ids=ids,
-            secrets=SystemSecrets(),
+            system=System(clock, ids, SystemSecrets()),
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,

@@ -135,7 +135,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
     """Raises `SettingsError` or `StartFailed`."""
     new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
     statements = foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    system, clock, ids, spread = foundation.system, foundation.clock, foundation.ids, foundation.secrets.spread
     templates, links = foundation.mail_templates, foundation.links
     with ExitStack() as closing:
         passwords = password_hasher(settings, foundation.metrics)
@@ -153,9 +153,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             issuer=settings.public_url,
             access_lifetime=settings.access_token_lifetime,
             lifetime=settings.session_lifetime,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         )
         mfa = Mfa(
             new_unit_of_work,
@@ -174,9 +172,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             agents=agents,
             locations=location_database(settings, closing),
             proxies=listed_proxies(settings),
-            secrets=secrets,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         login_events = LoginEvents(
             new_unit_of_work,
@@ -184,8 +180,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             devices=devices,
             templates=templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         installed = installed_providers(settings)
         outages = ProviderOutages(new_unit_of_work, foundation.metrics, clock)
@@ -194,7 +189,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             PostgresRealmProviders(pool, clock, configured=with_client(installed)),
             ProviderLooks(outages, foundation.upstreams, {one.value: known.endpoints for one, known in installed.items()}),
         )
-        joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
+        joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, system=system)
         familiar = FamiliarAddresses()
         password_proofs = PasswordProofs(
             new_unit_of_work,
@@ -219,9 +214,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             agents=agents,
             templates=templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         )
         passkey_proofs = PasskeyProofs(
             new_unit_of_work,
@@ -233,8 +226,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             login_events=login_events,
             realms=realms,
             templates=templates,
-            clock=clock,
-            secrets=secrets,
+            system=system,
         )
         admission = Admission(
             new_unit_of_work,
@@ -246,8 +238,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             joining=joining,
             provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)),
             familiar=familiar,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         mailed_codes = MailedCodes(new_unit_of_work, buckets, foundation.server_secrets, clock)
         sign_in_links = SignInLinks(
@@ -257,15 +248,14 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             codes=mailed_codes,
             login_events=login_events,
             links=links,
-            secrets=secrets,
-            clock=clock,
+            system=system,
         )
-        flows = Flows(new_unit_of_work, FlowRows(statements), clock, ids)
+        flows = Flows(new_unit_of_work, FlowRows(statements), system)
         identity_grant_lookup = IdentityGrantRows(statements)
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         connections = PostgresConnections(pool)
-        connection_recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=secrets.spread)
+        connection_recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=spread)
         journeys = Journeys(
             upstream_lookup,
             foundation.upstreams,
@@ -274,12 +264,10 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             server_secrets=foundation.server_secrets,
             recorder=connection_recorder,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             base_url=settings.public_url,
         )
-        linked = LinkedIdentities(templates=templates, clock=clock, ids=ids)
+        linked = LinkedIdentities(templates=templates, system=system)
         accounts = Accounts(
             unit_of_work=new_unit_of_work,
             rules=rules,
@@ -288,9 +276,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             templates=templates,
             links=links,
             buckets=buckets,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             immediate_email_changes=settings.email_change == "immediate",
         )
         profiles = Profiles(new_unit_of_work, buckets, foundation.server_secrets, clock, is_time_zone)
@@ -321,10 +307,9 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 passwords=passwords,
                 vouched_accounts=VouchedAccountRows(statements),
                 realms=realms,
-                clock=clock,
-                ids=ids,
+                system=system,
             ),
-            unverified_accounts=UnverifiedAccounts(new_unit_of_work, clock, ids, settings.unverified_account_retention),
+            unverified_accounts=UnverifiedAccounts(new_unit_of_work, system, settings.unverified_account_retention),
             account_passwords=AccountPasswords(
                 unit_of_work=new_unit_of_work,
                 rules=rules,
@@ -341,9 +326,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 links=links,
                 realms=realms,
                 buckets=buckets,
-                clock=clock,
-                ids=ids,
-                secrets=secrets,
+                system=system,
                 server_secrets=foundation.server_secrets,
             ),
             mailed_codes=mailed_codes,
@@ -356,22 +339,19 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 devices=devices,
                 login_events=login_events,
                 metrics=foundation.metrics,
-                clock=clock,
-                secrets=secrets,
+                system=system,
             ),
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             profiles=profiles,
-            pictures=Pictures(new_unit_of_work, PictureRows(statements), clock, secrets),
+            pictures=Pictures(new_unit_of_work, PictureRows(statements), system),
             devices=devices,
             mfa=mfa,
             login_events=login_events,
             sessions=sessions,
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
-            presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
+            presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
-            privacy=Privacy(
-                new_unit_of_work, PrivacyRows(statements), decline, most_logins=settings.export_login_events, clock=clock, ids=ids
-            ),
+            privacy=Privacy(new_unit_of_work, PrivacyRows(statements), decline, most_logins=settings.export_login_events, system=system),
             realms=realms,
             joining=joining,
             admission=admission,
@@ -414,8 +394,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 login_events=login_events,
                 email_syntax=foundation.email_syntax,
                 metrics=foundation.metrics,
-                clock=clock,
-                ids=ids,
+                system=system,
             ),
             identities=Identities(
                 new_unit_of_work,

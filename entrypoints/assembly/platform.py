@@ -54,7 +54,7 @@ class Platform(Frozen, kw_only=True):
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
-    new_unit_of_work, pool, clock = foundation.unit_of_work, foundation.pool, foundation.clock
+    new_unit_of_work, pool, system, clock = foundation.unit_of_work, foundation.pool, foundation.system, foundation.clock
     return Platform(
         months=partitions(
             pool,
@@ -76,13 +76,11 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
                 KnownProvider(Provider.CODEHOST.value, settings.codehost_issuer, "", is_shared=True),
                 KnownProvider(Provider.WEBSUITE.value, settings.websuite_issuer, "", is_shared=True),
             ],
-            clock=clock,
-            ids=foundation.ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
         governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
         platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, clock),
-        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, clock, foundation.ids),
+        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, system),
         account_administration=AccountAdministration(
             unit_of_work=new_unit_of_work,
             overviews=PostgresAccountOverviews(pool),
@@ -91,8 +89,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
             realms=identity.realms,
             templates=foundation.mail_templates,
             links=foundation.links,
-            clock=clock,
-            secrets=foundation.secrets,
+            system=system,
         ),
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),

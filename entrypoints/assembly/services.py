@@ -77,9 +77,9 @@ class Services(Frozen, kw_only=True):
 
 def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships) -> Services:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    system, clock = foundation.system, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
-        PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=secrets.spread, name="key_presence"
+        PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="key_presence"
     )
     provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
     billing = Billing(
@@ -88,33 +88,30 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         receiving(settings),
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
+        system=system,
     )
     billing_mailbox = Mailbox()
     return Services(
-        services=OrganizationServices(
-            new_unit_of_work, ServiceRows(statements), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
-        ),
+        services=OrganizationServices(new_unit_of_work, ServiceRows(statements), foundation.outbound, foundation.key_sets, system=system),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
-        assignments=Assignments(new_unit_of_work, AssignmentRows(statements), clock, ids),
-        permissions=ServicePermissions(new_unit_of_work, ServicePermissionRows(statements), clock, ids),
+        assignments=Assignments(new_unit_of_work, AssignmentRows(statements), system),
+        permissions=ServicePermissions(new_unit_of_work, ServicePermissionRows(statements), system),
         rights=PeoplesRights(RightsRows(statements)),
-        service_roles=ServiceRoles(new_unit_of_work, ServiceRoleRows(statements), clock, ids),
-        client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
-        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
+        service_roles=ServiceRoles(new_unit_of_work, ServiceRoleRows(statements), system),
+        client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), system),
+        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, system=system),
         key_presence=key_presence,
         made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
-        service_claims=ServiceClaims(new_unit_of_work, ServiceClaimRows(statements), clock, ids),
-        plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
-        subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),
+        service_claims=ServiceClaims(new_unit_of_work, ServiceClaimRows(statements), system),
+        plans=Plans(new_unit_of_work, PlanRows(statements), system),
+        subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), system),
         payment_provider=provider,
         billing_inbox=inbox,
         billing=billing,
         billing_mailbox=billing_mailbox,
         billing_turns=BillingTurns(billing, billing_mailbox),
         billing_reconciliation=BillingReconciliation(billing, inbox, provider, clock=clock, metrics=foundation.metrics),
-        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), clock=clock, ids=ids),
+        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), system=system),
         service_users=ServiceUsers(
             new_unit_of_work,
             ServiceUserRows(statements),
@@ -122,8 +119,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
             templates=foundation.mail_templates,
             values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
             ownerships=ownerships,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
         service_info=ServiceInfo(new_unit_of_work, ServiceRows(statements), clock),
         service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),

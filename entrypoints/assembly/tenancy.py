@@ -137,7 +137,7 @@ def assemble_ownerships(foundation: Foundation) -> Ownerships:
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:
     new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
     heads = Es256HeadSigner(foundation.server_secrets)
-    clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
+    system, clock, ids, sessions = foundation.system, foundation.clock, foundation.ids, identity.sessions
     key_presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
@@ -149,7 +149,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         metrics=foundation.metrics,
         clock=clock,
     )
-    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, clock, foundation.secrets)
+    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
@@ -159,9 +159,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         keyring=foundation.keyring,
         server_secrets=foundation.server_secrets,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
-        secrets=foundation.secrets,
+        system=system,
         base_url=settings.public_url,
     )
     directory_answers = DirectoryAnswers(
@@ -172,12 +170,10 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         keyring=foundation.keyring,
         server_secrets=foundation.server_secrets,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
-        secrets=foundation.secrets,
+        system=system,
         base_url=settings.public_url,
     )
-    siem = Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids)
+    siem = Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, system=system)
     setup_lookup = SetupLinkRows(statements)
     upstream_providers = OrganizationUpstreamProviders(
         new_unit_of_work,
@@ -186,8 +182,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         foundation.directory_documents,
         connection_keys,
         foundation.keyring,
-        clock=clock,
-        ids=ids,
+        system=system,
     )
     connections = Connections(
         new_unit_of_work,
@@ -208,8 +203,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             PostgresTiers(pool),
             sessions,
             auto_approve=settings.org_auto_approve,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
         members=Members(
             new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, ownerships, clock=clock, turns=FairTurns()
@@ -224,14 +218,12 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             templates=foundation.mail_templates,
             links=foundation.links,
             server_secrets=foundation.server_secrets,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
-        profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), clock, ids),
+        profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), system),
         profile_values=profile_values,
-        roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
-        teams=Teams(new_unit_of_work, TeamRows(statements), clock, ids),
+        roles=Roles(new_unit_of_work, RoleRows(statements), system),
+        teams=Teams(new_unit_of_work, TeamRows(statements), system),
         sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
@@ -246,26 +238,20 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        management_keys=ManagementKeys(
-            new_unit_of_work, PostgresManagementKeys(pool), key_presence, clock=clock, ids=ids, secrets=foundation.secrets
-        ),
+        management_keys=ManagementKeys(new_unit_of_work, PostgresManagementKeys(pool), key_presence, system=system),
         management_key_presence=key_presence,
         branding=OrganizationBranding(new_unit_of_work, LookRows(statements), foundation.outbound, ids),
-        domains=Domains(new_unit_of_work, DomainRows(statements), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
+        domains=Domains(new_unit_of_work, DomainRows(statements), proofs, system=system),
         domain_routes=DomainRoutes(
             new_unit_of_work,
             DomainRouteRows(statements),
             proofs,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
             configured=frozenset(with_client(installed_providers(settings))),
         ),
-        join_requests=JoinRequests(
-            new_unit_of_work, JoinRequestRows(statements), templates=foundation.mail_templates, clock=clock, ids=ids
-        ),
+        join_requests=JoinRequests(new_unit_of_work, JoinRequestRows(statements), templates=foundation.mail_templates, system=system),
         oauth_credentials=OrganizationOAuthCredentials(
-            new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, clock=clock, ids=ids
+            new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, system=system
         ),
         upstream_providers=upstream_providers,
         connections=connections,
@@ -290,9 +276,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             directory_answers,
             identity.connection_recorder,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
             base_url=settings.public_url,
         ),
         webhooks=Webhooks(
@@ -300,9 +284,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             WebhookRows(statements),
             foundation.outbound,
             foundation.keyring,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
         webhook_deliveries=WebhookDeliveries(new_unit_of_work, WebhookDeliveryRows(statements), clock),
         deliveries=Deliveries(
@@ -317,9 +299,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             setup_lookup,
             templates=foundation.mail_templates,
             links=foundation.links,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
         setup_drafts=SetupDrafts(
             new_unit_of_work,
@@ -329,12 +309,12 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             links=foundation.links,
             clock=clock,
         ),
-        domain_drafts=DomainDrafts(new_unit_of_work, proofs, clock=clock, ids=ids, secrets=foundation.secrets),
-        scim_drafts=ScimDrafts(new_unit_of_work, clock=clock, ids=ids, secrets=foundation.secrets),
+        domain_drafts=DomainDrafts(new_unit_of_work, proofs, system=system),
+        scim_drafts=ScimDrafts(new_unit_of_work, system=system),
         connection_drafts=ConnectionDrafts(
-            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, clock=clock, ids=ids
+            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, system=system
         ),
-        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, clock=clock, ids=ids),
+        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, system=system),
         siem=siem,
         siem_export=SiemExport(
             PostgresSiemQueue(pool),
