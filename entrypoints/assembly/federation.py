@@ -4,26 +4,19 @@ from actors.presence import PresenceWriter
 from actors.recorders.refusal_recorder import RefusalRecorder
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
-from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
-from adapters.postgres.federation.consents import ConsentRows
-from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
-from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
-from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.turns import FairTurns
@@ -99,7 +92,7 @@ class Federation(Frozen, kw_only=True):
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Federation:
-    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     client_lookup = PostgresClients(pool)
     clients = Clients(
@@ -112,7 +105,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         issuer=settings.public_url,
         endpoints=assertion_endpoints(settings.public_url),
     )
-    authorization_codes = AuthorizationCodes(new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, system=system)
+    authorization_codes = AuthorizationCodes(new_unit_of_work, stores.authorization_codes, clients, identity.sessions, system=system)
     encounters, facts = PostgresEncounters(pool), PostgresFacts(pool)
     authorizations = Authorizations(
         new_unit_of_work,
@@ -124,8 +117,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         system=system,
     )
     refusals = PostgresAuthorizationRefusals(pool)
-    provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
-    directory_teams = DirectoryTeamRows(statements)
+    provisioned_users, scim_exchanges = stores.provisioned_users, PostgresScimExchanges(pool)
+    directory_teams = stores.directory_teams
     # A directory may send many changes at once, and each change is short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
@@ -162,7 +155,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         device_flow=DeviceFlow(
             new_unit_of_work,
-            DeviceCodeRows(statements),
+            stores.device_codes,
             clients=clients,
             devices=identity.devices,
             admission=identity.admission,
@@ -175,7 +168,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         authorizations=authorizations,
         pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), system=system),
-        consents=Consents(new_unit_of_work, ConsentRows(statements)),
+        consents=Consents(new_unit_of_work, stores.consents),
         logouts=Logouts(encounters, foundation.token_verifier),
         logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
         deliveries=Deliveries(
@@ -188,7 +181,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         scim_tokens=ScimTokens(
             new_unit_of_work,
             PostgresScimTokens(pool),
-            SetupLinkRows(foundation.statements),
+            stores.setup_links,
             scim_token_presence,
             system=system,
         ),
@@ -202,7 +195,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             turns=FairTurns(),
             templates=foundation.mail_templates,
             links=foundation.links,
-            values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
+            values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
             ownerships=ownerships,
             system=system,
         ),

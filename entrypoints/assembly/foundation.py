@@ -28,7 +28,7 @@ from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
-from adapters.postgres.unit_of_work import unit_of_work
+from adapters.postgres.unit_of_work import Stores, unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.saml.directories import XmlServiceProviderDocuments
 from adapters.saml.threads import XmlThreads
@@ -87,7 +87,7 @@ class Foundation(Frozen, kw_only=True):
     metrics: PrometheusMetrics
     scrapes: Scrapes
     pool: Pool
-    statements: Statements
+    stores: Stores
     database: PostgresDatabase
     unit_of_work: UnitOfWorkFactory
     jobs: JobQueue
@@ -168,7 +168,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,
-            statements=Statements(pool),
+            stores=Stores(Statements(pool)),
             database=PostgresDatabase(pool, clock),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),

@@ -13,14 +13,8 @@ from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
-from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.identity.factors.mfa import MfaRows
-from adapters.postgres.identity.factors.passkeys import PasskeyRows
-from adapters.postgres.identity.pictures import PictureRows
-from adapters.postgres.identity.privacy.privacy import PrivacyRows
-from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
-from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.proofs import PostgresProofs
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
 from adapters.postgres.identity.realms.domains import PostgresRealms
@@ -29,11 +23,8 @@ from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.upstream.connections import PostgresConnections
-from adapters.postgres.identity.upstream.identities import IdentityRows
-from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
-from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.statements import Statements
 from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
@@ -134,7 +125,7 @@ class Identity(Frozen, kw_only=True):
 def open_identity(settings: Settings, foundation: Foundation, decline: Declining) -> Iterator[Identity]:
     """Raises `SettingsError` or `StartFailed`."""
     new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
-    statements = foundation.statements
+    stores = foundation.stores
     system, clock, ids, spread = foundation.system, foundation.clock, foundation.ids, foundation.secrets.spread
     templates, links = foundation.mail_templates, foundation.links
     with ExitStack() as closing:
@@ -157,7 +148,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         )
         mfa = Mfa(
             new_unit_of_work,
-            lookup=MfaRows(statements, ids, clock),
+            lookup=MfaRows(Statements(pool), ids, clock),
             totp=PyotpTotp(POSTERN.name),
             backup_codes=HmacBackupCodes(foundation.server_secrets),
             keyring=foundation.keyring,
@@ -168,7 +159,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         agents = LibraryUserAgents()
         devices = Devices(
             unit_of_work=new_unit_of_work,
-            lookup=DeviceRows(statements),
+            lookup=stores.devices,
             agents=agents,
             locations=location_database(settings, closing),
             proxies=listed_proxies(settings),
@@ -176,7 +167,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         )
         login_events = LoginEvents(
             new_unit_of_work,
-            LoginEventRows(statements),
+            stores.login_events,
             devices=devices,
             templates=templates,
             metrics=foundation.metrics,
@@ -206,7 +197,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         providers = UpstreamProviders(installed, foundation.keyring)
         passkeys = Passkeys(
             new_unit_of_work,
-            PasskeyRows(statements),
+            stores.passkeys,
             relying_party=relying_party(settings.public_url),
             authenticators=authenticators,
             mfa=mfa,
@@ -218,7 +209,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         )
         passkey_proofs = PasskeyProofs(
             new_unit_of_work,
-            PasskeyRows(statements),
+            stores.passkeys,
             passkeys=passkeys,
             authenticators=authenticators,
             destinations=PostgresDestinations(pool),
@@ -236,7 +227,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             login_events=login_events,
             realms=realms,
             joining=joining,
-            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)),
+            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
             familiar=familiar,
             system=system,
         )
@@ -250,8 +241,8 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             links=links,
             system=system,
         )
-        flows = Flows(new_unit_of_work, FlowRows(statements), system)
-        identity_grant_lookup = IdentityGrantRows(statements)
+        flows = Flows(new_unit_of_work, stores.flows, system)
+        identity_grant_lookup = stores.identity_grants
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         connections = PostgresConnections(pool)
@@ -305,7 +296,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 proofs=password_proofs,
                 rules=rules,
                 passwords=passwords,
-                vouched_accounts=VouchedAccountRows(statements),
+                vouched_accounts=stores.vouched_accounts,
                 realms=realms,
                 system=system,
             ),
@@ -343,7 +334,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             ),
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             profiles=profiles,
-            pictures=Pictures(new_unit_of_work, PictureRows(statements), system),
+            pictures=Pictures(new_unit_of_work, stores.pictures, system),
             devices=devices,
             mfa=mfa,
             login_events=login_events,
@@ -351,7 +342,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
             presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
-            privacy=Privacy(new_unit_of_work, PrivacyRows(statements), decline, most_logins=settings.export_login_events, system=system),
+            privacy=Privacy(new_unit_of_work, stores.privacy, decline, most_logins=settings.export_login_events, system=system),
             realms=realms,
             joining=joining,
             admission=admission,
@@ -398,7 +389,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             ),
             identities=Identities(
                 new_unit_of_work,
-                IdentityRows(statements),
+                stores.identities,
                 upstream_lookup,
                 linked=linked,
                 providers=providers,

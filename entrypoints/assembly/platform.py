@@ -9,7 +9,6 @@ from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLogi
 from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
 from adapters.postgres.platform.configuration.objects import PostgresConfigurations
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
-from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
@@ -65,7 +64,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         ),
         imports=Imports(
             unit_of_work=new_unit_of_work,
-            lookup=ImportRows(foundation.statements),
+            lookup=foundation.stores.imports,
             server_secrets=foundation.server_secrets,
             passwords=identity.passwords,
             authenticators=identity.passkeys.authenticators,
