@@ -80,8 +80,8 @@ from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.ids import Ids
 from ports.jobs import Doorbell
+from ports.system import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 Source_co = TypeVar("Source_co", covariant=True)

@@ -63,16 +63,14 @@ from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
 from ports.outbound import OperatorsOutbound, Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
 from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
-from ports.system import System
+from ports.system import Ids, Secrets, System
 from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory

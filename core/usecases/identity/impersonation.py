@@ -18,7 +18,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
 from ports.identity.impersonation import Impersonable
-from ports.ids import Ids
+from ports.system import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
