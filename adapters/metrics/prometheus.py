@@ -9,12 +9,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
@@ -32,6 +34,8 @@ from core.domain.services.billing_news import NewsType
 from core.domain.tenancy.join_requests import Joined
 from ports.metrics import PoolState, Population
 
+Kind = TypeVar("Kind", bound=MetricWrapperBase)
+
 _SHARED_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 _BACKEND = "postgres"
 
@@ -40,7 +44,7 @@ _WAIT_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 _HASH_BUCKETS = (0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 0.5, 1)
 _JOB_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
-# Label values that are known from the start. Their series begin at 0, so that `rate` does not miss the first increase.
+# Label values that are known from the start.
 _KNOWN_JOBS = (MAIL_JOB,)
 _LARGE_TABLES = frozenset(
     {
@@ -64,230 +68,239 @@ _STATUS_CLASSES = ("0xx", "1xx", "2xx", "3xx", "4xx", "5xx")
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library is only partly typed
 
 
+class _Declared(Generic[Kind]):
+    """A metric of each `PrometheusMetrics`. `known` are label values that are known from the start: their series begin at 0, so that `rate`
+    does not miss the first increase.
+    """
+
+    def __init__(self, make: Callable[..., Kind], known: Iterable[str | tuple[str, ...]]) -> None:
+        self._make = make
+        self._known = [(one,) if isinstance(one, str) else one for one in known]
+
+    def __get__(self, _metrics: object, _owner: type) -> Kind:
+        # Python finds the metric that `PrometheusMetrics.__init__` has put beside this descriptor, which has no `__set__`.
+        raise AttributeError("made when the metrics are")
+
+    def made(self, registry: CollectorRegistry) -> Kind:
+        metric = self._make(registry=registry)
+        for labels in self._known:
+            metric.labels(*labels)
+        return metric
+
+
+def _counter(name: str, text: str, *labels: str, known: Iterable[str | tuple[str, ...]] = ()) -> _Declared[Counter]:
+    return _Declared(partial(Counter, name, text, labels), known)
+
+
+def _gauge(name: str, text: str, mode: str, *labels: str, known: Iterable[str | tuple[str, ...]] = ()) -> _Declared[Gauge]:
+    """`mode` says how the values of several processes are combined. Values of a pool are summed, since each process has a pool of its own.
+    For the job queue the latest value counts, since all processes see the same queue.
+    """
+    return _Declared(partial(Gauge, name, text, labels, multiprocess_mode=mode), known)  # type: ignore[arg-type]  # literals below
+
+
+def _histogram(
+    name: str, text: str, buckets: Sequence[float], *labels: str, known: Iterable[str | tuple[str, ...]] = ()
+) -> _Declared[Histogram]:
+    return _Declared(partial(Histogram, name, text, labels, buckets=buckets), known)
+
+
 class PrometheusMetrics:
     """Implements `ports.metrics.Metrics` and `ports.metrics.MetricsPage`."""
 
-    def __init__(self) -> None:  # noqa: C901, PLR0912, PLR0915 - a list
+    _requests = _histogram(
+        "sso_http_request_duration_seconds",
+        "Time from request to answer",
+        _REQUEST_BUCKETS,
+        "method",
+        "route",
+        "status_class",
+        known=(("GET", "/metrics", "2xx"),),
+    )
+    _in_flight = _gauge("sso_http_requests_in_flight", "Requests being answered", "livesum")
+    _connections_closed = _counter(
+        "sso_http_connections_closed_total",
+        "Connections that we refused or closed against their client's will",
+        "reason",
+        known=_KNOWN_CLOSINGS,
+    )
+    _rate_limited = _counter("sso_rate_limited_total", "Requests refused by a rate limit", "limit", "stage")
+    _pool_connections = _gauge("sso_db_pool_connections_total", "Open database connections", "livesum", "backend", known=(_BACKEND,))
+    _pool_idle = _gauge("sso_db_pool_connections_idle", "Idle database connections", "livesum", "backend", known=(_BACKEND,))
+    _pool_max_size = _gauge("sso_db_pool_connections_max", "The most database connections allowed", "livesum", "backend", known=(_BACKEND,))
+    _pool_waiting = _gauge("sso_db_pool_waiting", "Tasks waiting for a database connection", "livesum", "backend", known=(_BACKEND,))
+    _pool_wait = _histogram("sso_db_pool_wait_seconds", "Wait for a database connection", _WAIT_BUCKETS)
+    _given_up = _counter(
+        "sso_db_connections_given_up_total", "Database connections closed by us, since the server did not work on their statements"
+    )
+    _writes_failing = _gauge(
+        "sso_db_writes_failing", "1 while the database refuses writes, by the reason", "livemax", "reason", known=_KNOWN_WRITE_FAILURES
+    )
+    _queue_depth = _gauge("sso_job_queue_depth", "Jobs waiting", "mostrecent")
+    _jobs_waiting = _gauge("sso_jobs_waiting", "Jobs waiting, by kind", "mostrecent", "job_type")
+    _jobs_dead = _gauge("sso_jobs_dead", "Jobs given up, by kind", "mostrecent", "job_type")
+    _oldest_job = _gauge("sso_job_oldest_due_age_seconds", "How long the oldest due job has waited", "mostrecent")
+    _oldest_jobs = _gauge("sso_jobs_oldest_due_age_seconds", "How long the oldest due job of a kind has waited", "mostrecent", "job_type")
+    _jobs = _histogram("sso_job_processing_duration_seconds", "Time to process a job", _JOB_BUCKETS, "job_type", known=_KNOWN_JOBS)
+    _jobs_processed = _counter(
+        "sso_jobs_processed_total",
+        "Attempts at jobs, by outcome",
+        "job_type",
+        "outcome",
+        known=product(_KNOWN_JOBS, ("succeeded", "failed")),
+    )
+    _webhooks = _histogram("sso_webhook_delivery_latency_seconds", "Time for a webhook delivery attempt", _JOB_BUCKETS)
+    _webhook_wait = _histogram(
+        "sso_webhook_delivery_wait_seconds", "Time from when a webhook delivery was due to its attempt", _JOB_BUCKETS
+    )
+    _webhook_attempts = _counter(
+        "sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES
+    )
+    _webhooks_paused = _counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
+    _logout_notices = _histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", _JOB_BUCKETS)
+    _logout_attempts = _counter("sso_logout_notices_total", "Logout notice attempts, by outcome", "outcome", known=_KNOWN_DELIVERIES)
+    _organization_mails = _counter(
+        "sso_organization_mails_total",
+        "Mails of organizations, by how they went: by their own servers or ours",
+        "outcome",
+        known=_KNOWN_ORGANIZATION_MAILS,
+    )
+    _domain_checks = _counter(
+        "sso_domain_checks_total", "Looks for the proofs of domains, by outcome", "outcome", known=("found", "missed", "unknown")
+    )
+    _upstream_sign_ins = _counter(
+        "sso_upstream_sign_ins_total", "Sign-ins through upstream providers, by provider and how far they came", "provider", "outcome"
+    )
+    _provider_tokens = _counter(
+        "sso_provider_token_refreshes_total", "Renewals of tokens at upstream providers, by outcome", "provider", "outcome"
+    )
+    _siem = _histogram("sso_siem_attempt_duration_seconds", "Time to send a batch to a SIEM", _JOB_BUCKETS)
+    _siem_wait = _histogram("sso_siem_wait_seconds", "Time from when a batch for a SIEM could have been sent to its attempt", _JOB_BUCKETS)
+    _siem_attempts = _counter("sso_siem_batches_total", "Attempts to send a batch to a SIEM, by outcome", "outcome", known=_KNOWN_EXPORTS)
+    _siem_entries = _counter("sso_siem_entries_total", "Entries that SIEMs have received")
+    _billing_checks = _counter(
+        "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", "outcome", known=_KNOWN_CHECKS
+    )
+    _domain_joins = _counter(
+        "sso_domain_joins_total", "People who became members by the domain of their address, or asked to", "outcome", known=Joined
+    )
+    _authorizations_refused = _counter(
+        "sso_authorizations_refused_total",
+        "Authorization requests refused",
+        "reason",
+        known=(*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON),
+    )
+    _billing_events = _counter(
+        "sso_billing_events_total",
+        "News of the payment provider, by type and by what became of them",
+        "event_type",
+        "outcome",
+        known=product(NewsType, _KNOWN_NEWS),
+    )
+    _billing_pending = _gauge("sso_billing_events_pending", "News of the payment provider not applied yet", "mostrecent")
+    _billing_oldest = _gauge("sso_billing_oldest_pending_age_seconds", "How long the oldest of these news has waited", "mostrecent")
+    _saml = _counter(
+        "sso_saml_messages_total",
+        "SAML messages that came or went",
+        "kind",
+        "outcome",
+        known=product(_KNOWN_SAML, ("succeeded", "refused")),
+    )
+    _connections = _counter(
+        "sso_connection_exchanges_total",
+        "Exchanges with organizations' own providers",
+        "kind",
+        "outcome",
+        known=product(("sign_in", "test", "logout"), ("succeeded", "refused")),
+    )
+    _refreshes = _counter(
+        "sso_connection_refreshes_total",
+        "Daily looks at organizations' own providers, by outcome",
+        "outcome",
+        known=("read", "asked", *RefreshFault),
+    )
+    _connection_needs = _gauge(
+        "sso_connections_in_need",
+        "Organizations' own providers whose certificate ends within 30 days, within 7 (urgent), waits for an owner, or cannot be read",
+        "mostrecent",
+        "need",
+    )
+    _saml_ending = _gauge(
+        "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days, or have ended in the last 30", "mostrecent"
+    )
+    _saml_first_end = _gauge(
+        "sso_saml_certificate_end_timestamp_seconds",
+        "When the first of these SAML certificates ends, in seconds since 1970; 0: there is none",
+        "mostrecent",
+    )
+    _tls_end = _gauge(
+        "sso_tls_certificate_end_timestamp_seconds",
+        "When the certificate ends with which Postern serves HTTPS, in seconds since 1970; 0: Postern serves HTTP",
+        "mostrecent",
+    )
+    _active_users = _gauge("sso_active_users_total", "Accounts that are not deactivated", "mostrecent")
+    _organizations = _gauge("sso_total_organizations", "Organizations", "mostrecent")
+    _mfa_users = _gauge("sso_mfa_enabled_users_total", "Users with MFA", "mostrecent")
+    _mfa_adoption = _gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", "mostrecent")
+    _login_failures = _counter("sso_login_failures_total", "Failed sign-ins", "reason", known=LoginFailure)
+    _reauthentications = _counter("sso_reauthentications_total", "Proofs renewed within a session", "method", known=ProofMethod)
+    _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
+    _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
+    _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
+    # The minimum over the processes, so that the metric shows an actor that is down in any of them.
+    _actors = _gauge("sso_actor_up", "1 while the actor runs", "livemin", "actor")
+    # The earliest over the processes, for the same reason.
+    _turns = _gauge("sso_actor_last_turn_timestamp_seconds", "When the actor's last turn ended, in seconds since 1970", "livemin", "actor")
+    _turns_due = _gauge(
+        "sso_actor_turn_due_timestamp_seconds", "When the actor's next turn ends at the latest, unless it stalls", "livemin", "actor"
+    )
+    _restarts = _counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", "actor")
+    _broken = _counter("sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", "actor")
+    _presence_dropped = _counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
+    _spans = _counter("sso_spans_total", "Spans of traces: sent, dropped for want of room, or failed", "outcome", known=_KNOWN_SPANS)
+    _hashing = _histogram("sso_password_hash_seconds", "Time to hash or verify a password", _HASH_BUCKETS)
+    _hashing_wait = _histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", _WAIT_BUCKETS)
+    _hashing_queue = _gauge("sso_password_hash_queue", "Passwords waiting to be hashed", "livesum")
+    _foreign_passwords = _gauge(
+        "sso_foreign_passwords", "Accounts whose password hash another system made, by kind", "mostrecent", "kind", known=HashKind
+    )
+    _audit_pending = _gauge("sso_audit_entries_pending", "Audit entries that wait for their place in a chain", "mostrecent")
+    _audit_oldest = _gauge("sso_audit_oldest_pending_age_seconds", "How long the oldest audit entry has waited for its place", "mostrecent")
+    _backup_checked = _gauge(
+        "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", "mostrecent"
+    )
+    _key_age = _gauge("sso_signing_key_age_seconds", "Age of the current signing key", "mostrecent", "purpose")
+    _database_bytes = _gauge("sso_database_bytes", "Size of the database", "mostrecent")
+    _table_bytes = _gauge("sso_table_bytes", "Size of a table that can become large, indexes included", "mostrecent", "table")
+    _partitions_ahead = _gauge(
+        "sso_partitions_ahead_seconds", "How long there will be a month to write to, by table", "mostrecent", "table"
+    )
+    _partitions_obstructed = _gauge(
+        "sso_partitions_obstructed", "Months ahead in whose way another table stands, by table", "mostrecent", "table"
+    )
+    _clock_ahead = _gauge(
+        "sso_clock_ahead_seconds", "By how much the process's clock is ahead of the database's; negative: behind", "mostrecent"
+    )
+    _clock_doubted = _gauge(
+        "sso_clock_doubted",
+        "1 while nothing is deleted for its age, since the clock may be wrong, by the reason",
+        "livemax",
+        "reason",
+        known=_CLOCK_DOUBTS,
+    )
+
+    def __init__(self) -> None:
         directory = os.environ.get(_SHARED_DIRECTORY)
         self._registry = CollectorRegistry()
         self._page = self._registry if directory is None else _summed(self._registry, Path(directory))
         if directory is None:
             self._registry.register(_Processes(lambda: [os.getpid()]))
-
-        self._requests = self._histogram(
-            "sso_http_request_duration_seconds", "Time from request to answer", ("method", "route", "status_class"), _REQUEST_BUCKETS
-        )
+        for name, one in vars(PrometheusMetrics).items():
+            if isinstance(one, _Declared):
+                setattr(self, name, one.made(self._registry))
         # `labels` takes a lock at each call. So the children used so far are kept here.
         self._request_children: dict[tuple[str, str, int], Histogram] = {}
-        self._request_child("GET", "/metrics", 2)
-        self._in_flight = self._gauge("sso_http_requests_in_flight", "Requests being answered", mode="livesum")
-        self._connections_closed = self._counter(
-            "sso_http_connections_closed_total", "Connections that we refused or closed against their client's will", ("reason",)
-        )
-        for reason in _KNOWN_CLOSINGS:
-            self._connections_closed.labels(reason)
-        self._rate_limited = self._counter("sso_rate_limited_total", "Requests refused by a rate limit", ("limit", "stage"))
-
-        self._pool_connections = self._gauge("sso_db_pool_connections_total", "Open database connections", ("backend",), "livesum").labels(
-            _BACKEND
-        )
-        self._pool_idle = self._gauge("sso_db_pool_connections_idle", "Idle database connections", ("backend",), "livesum").labels(_BACKEND)
-        self._pool_max_size = self._gauge(
-            "sso_db_pool_connections_max", "The most database connections allowed", ("backend",), "livesum"
-        ).labels(_BACKEND)
-        self._pool_waiting = self._gauge("sso_db_pool_waiting", "Tasks waiting for a database connection", ("backend",), "livesum").labels(
-            _BACKEND
-        )
-        self._pool_wait = self._histogram("sso_db_pool_wait_seconds", "Wait for a database connection", (), _WAIT_BUCKETS)
-        self._given_up = self._counter(
-            "sso_db_connections_given_up_total", "Database connections closed by us, since the server did not work on their statements"
-        )
-        self._writes_failing = self._gauge(
-            "sso_db_writes_failing", "1 while the database refuses writes, by the reason", ("reason",), "livemax"
-        )
-        self.writes_failing(None)
-
-        self._queue_depth = self._gauge("sso_job_queue_depth", "Jobs waiting", mode="mostrecent")
-        self._jobs_waiting = self._gauge("sso_jobs_waiting", "Jobs waiting, by kind", ("job_type",), "mostrecent")
-        self._jobs_dead = self._gauge("sso_jobs_dead", "Jobs given up, by kind", ("job_type",), "mostrecent")
-        self._oldest_job = self._gauge("sso_job_oldest_due_age_seconds", "How long the oldest due job has waited", mode="mostrecent")
-        self._oldest_jobs = self._gauge(
-            "sso_jobs_oldest_due_age_seconds", "How long the oldest due job of a kind has waited", ("job_type",), "mostrecent"
-        )
         self._job_kinds: set[str] = set()
-        self._jobs = self._histogram("sso_job_processing_duration_seconds", "Time to process a job", ("job_type",), _JOB_BUCKETS)
-        self._jobs_processed = self._counter("sso_jobs_processed_total", "Attempts at jobs, by outcome", ("job_type", "outcome"))
-        for kind in _KNOWN_JOBS:
-            self._jobs.labels(kind)
-            for outcome in ("succeeded", "failed"):
-                self._jobs_processed.labels(kind, outcome)
-        self._webhooks = self._histogram("sso_webhook_delivery_latency_seconds", "Time for a webhook delivery attempt", (), _JOB_BUCKETS)
-
-        self._webhook_wait = self._histogram(
-            "sso_webhook_delivery_wait_seconds", "Time from when a webhook delivery was due to its attempt", (), _JOB_BUCKETS
-        )
-        self._webhook_attempts = self._counter("sso_webhook_deliveries_total", "Webhook delivery attempts, by outcome", ("outcome",))
-        self._webhooks_paused = self._counter("sso_webhooks_paused_total", "Webhooks disabled after days of failures")
-        self._logout_notices = self._histogram("sso_logout_notice_latency_seconds", "Time for a logout notice attempt", (), _JOB_BUCKETS)
-        self._logout_attempts = self._counter("sso_logout_notices_total", "Logout notice attempts, by outcome", ("outcome",))
-        self._organization_mails = self._counter(
-            "sso_organization_mails_total", "Mails of organizations, by how they went: by their own servers or ours", ("outcome",)
-        )
-        self._domain_checks = self._counter("sso_domain_checks_total", "Looks for the proofs of domains, by outcome", ("outcome",))
-        self._upstream_sign_ins = self._counter(
-            "sso_upstream_sign_ins_total", "Sign-ins through upstream providers, by provider and how far they came", ("provider", "outcome")
-        )
-        self._provider_tokens = self._counter(
-            "sso_provider_token_refreshes_total", "Renewals of tokens at upstream providers, by outcome", ("provider", "outcome")
-        )
-        self._siem = self._histogram("sso_siem_attempt_duration_seconds", "Time to send a batch to a SIEM", (), _JOB_BUCKETS)
-        self._siem_wait = self._histogram(
-            "sso_siem_wait_seconds", "Time from when a batch for a SIEM could have been sent to its attempt", (), _JOB_BUCKETS
-        )
-        self._siem_attempts = self._counter("sso_siem_batches_total", "Attempts to send a batch to a SIEM, by outcome", ("outcome",))
-        self._siem_entries = self._counter("sso_siem_entries_total", "Entries that SIEMs have received")
-        self._billing_checks = self._counter(
-            "sso_billing_checks_total", "Subscriptions looked at with the payment provider, by what was found", ("outcome",)
-        )
-        self._domain_joins = self._counter(
-            "sso_domain_joins_total", "People who became members by the domain of their address, or asked to", ("outcome",)
-        )
-        self._authorizations_refused = self._counter("sso_authorizations_refused_total", "Authorization requests refused", ("reason",))
-        for counter, outcomes in (
-            (self._authorizations_refused, (*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON)),
-            (self._webhook_attempts, _KNOWN_DELIVERIES),
-            (self._logout_attempts, _KNOWN_DELIVERIES),
-            (self._organization_mails, _KNOWN_ORGANIZATION_MAILS),
-            (self._domain_checks, ("found", "missed", "unknown")),
-            (self._domain_joins, tuple(Joined)),
-            (self._siem_attempts, _KNOWN_EXPORTS),
-            (self._billing_checks, _KNOWN_CHECKS),
-        ):
-            for outcome in outcomes:
-                counter.labels(outcome)
-
-        self._billing_events = self._counter(
-            "sso_billing_events_total", "News of the payment provider, by type and by what became of them", ("event_type", "outcome")
-        )
-        for news, outcome in product(NewsType, _KNOWN_NEWS):
-            self._billing_events.labels(news.value, outcome)
-        self._billing_pending = self._gauge("sso_billing_events_pending", "News of the payment provider not applied yet", mode="mostrecent")
-        self._billing_oldest = self._gauge(
-            "sso_billing_oldest_pending_age_seconds", "How long the oldest of these news has waited", mode="mostrecent"
-        )
-        self._saml = self._counter("sso_saml_messages_total", "SAML messages that came or went", ("kind", "outcome"))
-        for saml_kind, outcome in product(_KNOWN_SAML, ("succeeded", "refused")):
-            self._saml.labels(saml_kind, outcome)
-        self._connections = self._counter(
-            "sso_connection_exchanges_total",
-            "Exchanges with organizations' own providers",
-            ("kind", "outcome"),
-        )
-        for kind, outcome in product(("sign_in", "test", "logout"), ("succeeded", "refused")):
-            self._connections.labels(kind, outcome)
-        self._refreshes = self._counter(
-            "sso_connection_refreshes_total", "Daily looks at organizations' own providers, by outcome", ("outcome",)
-        )
-        for outcome in ("read", "asked", *RefreshFault):
-            self._refreshes.labels(outcome)
-        self._connection_needs = self._gauge(
-            "sso_connections_in_need",
-            "Organizations' own providers whose certificate ends within 30 days, within 7 (urgent), waits for an owner, or cannot be read",
-            ("need",),
-            "mostrecent",
-        )
-        self._saml_ending = self._gauge(
-            "sso_saml_certificates_ending",
-            "Active SAML certificates that end within 60 days, or have ended in the last 30",
-            mode="mostrecent",
-        )
-        self._saml_first_end = self._gauge(
-            "sso_saml_certificate_end_timestamp_seconds",
-            "When the first of these SAML certificates ends, in seconds since 1970; 0: there is none",
-            mode="mostrecent",
-        )
-        self._tls_end = self._gauge(
-            "sso_tls_certificate_end_timestamp_seconds",
-            "When the certificate ends with which Postern serves HTTPS, in seconds since 1970; 0: Postern serves HTTP",
-            mode="mostrecent",
-        )
-
-        self._active_users = self._gauge("sso_active_users_total", "Accounts that are not deactivated", mode="mostrecent")
-        self._organizations = self._gauge("sso_total_organizations", "Organizations", mode="mostrecent")
-        self._mfa_users = self._gauge("sso_mfa_enabled_users_total", "Users with MFA", mode="mostrecent")
-        self._mfa_adoption = self._gauge("sso_mfa_adoption_percentage", "Share of active users with MFA", mode="mostrecent")
-        self._login_failures = self._counter("sso_login_failures_total", "Failed sign-ins", ("reason",))
-        for failure in LoginFailure:
-            self._login_failures.labels(failure.value)
-        self._reauthentications = self._counter("sso_reauthentications_total", "Proofs renewed within a session", ("method",))
-        for method in ProofMethod:
-            self._reauthentications.labels(method.value)
-        self._passkeys = self._counter("sso_passkeys_changed_total", "Passkeys that people added and removed", ("change",))
-        for change in ("added", "removed"):
-            self._passkeys.labels(change)
-        self._device_flows = self._counter("sso_device_flow_total", "Device flows, by the steps that they came to", ("step",))
-        for step in DeviceStep:
-            self._device_flows.labels(step.value)
-        self._tokens = self._counter("sso_auth_tokens_issued_total", "Access tokens issued")
-
-        # The minimum over the processes, so that the metric shows an actor that is down in any of them.
-        self._actors = self._gauge("sso_actor_up", "1 while the actor runs", ("actor",), "livemin")
-        # The earliest over the processes, for the same reason.
-        self._turns = self._gauge(
-            "sso_actor_last_turn_timestamp_seconds", "When the actor's last turn ended, in seconds since 1970", ("actor",), "livemin"
-        )
-        self._turns_due = self._gauge(
-            "sso_actor_turn_due_timestamp_seconds", "When the actor's next turn ends at the latest, unless it stalls", ("actor",), "livemin"
-        )
-        self._restarts = self._counter("sso_actor_restarts_total", "Restarts of an actor by its supervisor", ("actor",))
-        self._broken = self._counter(
-            "sso_actor_work_broken_total", "Work of an actor that failed in a way that nobody has foreseen", ("actor",)
-        )
-        self._presence_dropped = self._counter("sso_presence_dropped_total", "Last-seen marks dropped because the buffer was full")
-        self._spans = self._counter("sso_spans_total", "Spans of traces: sent, dropped for want of room, or failed", ("outcome",))
-        for outcome in _KNOWN_SPANS:
-            self._spans.labels(outcome)
-
-        self._hashing = self._histogram("sso_password_hash_seconds", "Time to hash or verify a password", (), _HASH_BUCKETS)
-        self._hashing_wait = self._histogram("sso_password_hash_wait_seconds", "Wait for a hashing thread", (), _WAIT_BUCKETS)
-        self._hashing_queue = self._gauge("sso_password_hash_queue", "Passwords waiting to be hashed", mode="livesum")
-        self._foreign_passwords = self._gauge(
-            "sso_foreign_passwords", "Accounts whose password hash another system made, by kind", ("kind",), "mostrecent"
-        )
-        self.foreign_passwords({})
-        self._audit_pending = self._gauge(
-            "sso_audit_entries_pending", "Audit entries that wait for their place in a chain", mode="mostrecent"
-        )
-        self._audit_oldest = self._gauge(
-            "sso_audit_oldest_pending_age_seconds", "How long the oldest audit entry has waited for its place", mode="mostrecent"
-        )
-        self._backup_checked = self._gauge(
-            "sso_backup_checked_timestamp_seconds", "When a backup was last proved, in seconds since 1970; 0: never", mode="mostrecent"
-        )
-        self._key_age = self._gauge("sso_signing_key_age_seconds", "Age of the current signing key", ("purpose",), "mostrecent")
-        self._database_bytes = self._gauge("sso_database_bytes", "Size of the database", mode="mostrecent")
-        self._table_bytes = self._gauge(
-            "sso_table_bytes", "Size of a table that can become large, indexes included", ("table",), "mostrecent"
-        )
-        self._partitions_ahead = self._gauge(
-            "sso_partitions_ahead_seconds",
-            "How long there will be a month to write to, by table",
-            ("table",),
-            "mostrecent",
-        )
-        self._partitions_obstructed = self._gauge(
-            "sso_partitions_obstructed", "Months ahead in whose way another table stands, by table", ("table",), "mostrecent"
-        )
-        self._clock_ahead = self._gauge(
-            "sso_clock_ahead_seconds", "By how much the process's clock is ahead of the database's; negative: behind", mode="mostrecent"
-        )
-        self._clock_doubted = self._gauge(
-            "sso_clock_doubted",
-            "1 while nothing is deleted for its age, since the clock may be wrong, by the reason",
-            ("reason",),
-            "livemax",
-        )
-        self.clock_doubted(None)
 
     def request_started(self) -> None:
         self._in_flight.inc()
@@ -431,10 +444,10 @@ class PrometheusMetrics:
         self._pool_wait.observe(seconds)
 
     def pool(self, state: PoolState) -> None:
-        self._pool_connections.set(state.connections)
-        self._pool_idle.set(state.idle)
-        self._pool_max_size.set(state.max_size)
-        self._pool_waiting.set(state.waiting)
+        self._pool_connections.labels(_BACKEND).set(state.connections)
+        self._pool_idle.labels(_BACKEND).set(state.idle)
+        self._pool_max_size.labels(_BACKEND).set(state.max_size)
+        self._pool_waiting.labels(_BACKEND).set(state.waiting)
 
     def connections_given_up(self, number: int) -> None:
         self._given_up.inc(number)
@@ -492,18 +505,6 @@ class PrometheusMetrics:
 
     def render(self) -> bytes:
         return prometheus_client.generate_latest(self._page)
-
-    def _gauge(self, name: str, help_text: str, labels: Sequence[str] = (), mode: str = "livesum") -> Gauge:
-        """`mode` says how the values of several processes are combined. Values of a pool are summed, since each process has a pool of its
-        own. For the job queue the latest value counts, since all processes see the same queue.
-        """
-        return Gauge(name, help_text, labels, registry=self._registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # literals above
-
-    def _counter(self, name: str, help_text: str, labels: Sequence[str] = ()) -> Counter:
-        return Counter(name, help_text, labels, registry=self._registry)
-
-    def _histogram(self, name: str, help_text: str, labels: Sequence[str], buckets: Sequence[float]) -> Histogram:
-        return Histogram(name, help_text, labels, registry=self._registry, buckets=buckets)
 
 
 def forget_process(pid: int) -> None:

@@ -21,7 +21,7 @@ from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 from core.domain.json import Json
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
-from ports.ids import Ids
+from ports.system import Ids
 
 log = structlog.get_logger()
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
@@ -52,6 +52,7 @@ from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
 from adapters.postgres.signing_keys import SigningKeyRows
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
 from adapters.postgres.tenancy.domain_routes import DomainRouteRows
@@ -79,65 +80,58 @@ from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
 from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.ids import Ids
 from ports.jobs import Doorbell
+from ports.system import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+Source_co = TypeVar("Source_co", covariant=True)
+Source = TypeVar("Source")
 Store = TypeVar("Store")
 
 
-class _Made(Generic[Store]):
+class _Speaking(Protocol[Source_co]):
+    @property
+    def statements(self) -> Source_co: ...
+
+
+class _Made(Generic[Source, Store]):
     """A store, made at its first use: a unit of work needs only two or three stores."""
 
-    def __init__(self, make: Callable[[Transaction], Store]) -> None:
+    def __init__(self, make: Callable[[Source], Store]) -> None:
         self._make = make
         self._name = ""
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, unit: "PostgresUnitOfWork", _owner: type) -> Store:
-        store = self._make(unit.transaction)
+    def __get__(self, stores: _Speaking[Source], _owner: type) -> Store:
+        store = self._make(stores.statements)
         # From now on Python finds the attribute before this descriptor, which has no `__set__`.
-        unit.__dict__[self._name] = store
+        stores.__dict__[self._name] = store
         return store
 
 
-class PostgresUnitOfWork:
-    """Implements `ports.unit_of_work.UnitOfWork`."""
+class Stores:
+    """The stores that are also asked outside a unit of work, with `Statements`."""
 
-    accounts = _Made(AccountRows)
-    account_passwords = _Made(AccountPasswordRows)
     vouched_accounts = _Made(VouchedAccountRows)
     profiles = _Made(ProfileRows)
     pictures = _Made(PictureRows)
-    platform_owners = _Made(PlatformOwnerRows)
-    sessions = _Made(SessionRows)
-    browser_sessions = _Made(BrowserSessionRows)
     flows = _Made(FlowRows)
-    sign_ins = _Made(SignInRows)
-    sign_in_links = _Made(SignInLinkRows)
     passkeys = _Made(PasskeyRows)
     identities = _Made(IdentityRows)
     identity_grants = _Made(IdentityGrantRows)
-    connection_tests = _Made(ConnectionTestRows)
-    directory_sessions = _Made(DirectorySessionRows)
-    provider_outages = _Made(ProviderOutageRows)
     login_events = _Made(LoginEventRows)
     devices = _Made(DeviceRows)
-    mailed_tokens = _Made(MailedTokenRows)
-    impersonations = _Made(ImpersonationRows)
     privacy = _Made(PrivacyRows)
     organizations = _Made(OrganizationRows)
     members = _Made(MemberRows)
-    ownerships = _Made(OwnershipRows)
     profile_fields = _Made(ProfileFieldRows)
     profile_values = _Made(ProfileValueRows)
     roles = _Made(RoleRows)
     teams = _Made(TeamRows)
     sign_in_rules = _Made(SignInRulesRows)
     mail_servers = _Made(MailServerRows)
-    management_keys = _Made(ManagementKeyRows)
     looks = _Made(LookRows)
     connection_refreshes = _Made(ConnectionRefreshRows)
     domains = _Made(DomainRows)
@@ -149,9 +143,7 @@ class PostgresUnitOfWork:
     webhook_deliveries = _Made(WebhookDeliveryRows)
     setup_links = _Made(SetupLinkRows)
     siem = _Made(SiemRows)
-    api_keys = _Made(ApiKeyRows)
     assignments = _Made(AssignmentRows)
-    billing = _Made(BillingRows)
     client_secrets = _Made(ClientSecretRows)
     permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
@@ -166,14 +158,39 @@ class PostgresUnitOfWork:
     authorization_codes = _Made(AuthorizationCodeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
-    scim_tokens = _Made(ScimTokenRows)
     provisioned_users = _Made(ProvisionedUserRows)
     directory_teams = _Made(DirectoryTeamRows)
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self.statements = statements
+
+
+class PostgresUnitOfWork(Stores):
+    """Implements `ports.unit_of_work.UnitOfWork`."""
+
+    statements: Transaction
+    accounts = _Made(AccountRows)
+    account_passwords = _Made(AccountPasswordRows)
+    platform_owners = _Made(PlatformOwnerRows)
+    sessions = _Made(SessionRows)
+    browser_sessions = _Made(BrowserSessionRows)
+    sign_ins = _Made(SignInRows)
+    sign_in_links = _Made(SignInLinkRows)
+    connection_tests = _Made(ConnectionTestRows)
+    directory_sessions = _Made(DirectorySessionRows)
+    provider_outages = _Made(ProviderOutageRows)
+    mailed_tokens = _Made(MailedTokenRows)
+    impersonations = _Made(ImpersonationRows)
+    ownerships = _Made(OwnershipRows)
+    management_keys = _Made(ManagementKeyRows)
+    api_keys = _Made(ApiKeyRows)
+    billing = _Made(BillingRows)
+    scim_tokens = _Made(ScimTokenRows)
     saml = _Made(SamlRows)
     signing_keys = _Made(SigningKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:
-        self.transaction = transaction
+        super().__init__(transaction)
         self._doorbell = doorbell
         self._events = EventRows(transaction, ids, clock)
         self.mfa = MfaRows(transaction, ids, clock)
@@ -190,7 +207,7 @@ class PostgresUnitOfWork:
 
     async def commit(self) -> None:
         """Commit, shielded from cancellation, within a deadline. Afterwards the unit of work takes no further statements."""
-        for topic in await self.transaction.commit():
+        for topic in await self.statements.commit():
             # The notification also reaches this process a little later. This second ring costs one look for work that finds nothing.
             self._doorbell.ring(topic)
 

@@ -4,26 +4,19 @@ from actors.presence import PresenceWriter
 from actors.recorders.refusal_recorder import RefusalRecorder
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
-from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
-from adapters.postgres.federation.consents import ConsentRows
-from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
-from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
-from adapters.postgres.federation.scim.users import ProvisionedUserRows
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.turns import FairTurns
@@ -99,22 +92,20 @@ class Federation(Frozen, kw_only=True):
 
 
 def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Federation:
-    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
+    system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     client_lookup = PostgresClients(pool)
     clients = Clients(
         client_lookup,
         JwtClientAssertions(),
-        PostgresUsedAssertions(pool, ids),
+        PostgresUsedAssertions(pool, foundation.ids),
         foundation.key_sets,
         PostgresKeptKeys(pool),
         clock=clock,
         issuer=settings.public_url,
         endpoints=assertion_endpoints(settings.public_url),
     )
-    authorization_codes = AuthorizationCodes(
-        new_unit_of_work, AuthorizationCodeRows(statements), clients, identity.sessions, clock=clock, ids=ids, secrets=secrets
-    )
+    authorization_codes = AuthorizationCodes(new_unit_of_work, stores.authorization_codes, clients, identity.sessions, system=system)
     encounters, facts = PostgresEncounters(pool), PostgresFacts(pool)
     authorizations = Authorizations(
         new_unit_of_work,
@@ -123,17 +114,15 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         authorization_codes,
         identity.sessions,
         issuer=settings.public_url,
-        clock=clock,
-        ids=ids,
-        secrets=secrets,
+        system=system,
     )
     refusals = PostgresAuthorizationRefusals(pool)
-    provisioned_users, scim_exchanges = ProvisionedUserRows(statements), PostgresScimExchanges(pool)
-    directory_teams = DirectoryTeamRows(statements)
+    provisioned_users, scim_exchanges = stores.provisioned_users, PostgresScimExchanges(pool)
+    directory_teams = stores.directory_teams
     # A directory may send many changes at once, and each change is short.
     scim_changes = ScimChanges(new_unit_of_work, FairTurns(most_waiting=100, patience=20.0))
     scim_token_presence: PresenceWriter[ScimTokenId] = PresenceWriter(
-        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=secrets.spread, name="scim_token_presence"
+        PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
     )
     # To add a grant type, add a line here.
     grants: dict[str, Grant] = {
@@ -146,9 +135,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         keyring=foundation.keyring,
         metrics=foundation.metrics,
         issuer=settings.public_url,
-        clock=clock,
-        ids=ids,
-        secrets=secrets,
+        system=system,
     )
     return Federation(
         clients=clients,
@@ -159,8 +146,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             identity.sessions,
             foundation.token_signer,
             foundation.metrics,
-            clock=clock,
-            ids=ids,
+            system=system,
             issuer=settings.public_url,
             access_lifetime=settings.access_token_lifetime,
         ),
@@ -169,7 +155,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         device_flow=DeviceFlow(
             new_unit_of_work,
-            DeviceCodeRows(statements),
+            stores.device_codes,
             clients=clients,
             devices=identity.devices,
             admission=identity.admission,
@@ -177,31 +163,27 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             buckets=foundation.shared_buckets,
             server_secrets=foundation.server_secrets,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             activation_page=settings.public_url + ACTIVATION_PAGE,
         ),
         authorizations=authorizations,
-        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), clock=clock, ids=ids, secrets=secrets),
-        consents=Consents(new_unit_of_work, ConsentRows(statements)),
+        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), system=system),
+        consents=Consents(new_unit_of_work, stores.consents),
         logouts=Logouts(encounters, foundation.token_verifier),
         logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
         deliveries=Deliveries(
-            LogoutReceivers(foundation.token_signer, foundation.metrics, clock, ids, settings.public_url),
+            LogoutReceivers(foundation.token_signer, foundation.metrics, system, settings.public_url),
             PostgresDeliveryQueue(pool, LOGOUTS),
             foundation.outbound,
             clock,
-            secrets.spread,
+            spread,
         ),
         scim_tokens=ScimTokens(
             new_unit_of_work,
             PostgresScimTokens(pool),
-            SetupLinkRows(foundation.statements),
+            stores.setup_links,
             scim_token_presence,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         ),
         scim_token_presence=scim_token_presence,
         scim_users=ScimUsers(
@@ -213,18 +195,17 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             turns=FairTurns(),
             templates=foundation.mail_templates,
             links=foundation.links,
-            values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
+            values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
             ownerships=ownerships,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
-        scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), clock=clock, ids=ids),
-        scim_teams=ScimTeams(scim_changes, directory_teams, members_address=users_address(settings.public_url), clock=clock, ids=ids),
+        scim_groups=ScimGroups(scim_changes, provisioned_users, members_address=users_address(settings.public_url), system=system),
+        scim_teams=ScimTeams(scim_changes, directory_teams, members_address=users_address(settings.public_url), system=system),
         scim_settings=ScimSettings(new_unit_of_work, directory_teams, clock),
         scim_exchanges=ScimExchanges(scim_exchanges),
-        scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=secrets.spread),
+        scim_recorder=ScimExchangeWriter(scim_exchanges, foundation.metrics, spread=spread),
         authorization_refusals=AuthorizationRefusals(refusals),
-        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=secrets.spread),
+        refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
         userinfo=Userinfo(facts, settings.public_url),
         saml=Saml(
@@ -236,9 +217,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             keyring=foundation.keyring,
             templates=foundation.mail_templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         ),
         saml_sign_in=SamlSignIn(
             new_unit_of_work,
@@ -250,8 +229,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             server_secrets=foundation.server_secrets,
             presence=identity.presence,
             issuer=settings.public_url,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
         saml_logouts=SamlLogouts(
             new_unit_of_work,

@@ -28,7 +28,7 @@ from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
-from adapters.postgres.unit_of_work import unit_of_work
+from adapters.postgres.unit_of_work import Stores, unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.saml.directories import XmlServiceProviderDocuments
 from adapters.saml.threads import XmlThreads
@@ -63,15 +63,14 @@ from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.ids import Ids
 from ports.jobs import JobQueue
 from ports.mail import MailTransport
 from ports.mail_templates import MailTemplates
 from ports.outbound import OperatorsOutbound, Outbound, TextRecords
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
 from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
+from ports.system import Ids, Secrets, System
 from ports.tenancy.mail_servers import OrganizationPost
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
@@ -82,13 +81,11 @@ log = structlog.get_logger()
 class Foundation(Frozen, kw_only=True):
     version: str
     public_url: str
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     metrics: PrometheusMetrics
     scrapes: Scrapes
     pool: Pool
-    statements: Statements
+    stores: Stores
     database: PostgresDatabase
     unit_of_work: UnitOfWorkFactory
     jobs: JobQueue
@@ -116,6 +113,18 @@ class Foundation(Frozen, kw_only=True):
     token_signer: TokenSigner
     token_verifier: TokenVerifier
     tracing: Tracing | None
+
+    @property
+    def clock(self) -> Clock:
+        return self.system.clock
+
+    @property
+    def ids(self) -> Ids:
+        return self.system.ids
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.system.secrets
 
 
 @cache
@@ -153,13 +162,11 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         yield Foundation(
             version=_version(),
             public_url=settings.public_url,
-            clock=clock,
-            ids=ids,
-            secrets=SystemSecrets(),
+            system=System(clock, ids, SystemSecrets()),
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,
-            statements=Statements(pool),
+            stores=Stores(Statements(pool)),
             database=PostgresDatabase(pool, clock),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),

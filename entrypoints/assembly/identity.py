@@ -13,14 +13,8 @@ from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.crypto.totp import PyotpTotp
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
-from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.identity.factors.mfa import MfaRows
-from adapters.postgres.identity.factors.passkeys import PasskeyRows
-from adapters.postgres.identity.pictures import PictureRows
-from adapters.postgres.identity.privacy.privacy import PrivacyRows
-from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
-from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.proofs import PostgresProofs
 from adapters.postgres.identity.proofs.sign_in import PostgresAttempts, PostgresDestinations
 from adapters.postgres.identity.realms.domains import PostgresRealms
@@ -29,11 +23,8 @@ from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.postgres.identity.upstream.connections import PostgresConnections
-from adapters.postgres.identity.upstream.identities import IdentityRows
-from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
-from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.statements import Statements
 from adapters.time_zones import is_time_zone
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
@@ -134,8 +125,8 @@ class Identity(Frozen, kw_only=True):
 def open_identity(settings: Settings, foundation: Foundation, decline: Declining) -> Iterator[Identity]:
     """Raises `SettingsError` or `StartFailed`."""
     new_unit_of_work, pool, buckets = foundation.unit_of_work, foundation.pool, foundation.shared_buckets
-    statements = foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    stores = foundation.stores
+    system, clock, ids, spread = foundation.system, foundation.clock, foundation.ids, foundation.secrets.spread
     templates, links = foundation.mail_templates, foundation.links
     with ExitStack() as closing:
         passwords = password_hasher(settings, foundation.metrics)
@@ -153,13 +144,11 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             issuer=settings.public_url,
             access_lifetime=settings.access_token_lifetime,
             lifetime=settings.session_lifetime,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         )
         mfa = Mfa(
             new_unit_of_work,
-            lookup=MfaRows(statements, ids, clock),
+            lookup=MfaRows(Statements(pool), ids, clock),
             totp=PyotpTotp(POSTERN.name),
             backup_codes=HmacBackupCodes(foundation.server_secrets),
             keyring=foundation.keyring,
@@ -170,22 +159,19 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         agents = LibraryUserAgents()
         devices = Devices(
             unit_of_work=new_unit_of_work,
-            lookup=DeviceRows(statements),
+            lookup=stores.devices,
             agents=agents,
             locations=location_database(settings, closing),
             proxies=listed_proxies(settings),
-            secrets=secrets,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         login_events = LoginEvents(
             new_unit_of_work,
-            LoginEventRows(statements),
+            stores.login_events,
             devices=devices,
             templates=templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         installed = installed_providers(settings)
         outages = ProviderOutages(new_unit_of_work, foundation.metrics, clock)
@@ -194,7 +180,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             PostgresRealmProviders(pool, clock, configured=with_client(installed)),
             ProviderLooks(outages, foundation.upstreams, {one.value: known.endpoints for one, known in installed.items()}),
         )
-        joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, clock=clock, ids=ids)
+        joining = JoinByDomain(new_unit_of_work, templates=templates, metrics=foundation.metrics, system=system)
         familiar = FamiliarAddresses()
         password_proofs = PasswordProofs(
             new_unit_of_work,
@@ -211,7 +197,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         providers = UpstreamProviders(installed, foundation.keyring)
         passkeys = Passkeys(
             new_unit_of_work,
-            PasskeyRows(statements),
+            stores.passkeys,
             relying_party=relying_party(settings.public_url),
             authenticators=authenticators,
             mfa=mfa,
@@ -219,13 +205,11 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             agents=agents,
             templates=templates,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
         )
         passkey_proofs = PasskeyProofs(
             new_unit_of_work,
-            PasskeyRows(statements),
+            stores.passkeys,
             passkeys=passkeys,
             authenticators=authenticators,
             destinations=PostgresDestinations(pool),
@@ -233,8 +217,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             login_events=login_events,
             realms=realms,
             templates=templates,
-            clock=clock,
-            secrets=secrets,
+            system=system,
         )
         admission = Admission(
             new_unit_of_work,
@@ -244,10 +227,9 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             login_events=login_events,
             realms=realms,
             joining=joining,
-            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)),
+            provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
             familiar=familiar,
-            clock=clock,
-            ids=ids,
+            system=system,
         )
         mailed_codes = MailedCodes(new_unit_of_work, buckets, foundation.server_secrets, clock)
         sign_in_links = SignInLinks(
@@ -257,15 +239,14 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             codes=mailed_codes,
             login_events=login_events,
             links=links,
-            secrets=secrets,
-            clock=clock,
+            system=system,
         )
-        flows = Flows(new_unit_of_work, FlowRows(statements), clock, ids)
-        identity_grant_lookup = IdentityGrantRows(statements)
+        flows = Flows(new_unit_of_work, stores.flows, system)
+        identity_grant_lookup = stores.identity_grants
         identity_grants = IdentityGrants(identity_grant_lookup, foundation.keyring, clock)
         upstream_lookup = PostgresUpstreamSignIn(pool)
         connections = PostgresConnections(pool)
-        connection_recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=secrets.spread)
+        connection_recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=spread)
         journeys = Journeys(
             upstream_lookup,
             foundation.upstreams,
@@ -274,12 +255,10 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             server_secrets=foundation.server_secrets,
             recorder=connection_recorder,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             base_url=settings.public_url,
         )
-        linked = LinkedIdentities(templates=templates, clock=clock, ids=ids)
+        linked = LinkedIdentities(templates=templates, system=system)
         accounts = Accounts(
             unit_of_work=new_unit_of_work,
             rules=rules,
@@ -288,9 +267,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
             templates=templates,
             links=links,
             buckets=buckets,
-            clock=clock,
-            ids=ids,
-            secrets=secrets,
+            system=system,
             immediate_email_changes=settings.email_change == "immediate",
         )
         profiles = Profiles(new_unit_of_work, buckets, foundation.server_secrets, clock, is_time_zone)
@@ -319,12 +296,11 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 proofs=password_proofs,
                 rules=rules,
                 passwords=passwords,
-                vouched_accounts=VouchedAccountRows(statements),
+                vouched_accounts=stores.vouched_accounts,
                 realms=realms,
-                clock=clock,
-                ids=ids,
+                system=system,
             ),
-            unverified_accounts=UnverifiedAccounts(new_unit_of_work, clock, ids, settings.unverified_account_retention),
+            unverified_accounts=UnverifiedAccounts(new_unit_of_work, system, settings.unverified_account_retention),
             account_passwords=AccountPasswords(
                 unit_of_work=new_unit_of_work,
                 rules=rules,
@@ -341,9 +317,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 links=links,
                 realms=realms,
                 buckets=buckets,
-                clock=clock,
-                ids=ids,
-                secrets=secrets,
+                system=system,
                 server_secrets=foundation.server_secrets,
             ),
             mailed_codes=mailed_codes,
@@ -356,22 +330,19 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 devices=devices,
                 login_events=login_events,
                 metrics=foundation.metrics,
-                clock=clock,
-                secrets=secrets,
+                system=system,
             ),
             account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
             profiles=profiles,
-            pictures=Pictures(new_unit_of_work, PictureRows(statements), clock, secrets),
+            pictures=Pictures(new_unit_of_work, stores.pictures, system),
             devices=devices,
             mfa=mfa,
             login_events=login_events,
             sessions=sessions,
             own_sessions=OwnSessions(new_unit_of_work, PostgresOwnSessions(pool), clock),
-            presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=secrets.spread),
+            presence=PresenceWriter(PostgresPresence(pool), foundation.metrics, spread=spread),
             impersonations=Impersonations(new_unit_of_work, sessions, ids),
-            privacy=Privacy(
-                new_unit_of_work, PrivacyRows(statements), decline, most_logins=settings.export_login_events, clock=clock, ids=ids
-            ),
+            privacy=Privacy(new_unit_of_work, stores.privacy, decline, most_logins=settings.export_login_events, system=system),
             realms=realms,
             joining=joining,
             admission=admission,
@@ -414,12 +385,11 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
                 login_events=login_events,
                 email_syntax=foundation.email_syntax,
                 metrics=foundation.metrics,
-                clock=clock,
-                ids=ids,
+                system=system,
             ),
             identities=Identities(
                 new_unit_of_work,
-                IdentityRows(statements),
+                stores.identities,
                 upstream_lookup,
                 linked=linked,
                 providers=providers,

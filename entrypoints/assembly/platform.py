@@ -9,7 +9,6 @@ from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLogi
 from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
 from adapters.postgres.platform.configuration.objects import PostgresConfigurations
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
-from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
@@ -54,7 +53,7 @@ class Platform(Frozen, kw_only=True):
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
-    new_unit_of_work, pool, clock = foundation.unit_of_work, foundation.pool, foundation.clock
+    new_unit_of_work, pool, system, clock = foundation.unit_of_work, foundation.pool, foundation.system, foundation.clock
     return Platform(
         months=partitions(
             pool,
@@ -65,7 +64,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         ),
         imports=Imports(
             unit_of_work=new_unit_of_work,
-            lookup=ImportRows(foundation.statements),
+            lookup=foundation.stores.imports,
             server_secrets=foundation.server_secrets,
             passwords=identity.passwords,
             authenticators=identity.passkeys.authenticators,
@@ -76,13 +75,11 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
                 KnownProvider(Provider.CODEHOST.value, settings.codehost_issuer, "", is_shared=True),
                 KnownProvider(Provider.WEBSUITE.value, settings.websuite_issuer, "", is_shared=True),
             ],
-            clock=clock,
-            ids=foundation.ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
         governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
         platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, clock),
-        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, clock, foundation.ids),
+        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, system),
         account_administration=AccountAdministration(
             unit_of_work=new_unit_of_work,
             overviews=PostgresAccountOverviews(pool),
@@ -91,8 +88,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
             realms=identity.realms,
             templates=foundation.mail_templates,
             links=foundation.links,
-            clock=clock,
-            secrets=foundation.secrets,
+            system=system,
         ),
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),

@@ -4,20 +4,11 @@ from actors.billing_turns import BillingTurns
 from actors.mailbox import Mailbox
 from actors.presence import PresenceWriter
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
-from adapters.postgres.services.assignments import AssignmentRows
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
-from adapters.postgres.services.client_secrets import ClientSecretRows
-from adapters.postgres.services.end_users import EndUserRows
-from adapters.postgres.services.permissions import ServicePermissionRows
-from adapters.postgres.services.plans import PlanRows
 from adapters.postgres.services.rights import RightsRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
-from adapters.postgres.services.service_claims import ServiceClaimRows
-from adapters.postgres.services.service_roles import ServiceRoleRows
-from adapters.postgres.services.service_users import ServiceUserRows
-from adapters.postgres.services.services import PostgresServiceRegister, ServiceRows
-from adapters.postgres.services.subscriptions import SubscriptionRows
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
+from adapters.postgres.services.services import PostgresServiceRegister
+from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId
@@ -76,10 +67,10 @@ class Services(Frozen, kw_only=True):
 
 
 def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships) -> Services:
-    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
-    clock, ids, secrets = foundation.clock, foundation.ids, foundation.secrets
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
+    system, clock = foundation.system, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
-        PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=secrets.spread, name="key_presence"
+        PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="key_presence"
     )
     provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
     billing = Billing(
@@ -88,44 +79,40 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         receiving(settings),
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
+        system=system,
     )
     billing_mailbox = Mailbox()
     return Services(
-        services=OrganizationServices(
-            new_unit_of_work, ServiceRows(statements), foundation.outbound, foundation.key_sets, clock=clock, ids=ids
-        ),
+        services=OrganizationServices(new_unit_of_work, stores.services, foundation.outbound, foundation.key_sets, system=system),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
-        assignments=Assignments(new_unit_of_work, AssignmentRows(statements), clock, ids),
-        permissions=ServicePermissions(new_unit_of_work, ServicePermissionRows(statements), clock, ids),
-        rights=PeoplesRights(RightsRows(statements)),
-        service_roles=ServiceRoles(new_unit_of_work, ServiceRoleRows(statements), clock, ids),
-        client_secrets=ClientSecrets(new_unit_of_work, ClientSecretRows(statements), clock, ids, secrets),
-        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, clock=clock, ids=ids, secrets=secrets),
+        assignments=Assignments(new_unit_of_work, stores.assignments, system),
+        permissions=ServicePermissions(new_unit_of_work, stores.permissions, system),
+        rights=PeoplesRights(RightsRows(Statements(pool))),
+        service_roles=ServiceRoles(new_unit_of_work, stores.service_roles, system),
+        client_secrets=ClientSecrets(new_unit_of_work, stores.client_secrets, system),
+        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, system=system),
         key_presence=key_presence,
         made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
-        service_claims=ServiceClaims(new_unit_of_work, ServiceClaimRows(statements), clock, ids),
-        plans=Plans(new_unit_of_work, PlanRows(statements), clock, ids),
-        subscriptions=Subscriptions(new_unit_of_work, SubscriptionRows(statements), clock, ids),
+        service_claims=ServiceClaims(new_unit_of_work, stores.service_claims, system),
+        plans=Plans(new_unit_of_work, stores.plans, system),
+        subscriptions=Subscriptions(new_unit_of_work, stores.subscriptions, system),
         payment_provider=provider,
         billing_inbox=inbox,
         billing=billing,
         billing_mailbox=billing_mailbox,
         billing_turns=BillingTurns(billing, billing_mailbox),
         billing_reconciliation=BillingReconciliation(billing, inbox, provider, clock=clock, metrics=foundation.metrics),
-        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), clock=clock, ids=ids),
+        checkouts=Checkouts(new_unit_of_work, provider, (settings.public_url, settings.public_frontend_url), system=system),
         service_users=ServiceUsers(
             new_unit_of_work,
-            ServiceUserRows(statements),
+            stores.service_users,
             buckets=foundation.shared_buckets,
             templates=foundation.mail_templates,
-            values=ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock),
+            values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
             ownerships=ownerships,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
-        service_info=ServiceInfo(new_unit_of_work, ServiceRows(statements), clock),
+        service_info=ServiceInfo(new_unit_of_work, stores.services, clock),
         service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
-        end_users=EndUsers(new_unit_of_work, EndUserRows(statements), FairTurns()),
+        end_users=EndUsers(new_unit_of_work, stores.end_users, FairTurns()),
     )

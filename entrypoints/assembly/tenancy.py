@@ -5,33 +5,13 @@ import trio
 from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
-from adapters.postgres.tenancy.branding import LookRows
 from adapters.postgres.tenancy.callers import PostgresCallers
-from adapters.postgres.tenancy.connection_refreshes import ConnectionRefreshRows
-from adapters.postgres.tenancy.domain_routes import DomainRouteRows
-from adapters.postgres.tenancy.domains import DomainRows
-from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
-from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
-from adapters.postgres.tenancy.invitations import InvitationRows
-from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
-from adapters.postgres.tenancy.mail_servers import MailServerRows
-from adapters.postgres.tenancy.members import MemberRows
-from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
-from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.relations import PostgresRelations
-from adapters.postgres.tenancy.roles import RoleRows
-from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
-from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
-from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
-from adapters.postgres.tenancy.teams import TeamRows
 from adapters.postgres.tenancy.tiers import PostgresTiers
-from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
-from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
-from adapters.postgres.tenancy.webhooks import WebhookRows
 from adapters.saml.certificates import RsaCertificates
 from adapters.turns import FairTurns
 from core.domain.identifiers import ManagementKeyId
@@ -127,7 +107,7 @@ class Tenancy(Frozen, kw_only=True):
 def assemble_ownerships(foundation: Foundation) -> Ownerships:
     return Ownerships(
         foundation.unit_of_work,
-        OrganizationRows(foundation.statements),
+        foundation.stores.organizations,
         foundation.mail_templates,
         foundation.links,
         clock=foundation.clock,
@@ -135,9 +115,9 @@ def assemble_ownerships(foundation: Foundation) -> Ownerships:
 
 
 def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Tenancy:
-    new_unit_of_work, pool, statements = foundation.unit_of_work, foundation.pool, foundation.statements
+    new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     heads = Es256HeadSigner(foundation.server_secrets)
-    clock, ids, sessions = foundation.clock, foundation.ids, identity.sessions
+    system, clock, ids, sessions = foundation.system, foundation.clock, foundation.ids, identity.sessions
     key_presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
@@ -149,7 +129,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         metrics=foundation.metrics,
         clock=clock,
     )
-    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, clock, foundation.secrets)
+    connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
@@ -159,9 +139,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         keyring=foundation.keyring,
         server_secrets=foundation.server_secrets,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
-        secrets=foundation.secrets,
+        system=system,
         base_url=settings.public_url,
     )
     directory_answers = DirectoryAnswers(
@@ -172,22 +150,19 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         keyring=foundation.keyring,
         server_secrets=foundation.server_secrets,
         metrics=foundation.metrics,
-        clock=clock,
-        ids=ids,
-        secrets=foundation.secrets,
+        system=system,
         base_url=settings.public_url,
     )
-    siem = Siem(new_unit_of_work, SiemRows(statements), foundation.outbound, foundation.keyring, heads, clock=clock, ids=ids)
-    setup_lookup = SetupLinkRows(statements)
+    siem = Siem(new_unit_of_work, stores.siem, foundation.outbound, foundation.keyring, heads, system=system)
+    setup_lookup = stores.setup_links
     upstream_providers = OrganizationUpstreamProviders(
         new_unit_of_work,
-        UpstreamProviderRows(statements),
+        stores.upstream_providers,
         foundation.upstreams,
         foundation.directory_documents,
         connection_keys,
         foundation.keyring,
-        clock=clock,
-        ids=ids,
+        system=system,
     )
     connections = Connections(
         new_unit_of_work,
@@ -199,44 +174,39 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         clock=clock,
         base_url=settings.public_url,
     )
-    profile_values = ProfileValues(new_unit_of_work, ProfileValueRows(statements), clock)
+    profile_values = ProfileValues(new_unit_of_work, stores.profile_values, clock)
     return Tenancy(
         callers=Callers(foundation.token_verifier, PostgresCallers(pool), identity.presence, clock),
         organizations=Organizations(
             new_unit_of_work,
-            OrganizationRows(statements),
+            stores.organizations,
             PostgresTiers(pool),
             sessions,
             auto_approve=settings.org_auto_approve,
-            clock=clock,
-            ids=ids,
+            system=system,
         ),
-        members=Members(
-            new_unit_of_work, MemberRows(statements), sessions, identity.account_passwords, ownerships, clock=clock, turns=FairTurns()
-        ),
+        members=Members(new_unit_of_work, stores.members, sessions, identity.account_passwords, ownerships, clock=clock, turns=FairTurns()),
         ownerships=ownerships,
         member_factors=MemberFactors(new_unit_of_work, identity.mfa),
         invitations=Invitations(
             new_unit_of_work,
-            InvitationRows(statements),
+            stores.invitations,
             accounts=identity.accounts,
             passwords=identity.account_passwords,
             templates=foundation.mail_templates,
             links=foundation.links,
             server_secrets=foundation.server_secrets,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
-        profile_fields=ProfileFields(new_unit_of_work, ProfileFieldRows(statements), clock, ids),
+        profile_fields=ProfileFields(new_unit_of_work, stores.profile_fields, system),
         profile_values=profile_values,
-        roles=Roles(new_unit_of_work, RoleRows(statements), clock, ids),
-        teams=Teams(new_unit_of_work, TeamRows(statements), clock, ids),
-        sign_in_rules=OrganizationSignInRules(new_unit_of_work, SignInRulesRows(statements), foundation.email_syntax, clock),
+        roles=Roles(new_unit_of_work, stores.roles, system),
+        teams=Teams(new_unit_of_work, stores.teams, system),
+        sign_in_rules=OrganizationSignInRules(new_unit_of_work, stores.sign_in_rules, foundation.email_syntax, clock),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,
-            MailServerRows(statements),
+            stores.mail_servers,
             foundation.organization_post,
             foundation.mail,
             keyring=foundation.keyring,
@@ -246,32 +216,24 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        management_keys=ManagementKeys(
-            new_unit_of_work, PostgresManagementKeys(pool), key_presence, clock=clock, ids=ids, secrets=foundation.secrets
-        ),
+        management_keys=ManagementKeys(new_unit_of_work, PostgresManagementKeys(pool), key_presence, system=system),
         management_key_presence=key_presence,
-        branding=OrganizationBranding(new_unit_of_work, LookRows(statements), foundation.outbound, ids),
-        domains=Domains(new_unit_of_work, DomainRows(statements), proofs, clock=clock, ids=ids, secrets=foundation.secrets),
+        branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
+        domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
         domain_routes=DomainRoutes(
             new_unit_of_work,
-            DomainRouteRows(statements),
+            stores.domain_routes,
             proofs,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
             configured=frozenset(with_client(installed_providers(settings))),
         ),
-        join_requests=JoinRequests(
-            new_unit_of_work, JoinRequestRows(statements), templates=foundation.mail_templates, clock=clock, ids=ids
-        ),
-        oauth_credentials=OrganizationOAuthCredentials(
-            new_unit_of_work, OAuthCredentialRows(statements), foundation.keyring, clock=clock, ids=ids
-        ),
+        join_requests=JoinRequests(new_unit_of_work, stores.join_requests, templates=foundation.mail_templates, system=system),
+        oauth_credentials=OrganizationOAuthCredentials(new_unit_of_work, stores.oauth_credentials, foundation.keyring, system=system),
         upstream_providers=upstream_providers,
         connections=connections,
         connection_refreshes=ConnectionRefreshes(
             new_unit_of_work,
-            ConnectionRefreshRows(statements),
+            stores.connection_refreshes,
             DirectoryMetadataReader(foundation.outbound, foundation.directory_documents),
             foundation.directory_documents,
             foundation.upstreams,
@@ -290,21 +252,17 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             directory_answers,
             identity.connection_recorder,
             metrics=foundation.metrics,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
             base_url=settings.public_url,
         ),
         webhooks=Webhooks(
             new_unit_of_work,
-            WebhookRows(statements),
+            stores.webhooks,
             foundation.outbound,
             foundation.keyring,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
-        webhook_deliveries=WebhookDeliveries(new_unit_of_work, WebhookDeliveryRows(statements), clock),
+        webhook_deliveries=WebhookDeliveries(new_unit_of_work, stores.webhook_deliveries, clock),
         deliveries=Deliveries(
             WebhookReceivers(new_unit_of_work, foundation.keyring, foundation.mail_templates, foundation.metrics, clock),
             PostgresDeliveryQueue(pool, WEBHOOKS),
@@ -317,9 +275,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             setup_lookup,
             templates=foundation.mail_templates,
             links=foundation.links,
-            clock=clock,
-            ids=ids,
-            secrets=foundation.secrets,
+            system=system,
         ),
         setup_drafts=SetupDrafts(
             new_unit_of_work,
@@ -329,12 +285,12 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             links=foundation.links,
             clock=clock,
         ),
-        domain_drafts=DomainDrafts(new_unit_of_work, proofs, clock=clock, ids=ids, secrets=foundation.secrets),
-        scim_drafts=ScimDrafts(new_unit_of_work, clock=clock, ids=ids, secrets=foundation.secrets),
+        domain_drafts=DomainDrafts(new_unit_of_work, proofs, system=system),
+        scim_drafts=ScimDrafts(new_unit_of_work, system=system),
         connection_drafts=ConnectionDrafts(
-            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, clock=clock, ids=ids
+            new_unit_of_work, setup_lookup, upstream_providers, connections, connection_tests, system=system
         ),
-        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, clock=clock, ids=ids),
+        siem_drafts=SiemDrafts(new_unit_of_work, setup_lookup, siem, foundation.keyring, system=system),
         siem=siem,
         siem_export=SiemExport(
             PostgresSiemQueue(pool),

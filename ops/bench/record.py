@@ -1,6 +1,7 @@
-"""docs/benchmarks.md keeps the newest figures of each case, one table a subject. Older figures are in git.
+"""docs/benchmarks.md keeps the newest figure of each bar, one table a subject. Older figures are in git.
 
-The page is its own memory: a run reads the page, replaces the rows of its own cases, and leaves the other rows.
+The page is its own memory: a run reads the page, replaces the rows of its own cases, and leaves the other rows. A figure without a bar is
+printed and not kept: nobody could tell from it whether something has become worse.
 """
 
 import re
@@ -9,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ops.bench.report import HEADER, ROOT, Outcome, aligned, commit, hardware, rows
+from ops.bench.report import HEADER, ROOT, Figure, Outcome, aligned, commit, hardware, number, rows
 
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
 
 SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Beside other servers": ("peers", "providers"),
     "Starting and memory": ("start", "memory"),
-    "Requests": ("http", "driver", "processes", "tokens", "furnished", "pages"),
+    "Requests": ("http", "driver", "processes", "furnished", "pages"),
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd", "upstream"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),
@@ -43,8 +44,41 @@ _Rows = dict[str, list[Sequence[str]]]
 def record(outcomes: Sequence[Outcome], *, page: Path = PAGE) -> None:
     """Renews the page."""
     measured = f"{datetime.now(UTC):%Y-%m-%d}, {commit()}"
-    fresh = {one.case: [(*row, measured) for row in rows(one)] for one in outcomes if one.skipped is None}
+    fresh = {one.case: [(*row, measured) for row in kept_rows(one)] for one in outcomes if one.skipped is None}
     page.write_text(renewed(page.read_text(encoding="utf-8"), fresh, hardware()), encoding="utf-8")
+
+
+def kept_rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """A row for each bar. Figures that differ only in what stands before their last colon share a row. Counts that are exactly what they
+    must be, such as 0 requests that failed, get a row only in a case that has nothing else.
+    """
+    if outcome.failed is not None:
+        return rows(outcome)
+    barred = [figure for figure in outcome.figures if figure.bar is not None]
+    alike: dict[tuple[str, str], list[Figure]] = {}
+    for figure in barred:
+        if not _is_exact(figure):
+            alike.setdefault((figure.what.rpartition(": ")[2], str(figure.bar)), []).append(figure)
+    if barred and not alike:
+        return [(outcome.case, f"{len(barred)} counts, each with one right value", "right", "", "yes")]
+    return rows(Outcome(outcome.case, [_worst(kind, figures) for (kind, _), figures in alike.items()]))
+
+
+def _is_exact(figure: Figure) -> bool:
+    return figure.bar is not None and not figure.unit and figure.value == figure.bar.limit == int(figure.value)
+
+
+def _worst(kind: str, figures: Sequence[Figure]) -> Figure:
+    """The one that is nearest to the bar, or farthest beyond it, and how the others spread."""
+    if len(figures) == 1:
+        return figures[0]
+    bar = figures[0].bar
+    ordered = sorted(figures, key=lambda figure: figure.value, reverse=bar is not None and bar.at_least)
+    best, worst = ordered[0], ordered[-1]
+    beside = f"from {number(best.value)}" if best.value != worst.value else ""
+    if missed := sum(not figure.held for figure in figures):
+        beside += f"; {missed} miss, {worst.what.rpartition(': ')[0]} most"
+    return Figure(f"{kind}, worst of {len(figures)}", worst.value, worst.unit, bar, beside)
 
 
 def renewed(text: str, fresh: Mapping[str, Sequence[Sequence[str]]], on: str) -> str:

@@ -126,11 +126,13 @@ def _processor() -> str:
 
 
 def commit() -> str:
+    """Its short id. A plus behind it says that something was changed since, and not committed."""
+
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no")
-    return f"{git('rev-parse', '--short', 'HEAD') or 'unknown'}{' with changes' if changed else ''}"
+    return f"{git('rev-parse', '--short', 'HEAD') or 'unknown'}{'+' if changed else ''}"
 
 
 def busyness() -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ops.commit_title import refusal
 from tests.places import ROOT
 
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
@@ -38,6 +39,50 @@ def test_hooks_call_what_is_installed_here_and_download_nothing() -> None:
 def test_the_tools_that_hooks_call_come_with_the_environment() -> None:
     programs = {hook["entry"].split()[0].rpartition("/")[2] for hook in hooks()}
     assert [program for program in programs if not (Path(sys.prefix) / "bin" / program).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "A" * 72,
+        "\n# a comment\nFinish a sign-in after a reload\n\n" + "A long line of the body. " * 9,
+        f"Merge the branch that {'a' * 72}",
+        f'Revert "{"a" * 72}"',
+        f"fixup! {'a' * 72}",
+        "",
+    ],
+)
+def test_a_title_of_at_most_72_characters_is_accepted_and_so_are_those_of_git(message: str) -> None:
+    assert refusal(message) is None
+
+
+@pytest.mark.parametrize("before", ["", "\n", "# a comment\n"])
+def test_a_longer_title_is_refused_with_its_length_and_where_it_is_too_long(before: str) -> None:
+    told = refusal(f"{before}{'a' * 72}bc\n\nThe body.")
+    assert told == f"The title has 74 characters, and at most 72 are allowed:\n  {'a' * 72}|bc"
+
+
+@pytest.mark.parametrize("way", ["core.hooksPath", "pre-commit"])
+def test_git_makes_no_commit_with_a_long_title(way: str, tmp_path: Path) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is missing")
+    (tmp_path / "ops").symlink_to(ROOT / "ops")
+    hook = "ops/hooks"
+    if way == "pre-commit":
+        (entry,) = (one["entry"] for one in hooks() if one.get("stages") == ["commit-msg"])
+        assert "commit-msg" in HOOKS["default_install_hook_types"]
+        (tmp_path / "hooks").mkdir()
+        (tmp_path / "hooks" / "commit-msg").write_text(f'#!/bin/sh\nexec {sys.executable} {entry.partition(" ")[2]} "$1"\n')
+        (tmp_path / "hooks" / "commit-msg").chmod(0o755)
+        hook = "hooks"
+
+    def git(*words: str) -> int:
+        who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", f"core.hooksPath={hook}")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, check=False).returncode
+
+    assert git("init", "--quiet") == 0
+    assert git("commit", "--allow-empty", "-m", "a" * 73) != 0
+    assert git("commit", "--allow-empty", "-m", "a" * 72) == 0
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)

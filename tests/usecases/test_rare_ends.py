@@ -100,7 +100,7 @@ async def test_a_warning_that_fails_keeps_no_other_from_being_told(mishap: Excep
     certificate = SimpleNamespace(id=ID, valid_until=NOW + timedelta(days=1))
     made = of(
         Saml,
-        clock=SimpleNamespace(now=lambda: NOW),
+        system=SimpleNamespace(clock=SimpleNamespace(now=lambda: NOW)),
         lookup=SimpleNamespace(expiring=answering([SimpleNamespace(certificate=certificate, warned_days=None)])),
         metrics=Told(),
         _warn=answering(mishap),

@@ -17,7 +17,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
 from core.domain.services.services import AssertionAudience, IdTokenAlgorithm, ServiceType
-from ports.ids import Ids
+from ports.system import Ids
 
 _Presented = tuple[ClientId, bytes | None]
 

@@ -20,7 +20,7 @@ from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
 from core.domain.record.events import ACTING_KEY, DOCUMENT, ActingKey, ActingKind, Event
 from core.frozen import replace
 from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import Ids
 
 _SALT_BYTES: Final = 16
 

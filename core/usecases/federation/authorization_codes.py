@@ -29,10 +29,8 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
-from ports.clock import Clock
 from ports.federation.authorization_codes import CodeRedemption, Redemption
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # Of two requests with the same code, the second waits for the first, and finds the code redeemed at the second look.
@@ -49,17 +47,17 @@ class AuthorizationCodes(Frozen):
     redemption: CodeRedemption
     clients: Clients
     sessions: Sessions
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def issue(self, uow: UnitOfWork, approved: ApprovedAuthorization, registered: Sequence[str], *, by_trust: bool = False) -> Token:
         """Runs within the caller's unit of work, which locks the account. Raises `CodeNotIssued` when the account or the service has ended,
         or when the service's redirect URIs are no longer the `registered` ones. A code also needs the person's consent, or with `by_trust`
         the person's own membership of an organization that trusts the service.
         """
-        code = self.secrets.token()
-        new = NewCode(id=AuthorizationCodeId(self.ids.new()), digest=code.digest(), approved=approved, created_at=self.clock.now())
+        code = self.system.secrets.token()
+        new = NewCode(
+            id=AuthorizationCodeId(self.system.ids.new()), digest=code.digest(), approved=approved, created_at=self.system.clock.now()
+        )
         if not await uow.authorization_codes.add(new, registered, by_trust=by_trust):
             raise CodeNotIssued
         return code
@@ -100,16 +98,16 @@ class AuthorizationCodes(Frozen):
         return await self._redeemed(claim, look, sender, SYSTEM)
 
     async def _redeemed(self, claim: Claim, look: _Look, sender: Client, actor: Actor) -> tuple[Granted, AuthenticatedClient]:
-        refresh_token = self.secrets.token()
+        refresh_token = self.system.secrets.token()
         opening = Opening(
-            session=SessionId(self.ids.new()),
+            session=SessionId(self.system.ids.new()),
             refresh_digest=refresh_token.digest(),
-            login=login_event(LoginEventId(self.ids.new()), actor, self.clock.now(), user=None, provider=""),
-            event=EventId(self.ids.new()),
+            login=login_event(LoginEventId(self.system.ids.new()), actor, self.system.clock.now(), user=None, provider=""),
+            event=EventId(self.system.ids.new()),
             lifetime=self.sessions.lifetime,
         )
         for _ in range(_LOOKS):
-            client, found = await look(opening, self.clock.now())
+            client, found = await look(opening, self.system.clock.now())
             match found:
                 case Redeemed():
                     application = Application(client.registered.client, found.session.scopes or ())
@@ -133,7 +131,7 @@ class AuthorizationCodes(Frozen):
         raise Unavailable(retry_after=1, detail="a code stayed contended")
 
     async def _end_after(self, claim: Claim, client: AuthenticatedClient, earlier: EarlierUse, sender: Client) -> None:
-        if second_use(claim, client.registered.service, earlier, self.clock.now()) is not SecondUse.STOLEN:
+        if second_use(claim, client.registered.service, earlier, self.system.clock.now()) is not SecondUse.STOLEN:
             return
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(earlier.user)

@@ -56,10 +56,8 @@ from core.usecases.federation.consents import give_consent
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.flows import complete_once
 from core.usecases.identity.sessions import Sessions
-from ports.clock import Clock
 from ports.federation.authorizations import AuthorizationEncounter, Encounters
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tokens import TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -90,9 +88,7 @@ class Authorizations(Frozen):
     codes: AuthorizationCodes
     sessions: Sessions
     issuer: str
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
@@ -154,7 +150,7 @@ class Authorizations(Frozen):
         request = AuthorizationRequest(client_id=client, recipient=Recipient(registered.redirect_uris[0]), scopes=SCOPES)
         require_open(request, met.application)
         require_redeemable(request, registered)
-        return next_step(request, met.application, met.signed_in, Progress(began, account_chosen=True), self.clock.now())
+        return next_step(request, met.application, met.signed_in, Progress(began, account_chosen=True), self.system.clock.now())
 
     async def direct(self, organization: str, service: str, asked: DirectRequest) -> tuple[AuthorizationRequest, RequestingApplication]:
         """Checks a request of an application whose own page leads straight to a provider. Raises `NotFound`, `OrganizationNotActive`,
@@ -225,7 +221,7 @@ class Authorizations(Frozen):
         try:
             require_open(request, application)
             require_redeemable(request, application.registered)
-            step = next_step(request, application, signed_in, progress, self.clock.now())
+            step = next_step(request, application, signed_in, progress, self.system.clock.now())
             if step is not AuthorizationStep.DONE or signed_in is None:
                 return UnfinishedAuthorization(step, request, application, signed_in)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
@@ -268,10 +264,10 @@ class Authorizations(Frozen):
             # The account is locked before the flow, in the same order as in transactions that end both.
             await uow.accounts.hold_shared(signed_in.user)
             if flow is not None:
-                await complete_once(uow, flow, self.clock.now())
+                await complete_once(uow, flow, self.system.clock.now())
             if actor is not None:
-                consent = Consent(signed_in.user, application.service, request.scopes, self.clock.now())
-                if not await give_consent(uow, ConsentId(self.ids.new()), consent, actor):
+                consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now())
+                if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, actor):
                     raise NotFound("This application does not exist any more", words="application_unknown")
             by_trust = actor is None and not relies_on_consent(application, signed_in)
             code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
@@ -289,7 +285,7 @@ class Authorizations(Frozen):
         sender: Client,
     ) -> Answered:
         """Answers with tokens. An ordinary code is issued and redeemed here, by the same rules and with the same log entries."""
-        verifier = self.secrets.token()
+        verifier = self.system.secrets.token()
         answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
         grant = TokenRequest(
             grant_type=AUTHORIZATION_CODE,
@@ -311,7 +307,7 @@ class Authorizations(Frozen):
         if flow.repeats:
             return
         async with self.unit_of_work() as uow:
-            await complete_once(uow, flow, self.clock.now(), refused=refused)
+            await complete_once(uow, flow, self.system.clock.now(), refused=refused)
             await uow.commit()
 
     def _refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:

@@ -60,13 +60,11 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived
 from core.usecases.identity.sign_in.landings.api import WithTokens
-from ports.clock import Clock
 from ports.federation.device_flow import DeviceCodeStore
-from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 # The name of the key that makes the HMACs of user codes.
@@ -85,9 +83,7 @@ class DeviceFlow(Frozen):
     buckets: SharedBuckets
     server_secrets: ServerSecrets
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     activation_page: str
 
     async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
@@ -98,14 +94,14 @@ class DeviceFlow(Frozen):
         asker = AskingDevice(address=actor.address, user_agent=actor.user_agent)
         key = await self.server_secrets.get(USER_CODES)
         for _ in range(_TRIES):
-            device_code, user_code = self.secrets.token(), self.secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
+            device_code, user_code = self.system.secrets.token(), self.system.secrets.letters(USER_CODE_ALPHABET, USER_CODE_LENGTH)
             code = NewDeviceCode(
-                id=DeviceCodeId(self.ids.new()),
+                id=DeviceCodeId(self.system.ids.new()),
                 digest=device_code.digest(),
                 user_code_hmac=user_code_hmac(user_code, key),
                 scopes=scopes,
                 asker=asker,
-                created_at=self.clock.now(),
+                created_at=self.system.clock.now(),
             )
             asked = _known(await self.codes.ask(code, asking))
             if asked.is_added:
@@ -146,7 +142,7 @@ class DeviceFlow(Frozen):
         if _has_decided(found, caller, DeviceCodeState.APPROVED, DeviceCodeState.CONSUMED):
             return found
         found = self._pending(found)
-        now = self.clock.now()
+        now = self.system.clock.now()
         if caller.proved.refuses_applications:
             raise Forbidden(NO_APPLICATIONS, words="no_applications")
         if not found.outlasts(caller.proved, now):
@@ -172,7 +168,7 @@ class DeviceFlow(Frozen):
             return found
         found = self._pending(found)
         async with self.unit_of_work() as uow:
-            if await uow.device_codes.deny(code, caller.user, self.clock.now()):
+            if await uow.device_codes.deny(code, caller.user, self.system.clock.now()):
                 await uow.record(device_denied(found, client.actor(caller.user)))
                 await uow.commit()
                 self.metrics.device_flow(DeviceStep.DENIED)
@@ -185,11 +181,11 @@ class DeviceFlow(Frozen):
         has decided, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client has a credential and does not show
         it, and `OrganizationNotActive`.
         """
-        found = await self.codes.poll(device_code.digest(), shown, self.clock.now())
+        found = await self.codes.poll(device_code.digest(), shown, self.system.clock.now())
         if found is None:
             raise InvalidGrant(detail="there is no such device code") if shown is None else client_refused("there is no such client")
         client = await self._authenticated(found.client, shown)
-        decision = approved(found.code, self.clock.now())
+        decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)
         return await self._let_in(decision, client, await self.devices.observe(known)), client
@@ -213,7 +209,7 @@ class DeviceFlow(Frozen):
                 context = open_context(confirmed.destination)
             except (Forbidden, NotFound) as refusal:
                 raise DeviceDenied(detail=refusal.message) from None
-            now = self.clock.now()
+            now = self.system.clock.now()
             approval = await uow.device_codes.consume(decision.code, now)
             if approval is None:
                 raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn or has become too old")
@@ -240,7 +236,7 @@ class DeviceFlow(Frozen):
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:
             raise UserCodeUnknown
-        found.require_pending(self.clock.now())
+        found.require_pending(self.system.clock.now())
         return found
 
     async def _decided(self, code: DeviceCodeId, caller: Caller, *states: DeviceCodeState) -> EnteredCode:

@@ -26,9 +26,8 @@ from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.metrics import Metrics
+from ports.system import System
 from ports.tokens import TokenSigner
 
 log = structlog.get_logger()
@@ -48,8 +47,7 @@ class Grants(Frozen):
     sessions: Sessions
     signer: TokenSigner
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
     issuer: str
     access_lifetime: timedelta
 
@@ -74,7 +72,7 @@ class Grants(Frozen):
         scopes = () if opened.application is None else opened.application.scopes
         id_token = None
         if OPENID in scopes:
-            now = self.clock.now()
+            now = self.system.clock.now()
             claims = id_claims(
                 replace(granted, opened=opened),
                 client=client.registered.client,
@@ -100,8 +98,8 @@ class Grants(Frozen):
         claims = client_claims(
             client.registered,
             issuer=self.issuer,
-            token_id=str(self.ids.new()),
-            now=self.clock.now(),
+            token_id=str(self.system.ids.new()),
+            now=self.system.clock.now(),
             lifetime=self.access_lifetime,
         )
         token = Token(await self.signer.sign_for_application(claims))

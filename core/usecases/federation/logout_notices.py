@@ -12,11 +12,10 @@ from core.domain.services.services import logout_destination
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.record.deliveries import OpenReceiver
-from ports.clock import Clock
 from ports.federation.logout_notices import ClaimedService, LogoutNoticeLookup
-from ports.ids import Ids
 from ports.metrics import Metrics
 from ports.outbound import OutboundRequest
+from ports.system import System
 from ports.tokens import TokenSigner
 
 
@@ -36,8 +35,7 @@ class LogoutReceivers(Frozen):
 
     signer: TokenSigner
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
     issuer: str
     rules = RULES
     attempted = "logout_notice_attempted"
@@ -49,8 +47,8 @@ class LogoutReceivers(Frozen):
     async def request(self, receiver: OpenReceiver[ClaimedService], due: DueNotice) -> OutboundRequest:
         """Signs the logout token just before the request, because the token is short-lived."""
         claimed = receiver.claimed
-        token_id = str(self.ids.new())
-        claims = logout_claims(due, client=claimed.client, issuer=self.issuer, token_id=token_id, now=self.clock.now())
+        token_id = str(self.system.ids.new())
+        claims = logout_claims(due, client=claimed.client, issuer=self.issuer, token_id=token_id, now=self.system.clock.now())
         token = Token(await self.signer.sign_logout(claims, claimed.algorithm.value))
         return OutboundRequest(receiver.destination, body_of(token), HEADERS)
 

@@ -8,10 +8,8 @@ from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, 
 from core.domain.identifiers import ClientId, PushedRequestId
 from core.frozen import Frozen
 from core.usecases.federation.authorizations import Authorizations
-from ports.clock import Clock
 from ports.federation.authorizations import Encounters, PushedRequestStore
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 
 LIFETIME: Final = timedelta(seconds=60)
 
@@ -27,9 +25,7 @@ class PushedRequests(Frozen):
     authorizations: Authorizations
     encounters: Encounters
     store: PushedRequestStore
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def push(self, parameters: Parameters, client: ClientId) -> PushedRequest:
         """`client` has authenticated, unless it is a public client. Raises `AuthorizationRefused` and `UnknownRecipient`."""
@@ -40,7 +36,7 @@ class PushedRequests(Frozen):
             raise unknown_application()
         application = met.application
         request = await self.authorizations.checked(parameters, application, recipient(parameters, application.registered))
-        secret = self.secrets.token()
-        expires_at = self.clock.now() + LIFETIME
-        await self.store.add(PushedRequestId(self.ids.new()), secret.digest(), application.service, stored(request), expires_at)
+        secret = self.system.secrets.token()
+        expires_at = self.system.clock.now() + LIFETIME
+        await self.store.add(PushedRequestId(self.system.ids.new()), secret.digest(), application.service, stored(request), expires_at)
         return PushedRequest(f"{PUSHED}{secret.reveal()}", LIFETIME)

@@ -18,12 +18,10 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.mailed_codes import CODES
 from core.usecases.identity.realms import HomeRealms
 from ports.branding import Brandings
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -34,9 +32,7 @@ class AccountMails(Frozen):
     links: Links
     realms: HomeRealms
     buckets: SharedBuckets
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     server_secrets: ServerSecrets
 
     async def send(self, asked: AskedMail) -> bool:
@@ -48,7 +44,7 @@ class AccountMails(Frozen):
         async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             # Without an account the id belongs to nobody, and the statements have no effect.
-            user = UserId(self.ids.new()) if account is None else account.id
+            user = UserId(self.system.ids.new()) if account is None else account.id
             onward = await self._onward(uow, asked)
             permitted = kind is not AccountMail.SIGN_IN_LINK or await uow.sign_in_links.are_permitted(user)
         # The answer depends on the domain alone, so the question is the same for every address of the domain.
@@ -63,11 +59,11 @@ class AccountMails(Frozen):
         if account is not None and is_due:
             address, language = account.email, account.language or language
         else:
-            user = UserId(self.ids.new())
-        token = self.secrets.mailed_token()
+            user = UserId(self.system.ids.new())
+        token = self.system.secrets.mailed_token()
         # To the address on record, whose spelling may differ from the one in the request.
         link = self.links.redeeming(kind.purpose, token, onward)
-        issued = mailed_token(token, kind.purpose, user, address, self.clock.now())
+        issued = mailed_token(token, kind.purpose, user, address, self.system.clock.now())
         issued, code = await self._with_code(issued, asked)
         mail = self.templates.mail(
             kind.value, address.address, account=user, language=language, branding=branding or POSTERN, link=link, code=code
@@ -84,7 +80,7 @@ class AccountMails(Frozen):
         flow = asked.onward.asking
         if flow is None:
             return link, ""
-        code: Secret = self.secrets.letters(CODE_DIGITS, CODE_LENGTH)
+        code: Secret = self.system.secrets.letters(CODE_DIGITS, CODE_LENGTH)
         digest = code_digest(code, link.digest, flow, asked.email, await self.server_secrets.get(CODES))
         return replace(link, flow=flow, code_digest=digest), code.reveal()
 

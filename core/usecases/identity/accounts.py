@@ -16,13 +16,11 @@ from core.domain.secrets import Password, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
 from core.usecases.identity.account_passwords import PasswordRules
-from ports.clock import Clock
 from ports.identity.sign_in import Destinations
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.passwords import PasswordHasher
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -34,9 +32,7 @@ class Accounts(Frozen):
     templates: MailTemplates
     links: Links
     buckets: SharedBuckets
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     immediate_email_changes: bool
 
     async def register(
@@ -60,8 +56,8 @@ class Accounts(Frozen):
         self.rules.require(password, email)
         context = context_in(service, None if service is None else await self.destinations.find(service))
         encoded = await self.passwords.hash(password)
-        user = UserId(self.ids.new())
-        now = self.clock.now()
+        user = UserId(self.system.ids.new())
+        now = self.system.clock.now()
         account = unverified_account(user, email, now, actor.language)
         async with self.unit_of_work() as uow:
             registered_in = None if browser is None else browser.digest()
@@ -82,7 +78,7 @@ class Accounts(Frozen):
         """Returns whether this account was registered a moment ago with this password, so that a form that is sent twice is no error."""
         async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
-            if account is None or not account.is_new(self.clock.now()):
+            if account is None or not account.is_new(self.system.clock.now()):
                 return False
             found = await uow.account_passwords.find(account.id)
         return found is not None and found.encoded is not None and await self.passwords.verify(found.encoded, password)
@@ -94,7 +90,7 @@ class Accounts(Frozen):
         person who has not chosen one.
         """
         async with self.unit_of_work() as uow:
-            await uow.jobs.add(AskedMail(kind, email, organization, language, onward, asked_at=self.clock.now()).as_job())
+            await uow.jobs.add(AskedMail(kind, email, organization, language, onward, asked_at=self.system.clock.now()).as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:
@@ -116,7 +112,7 @@ class Accounts(Frozen):
             await uow.accounts.hold_to_move(link.user)
         else:
             await uow.accounts.hold(link.user)
-        if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.clock.now()) is None:
+        if await uow.mailed_tokens.redeem(link.digest, PROVES_ADDRESS, self.system.clock.now()) is None:
             raise refusal_of(await uow.mailed_tokens.find(link.digest, PROVES_ADDRESS))
 
     async def end_vouched(self, uow: UnitOfWork, link: MailedToken, actor: Actor) -> None:
@@ -141,7 +137,7 @@ class Accounts(Frozen):
         """Returns what a link would do, without using the link. Raises `BadRequest` when the link no longer works."""
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
-        if found is None or not found.is_usable(self.clock.now()):
+        if found is None or not found.is_usable(self.system.clock.now()):
             raise refusal_of(found)
         return found.purpose
 
@@ -162,7 +158,7 @@ class Accounts(Frozen):
         wait = await self.buckets.take(EMAIL_CHANGES, str(user))
         if wait > 0:
             raise RateLimited(retry_after=wait)
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await (uow.accounts.hold_to_move if self.immediate_email_changes else uow.accounts.hold)(user)
             if await uow.accounts.email_is_taken(email, user):
@@ -193,7 +189,7 @@ class Accounts(Frozen):
         left there; name and picture stay if an organization's own provider has vouched for the address. Returns False when the address is
         proved; such an account keeps everything.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         await uow.accounts.hold(user)
         unverified = await uow.account_passwords.forget_unverified(user, now)
         if unverified is None:
@@ -205,7 +201,7 @@ class Accounts(Frozen):
         return True
 
     async def _verify(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
-        account = await uow.accounts.verify_email(user, email, self.clock.now())
+        account = await uow.accounts.verify_email(user, email, self.system.clock.now())
         if account is None:
             raise refusal_of(None)
         language = account.language or actor.language
@@ -214,7 +210,7 @@ class Accounts(Frozen):
         await uow.record(Event("user.email.verified", actor, _target(user)))
 
     async def _change(self, uow: UnitOfWork, user: UserId, email: Email, actor: Actor) -> None:
-        now = self.clock.now()
+        now = self.system.clock.now()
         before = await uow.accounts.change_email(user, email, now)
         if before is None:
             raise refusal_of(None)
@@ -225,8 +221,8 @@ class Accounts(Frozen):
         await uow.record(Event("user.email.changed", actor, _target(user)))
 
     async def _mail_both(self, uow: UnitOfWork, account: Account, wanted: Email, actor: Actor) -> None:
-        now, user = self.clock.now(), account.id
-        token = self.secrets.mailed_token()
+        now, user = self.system.clock.now(), account.id
+        token = self.system.secrets.mailed_token()
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.CHANGE_EMAIL, user, wanted, now))
         link = self.links.redeeming(MailedTokenPurpose.CHANGE_EMAIL, token)
         language = account.language or actor.language
@@ -243,13 +239,13 @@ class Accounts(Frozen):
             language=before.language or actor.language,
             new_email=new.address,
             done=done,
-            when=self.clock.now(),
+            when=self.system.clock.now(),
             address=actor.address,
         )
         await uow.jobs.add(mail.as_job())
 
     async def _withdraw(self, uow: UnitOfWork, user: UserId) -> None:
-        now = self.clock.now()
+        now = self.system.clock.now()
         await uow.accounts.withdraw_email(user, now)
         await uow.mailed_tokens.end(user, MailedTokenPurpose.CHANGE_EMAIL, now)
 

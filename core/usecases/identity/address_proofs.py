@@ -40,10 +40,9 @@ from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.password import Checked, PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import CHANGED, WRONG_PASSWORD
-from ports.clock import Clock
 from ports.identity.upstream.vouched_accounts import VouchedAccountStore
-from ports.ids import Ids
 from ports.passwords import PasswordHasher
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _WITHOUT_PASSWORD: Final = frozenset({AskedOnPage.NOTHING, AskedOnPage.WHAT_STAYS})
@@ -58,8 +57,7 @@ class AddressProofs(Frozen):
     passwords: PasswordHasher
     vouched_accounts: VouchedAccountStore
     realms: HomeRealms
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def look(self, token: Token, browser: Token | None, caller: Caller | None = None, *, refusing: bool = False) -> Doubt:
         """Returns what a link is about, and what the page asks for in this browser before it proves the address. `refusing` asks for
@@ -129,7 +127,7 @@ class AddressProofs(Frozen):
             if not await self.accounts.disown_unverified(uow, link.user, actor):
                 # The address was proved meanwhile, so this link must not change the account.
                 raise link_used()
-            if await uow.account_passwords.reset(link.user, link.email, encoded, self.clock.now()) is None:
+            if await uow.account_passwords.reset(link.user, link.email, encoded, self.system.clock.now()) is None:
                 raise refusal_of(None)
             event = Event("security.password.changed", actor, Target("user", str(link.user)), details={"how": "set"})
             await uow.record_in_every_log(event, link.user)
@@ -143,7 +141,7 @@ class AddressProofs(Frozen):
         elsewhere, only what `stays` names stays, and all other sessions end. Raises `LinkRefused`, and `BadRequest` for a link to another
         account.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         link, asked, _ = await self._find(token, None, caller)
         if asked is not AskedOnPage.WHAT_STAYS:
             raise refusal_of(None)
@@ -175,11 +173,11 @@ class AddressProofs(Frozen):
             await uow.accounts.hold_to_move(link.user)
             await self.accounts.redeem(uow, link)
             if link.purpose is MailedTokenPurpose.CHANGE_EMAIL:
-                await uow.accounts.withdraw_email(link.user, self.clock.now())
+                await uow.accounts.withdraw_email(link.user, self.system.clock.now())
                 await uow.record(email_change_refused(link.user, actor))
             elif await uow.accounts.is_nobodys(link.user):
-                request = PrivacyRequestId(self.ids.new())
-                await uow.service_users.delete_account(link.user, request, self.clock.now())
+                request = PrivacyRequestId(self.system.ids.new())
+                await uow.service_users.delete_account(link.user, request, self.system.clock.now())
                 await uow.jobs.add(forget_job(request))
                 await uow.record(registration_refused(link.user, actor, removed=True))
             elif await self.accounts.disown_unverified(uow, link.user, actor):
@@ -197,7 +195,7 @@ class AddressProofs(Frozen):
         async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(digest, PROVES_ADDRESS)
             account = None if link is None else (await uow.accounts.find_all([link.user])).get(link.user)
-        if link is None or account is None or not link.was_just_used(self.clock.now()):
+        if link is None or account is None or not link.was_just_used(self.system.clock.now()):
             return None
         proved = account.address_is_proved and account.email.key == link.email.key
         return link, Settled.PROVED if proved else Settled.REFUSED
@@ -206,7 +204,7 @@ class AddressProofs(Frozen):
         async with self.unit_of_work() as uow:
             link = await uow.mailed_tokens.find(token.digest(), PROVES_ADDRESS)
             registration = None if link is None else await uow.account_passwords.registration(link.user)
-        if link is None or not link.is_usable(self.clock.now()):
+        if link is None or not link.is_usable(self.system.clock.now()):
             raise refusal_of(link)
         signed_in = None if caller is None or caller.impersonator is not None else caller.user
         return link, asked_of(link, registration, browser, signed_in), registration is not None and registration.is_vouched
@@ -214,7 +212,7 @@ class AddressProofs(Frozen):
     async def _end(self, uow: UnitOfWork, one: AddedWay, link: MailedToken, actor: Actor) -> None:
         match one.kind:
             case AddedKind.PASSWORD:
-                await uow.account_passwords.forget(link.user, self.clock.now())
+                await uow.account_passwords.forget(link.user, self.system.clock.now())
                 event = Event("security.password.changed", actor, Target("user", str(link.user)), details={"how": "removed_unverified"})
                 await uow.record_in_every_log(event, link.user)
             case AddedKind.SECOND_FACTOR:

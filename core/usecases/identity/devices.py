@@ -11,10 +11,8 @@ from core.domain.identity.devices import Client, Device, Remembered, device_name
 from core.domain.identity.risk import Approach, Knowledge, Sighting, judge
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
-from ports.clock import Clock
 from ports.identity.devices import DeviceStore, Locations, Proxies, UserAgents
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -32,9 +30,7 @@ class Devices(Frozen):
     agents: UserAgents
     locations: Locations
     proxies: Proxies
-    secrets: Secrets
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def observe(self, client: Client) -> Approach:
         """Collects what a request tells about the device and its location. Does not ask the database and never refuses."""
@@ -58,7 +54,7 @@ class Devices(Frozen):
         `sighting.is_proven`: wrong guesses by a stranger must not lock this device out. The login event takes `risk.score`, `risk.factors`
         and `approach.location`.
         """
-        return judge(approach, known, self.clock.now())
+        return judge(approach, known, self.system.clock.now())
 
     async def remember(self, uow: UnitOfWork, user: UserId, sighting: Sighting, *, trust: bool = False) -> Remembered:
         """Records a sign-in that succeeded with all its factors on its device, and adds a new device. Runs within the caller's unit of
@@ -68,22 +64,22 @@ class Devices(Frozen):
         organizations trusts no device. The client keeps the tokens in the answer. The answer has a device token even when the request
         brought one, so that the cookie lasts longer.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         period = trust_period(sighting.trust_days) if trust else None
         if sighting.device is None:
-            device, token = DeviceId(self.ids.new()), self.secrets.token()
+            device, token = DeviceId(self.system.ids.new()), self.system.secrets.token()
             await uow.devices.add(_first_seen(device, user, sighting, now), token.digest())
             remembered = Remembered(device, is_new=True, device_token=token)
         else:
             device = sighting.device
             # Trust is bound to the token. A device that was recognised only by its looks has no token yet.
-            replacement = self.secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
+            replacement = self.system.secrets.token() if sighting.needs_token or (period and not sighting.is_proven) else None
             await uow.devices.used(device, user, sighting, None if replacement is None else replacement.digest(), now)
             brought = sighting.approach.client.device_token if sighting.is_proven else None
             remembered = Remembered(device, is_new=False, device_token=replacement or brought)
         if not period:
             return remembered
-        trust_token = self.secrets.token()
+        trust_token = self.system.secrets.token()
         await uow.devices.trust(device, trust_token.digest(), now, now + period)
         return replace(remembered, trust_token=trust_token, trusted_for=period)
 
@@ -104,7 +100,7 @@ class Devices(Frozen):
                 raise NotFound(_UNKNOWN, words="device_unknown")
             if held.name == name:
                 return held
-            now = self.clock.now()
+            now = self.system.clock.now()
             await uow.devices.rename(device, name, now)
             await uow.record(device_renamed(held, name, actor))
             await uow.commit()
@@ -123,7 +119,7 @@ class Devices(Frozen):
             held = _own(await uow.devices.hold(device), caller.user)
             if held.revoked_at is None:
                 # The device is held: a simultaneous sign-in with the device has added its session already, or waits for this unit of work.
-                await uow.devices.revoke(device, self.clock.now())
+                await uow.devices.revoke(device, self.system.clock.now())
                 sessions = await uow.sessions.revoke_of_device(device)
                 await uow.record(device_revoked(held, sessions, actor))
                 await uow.commit()

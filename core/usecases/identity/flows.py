@@ -9,17 +9,15 @@ from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wa
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.identity.flows import FlowStore
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Flows(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: FlowStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def begin(
         self,
@@ -55,8 +53,8 @@ class Flows(Frozen):
         email: str = "",
     ) -> Flow:
         """Returns a new flow, which the caller adds in a unit of work of its own."""
-        now = self.clock.now()
-        return Flow(FlowId(self.ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
+        now = self.system.clock.now()
+        return Flow(FlowId(self.system.ids.new()), purpose, request, wanted, now, now + lifetime, service=service, email=email)
 
     async def find(self, flow: FlowId, browser: Token) -> Flow:
         """Raises `FlowOver` when the flow has expired, belongs to another browser, or does not exist."""
@@ -74,7 +72,7 @@ class Flows(Frozen):
     async def complete(self, flow: Flow) -> bool:
         """Marks the flow as completed. Of two calls at once, one gets True."""
         async with self.unit_of_work() as uow:
-            done = await uow.flows.complete(flow.id, self.clock.now())
+            done = await uow.flows.complete(flow.id, self.system.clock.now())
             await uow.commit()
         return done
 

@@ -18,7 +18,7 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 from core.usecases.identity.sessions import Sessions
 from ports.identity.impersonation import Impersonable
-from ports.ids import Ids
+from ports.system import Ids
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -79,7 +79,7 @@ class Impersonations(Frozen):
         the session that it was opened from.
         """
         reason = reason_of(reason)
-        token = self.sessions.secrets.token()
+        token = self.sessions.system.secrets.token()
         async with self.unit_of_work() as uow:
             found = await _found(uow, caller, user, "", "")
             impersonated = Impersonated(ImpersonationId(self.ids.new()), caller.user)

@@ -11,11 +11,10 @@ from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual
 from core.frozen import Frozen, replace
 from core.usecases.identity.devices import Devices
-from ports.clock import Clock
 from ports.identity.login_events import LoginEventStore
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -38,8 +37,7 @@ class LoginEvents(Frozen):
     devices: Devices
     templates: MailTemplates
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         """Returns the attempts to sign in to this account, newest first, including failed attempts. With `before`, only older attempts."""
@@ -52,9 +50,9 @@ class LoginEvents(Frozen):
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
         tried = login_event(
-            LoginEventId(self.ids.new()),
+            LoginEventId(self.system.ids.new()),
             actor,
-            self.clock.now(),
+            self.system.clock.now(),
             user=outcome.user,
             provider=outcome.provider,
             context=outcome.context,
@@ -117,7 +115,7 @@ class LoginEvents(Frozen):
             account.email.address,
             account=account.id,
             language=account.language or approach.client.language,
-            when=self.clock.now(),
+            when=self.system.clock.now(),
             address=approach.client.address,
             device=approach.agent.name,
             location=None if location is None else ", ".join(filter(None, (location.city, location.country))),

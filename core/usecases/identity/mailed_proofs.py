@@ -28,12 +28,11 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import CODES
 from core.usecases.identity.reauthentication import Reauthentication
-from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -46,8 +45,7 @@ class MailedProofs(Frozen):
     devices: Devices
     login_events: LoginEvents
     metrics: Metrics
-    clock: Clock
-    secrets: Secrets
+    system: System
 
     async def send(self, caller: Caller, client: Client) -> None:
         """Mails a code to the proved address of the caller. Only the last code works, and only in this session. Raises `Forbidden` when the
@@ -57,9 +55,11 @@ class MailedProofs(Frozen):
         wait = await self.buckets.take(ACCOUNT_MAILS, f"{MailedTokenPurpose.PROVE}:{account_key(caller.email)}")
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ACCOUNT_MAILS.name)
-        code: Secret = self.secrets.letters(CODE_DIGITS, CODE_LENGTH)
+        code: Secret = self.system.secrets.letters(CODE_DIGITS, CODE_LENGTH)
         key = await self.server_secrets.get(CODES)
-        issued = mailed_token(self.secrets.mailed_token(), MailedTokenPurpose.PROVE, caller.user, caller.email, self.clock.now())
+        issued = mailed_token(
+            self.system.secrets.mailed_token(), MailedTokenPurpose.PROVE, caller.user, caller.email, self.system.clock.now()
+        )
         digest = self._digest(caller, code, issued.digest, caller.email, key)
         mail = self.templates.mail(
             "proof_code",
@@ -86,7 +86,7 @@ class MailedProofs(Frozen):
         async with self.unit_of_work() as uow:
             # The account keeps its address until the commit. A try is counted in any case: `log_wrong_code` commits it.
             await uow.accounts.hold_shared(caller.user)
-            now = self.clock.now()
+            now = self.system.clock.now()
             found = await uow.mailed_tokens.try_proof(caller.session, caller.user, now)
             is_right = found is not None and hmac.compare_digest(
                 found.code_digest or b"", self._digest(caller, code, found.digest, found.email, key)
@@ -101,7 +101,7 @@ class MailedProofs(Frozen):
         self.metrics.reauthenticated(ProofMethod.MAIL.value)
 
     async def _require_no_other_way(self, caller: Caller) -> None:
-        missing = await self.reauthentication.missing(caller, StepUp.SIGN_IN, since=self.clock.now())
+        missing = await self.reauthentication.missing(caller, StepUp.SIGN_IN, since=self.system.clock.now())
         if missing is None or not missing.by_mail:
             raise Forbidden("You can prove who you are in another way", words="prove_otherwise")
 

@@ -31,13 +31,11 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.clock import Clock
 from ports.identity.devices import UserAgents
 from ports.identity.passkeys import Authenticators, PasskeyStore
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -51,9 +49,7 @@ class Passkeys(Frozen):
     agents: UserAgents
     templates: MailTemplates
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     @property
     def obstacle(self) -> Obstacle | None:
@@ -85,10 +81,10 @@ class Passkeys(Frozen):
         excluded = await self.lookup.list(caller.user)
         if len(excluded) >= MOST_PASSKEYS:
             raise _too_many()
-        challenge = self.secrets.token().reveal()
+        challenge = self.system.secrets.token().reveal()
         digest = challenge_digest(challenge, Ceremony.REGISTER, bound_to_session(caller.session))
         async with self.unit_of_work() as uow:
-            await uow.passkeys.add_challenge(digest, self.clock.now() + CHALLENGE_LIFETIME)
+            await uow.passkeys.add_challenge(digest, self.system.clock.now() + CHALLENGE_LIFETIME)
             await uow.commit()
         return CreationOptions(relying_party, challenge, caller.user, caller.email.address, excluded)
 
@@ -109,9 +105,9 @@ class Passkeys(Frozen):
                 await uow.passkeys.end_challenge(digest)
                 await uow.commit()
             raise _unfit(read.fault)
-        now = self.clock.now()
+        now = self.system.clock.now()
         passkey = Passkey(
-            id=PasskeyId(self.ids.new()),
+            id=PasskeyId(self.system.ids.new()),
             user=caller.user,
             credential_id=made.credential_id,
             public_key=made.public_key,
@@ -153,7 +149,7 @@ class Passkeys(Frozen):
             made = (await self.authenticators.read_registration(given, self.require_relying_party())).made
         except PasskeyRefused:
             return False
-        now = self.clock.now()
+        now = self.system.clock.now()
         return made is not None and any(one.credential_id == made.credential_id and one.is_new(now) for one in await self.lookup.list(user))
 
     async def rename(self, user: UserId, passkey: PasskeyId, name: str, actor: Actor) -> Passkey:
@@ -173,7 +169,7 @@ class Passkeys(Frozen):
         signed in with the passkey. The last way into the account stays. If passkeys alone are the second factor, removing the last passkey
         disables the second factor. Raises `NotFound` and `LastWayIn`; and `Unauthorized` when the session has ended.
         """
-        user, now = caller.user, self.clock.now()
+        user, now = caller.user, self.system.clock.now()
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             await require_living(uow, caller.session)

@@ -8,17 +8,15 @@ from core.domain.identity.profile.pictures import Picture, picture_of, picture_r
 from core.domain.identity.profile.profiles import HeldProfile
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
-from ports.clock import Clock
 from ports.identity.pictures import PictureStore
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Pictures(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: PictureStore
-    clock: Clock
-    secrets: Secrets
+    system: System
 
     async def get(self, picture: PictureId) -> Picture:
         """Raises `NotFound`."""
@@ -33,13 +31,13 @@ class Pictures(Frozen):
         """
         picture = picture_of(content, declared)
         # The address of a picture opens it, so it must not be guessed, and it must not tell the time either.
-        new = PictureId(UUID(bytes=self.secrets.key_bytes(16), version=4))
+        new = PictureId(UUID(bytes=self.system.secrets.key_bytes(16), version=4))
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             held = await uow.profiles.find(user)
             if held is None:
                 raise NotFound("There is no such account", words="account_unknown")
-            now = self.clock.now()
+            now = self.system.clock.now()
             await uow.pictures.replace(user, picture, new, now)
             await uow.profiles.point(user, new, now)
             await uow.record(picture_set(user, actor))
@@ -51,6 +49,6 @@ class Pictures(Frozen):
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             if await uow.pictures.remove(user):
-                await uow.profiles.point(user, None, self.clock.now())
+                await uow.profiles.point(user, None, self.system.clock.now())
                 await uow.record(picture_removed(user, actor))
             await uow.commit()

@@ -23,9 +23,8 @@ from core.domain.identity.privacy import (
 )
 from core.domain.record.events import Actor
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.identity.privacy import PlaceholderTaken, PrivacyStore
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -51,14 +50,13 @@ class Privacy(Frozen):
     lookup: PrivacyStore
     decline: Declining
     most_logins: int
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def export(self, user: UserId, asker: PrivacyRequester, actor: Actor) -> Exported:
         """Reads the first page of sign-ins here, and the other pages only when the reader asks for them, so that a slow reader holds no
         connection. The export is recorded, unless people ask for their own data. Raises `NotFound`, `Forbidden`.
         """
-        found = await self.lookup.export(user, asker, self.clock.now(), self.most_logins)
+        found = await self.lookup.export(user, asker, self.system.clock.now(), self.most_logins)
         if found is None:
             raise NotFound(_UNKNOWN)
         subject, export, logins = found
@@ -98,7 +96,7 @@ class Privacy(Frozen):
         async with self.unit_of_work() as uow:
             # Organizations are held before accounts.
             await uow.ownerships.hold_all(user)
-            subject = await uow.privacy.hold(user, asker, self.clock.now())
+            subject = await uow.privacy.hold(user, asker, self.system.clock.now())
             if subject is None:
                 raise NotFound(_UNKNOWN)
             require_may_forget(subject, asker)
@@ -108,8 +106,8 @@ class Privacy(Frozen):
             for organization in [one.organization for one in subject.belongings if one.is_unconfirmed_owner]:
                 await self.decline(uow, organization, user)
             # The time is read after `hold`, so that it is later than every other change of the account.
-            now = self.clock.now()
-            request = PrivacyRequest(PrivacyRequestId(self.ids.new()), user, asker.user, now, None)
+            now = self.system.clock.now()
+            request = PrivacyRequest(PrivacyRequestId(self.system.ids.new()), user, asker.user, now, None)
             await uow.privacy.anonymize(request, placeholder(now, attempt))
             await uow.jobs.add(forget_job(request.id))
             await uow.record_in_every_log(forgotten(user, actor, asker.operator), user, listed=True)

@@ -43,13 +43,11 @@ from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
-from ports.clock import Clock
 from ports.identity.facts import FactLookup
 from ports.identity.refresh_tokens import RefreshTokens
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -72,9 +70,7 @@ class Sessions(Frozen):
     issuer: str
     access_lifetime: timedelta
     lifetime: timedelta
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def open(
         self,
@@ -110,7 +106,7 @@ class Sessions(Frozen):
             session_id=session_id,
             opened_through=opened_through,
         )
-        token = self.secrets.token()
+        token = self.system.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
         return OpenedSession(session, account.email, account.is_platform_owner, token, subscription, application, tells_more=tells_more)
 
@@ -133,7 +129,7 @@ class Sessions(Frozen):
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
         `opened_through` is the provider that the person signed in at, if they did.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         if ends_by is not None:
             ends_at = min(ends_at, ends_by)
@@ -144,7 +140,7 @@ class Sessions(Frozen):
             # so no sweep has to look for it.
             ends_at, expires_at = min(ends_at, parent.ends_at), min(expires_at, parent.expires_at)
         session = Session(
-            id=session_id or SessionId(self.ids.new()),
+            id=session_id or SessionId(self.system.ids.new()),
             user=account.id,
             created_at=now,
             last_seen_at=now,
@@ -180,8 +176,8 @@ class Sessions(Frozen):
         claims = access_claims(
             opened,
             issuer=self.issuer,
-            token_id=str(self.ids.new()),
-            now=self.clock.now(),
+            token_id=str(self.system.ids.new()),
+            now=self.system.clock.now(),
             lifetime=self.access_lifetime,
         )
         sign = self.signer.sign_access if opened.application is None else self.signer.sign_for_application
@@ -206,7 +202,7 @@ class Sessions(Frozen):
         following = successor(token, await self.server_secrets.get(SUCCESSORS))
         by = fingerprint(client)
         for _ in range(_LOOKS):
-            now = self.clock.now()
+            now = self.system.clock.now()
             presented = await self.refresh_tokens.rotate(token.digest(), following.digest(), by, now, holder)
             if presented is None:
                 raise Unauthorized(_REFUSED)

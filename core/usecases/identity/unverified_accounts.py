@@ -6,8 +6,7 @@ from core.domain.identifiers import PrivacyRequestId
 from core.domain.identity.accounts import registration_lapsed
 from core.domain.identity.privacy import forget_job
 from core.frozen import Frozen
-from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -22,8 +21,7 @@ class UnverifiedLook(Frozen):
 
 class UnverifiedAccounts(Frozen):
     unit_of_work: UnitOfWorkFactory
-    clock: Clock
-    ids: Ids
+    system: System
     retention: timedelta
     """Zero: such accounts stay."""
 
@@ -33,13 +31,13 @@ class UnverifiedAccounts(Frozen):
         """
         if not self.retention:
             return UnverifiedLook(0, 0, after)
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             held = await uow.accounts.hold_unproved(now, self.retention, after, limit)
             # A second statement, since the first does not see what others wrote before it got the locks.
             unused = await uow.accounts.never_used([one.id for one in held], now)
             for user in unused:
-                request = PrivacyRequestId(self.ids.new())
+                request = PrivacyRequestId(self.system.ids.new())
                 await uow.service_users.delete_account(user, request, now)
                 await uow.jobs.add(forget_job(request))
             if unused:

@@ -24,11 +24,10 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access_counting, hand_over_counting
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
-from ports.clock import Clock
 from ports.identity.own_sessions import OwnSessionLookup
 from ports.mail_templates import MailTemplates
 from ports.platform.account_overviews import AccountOverviews
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -68,8 +67,7 @@ class AccountAdministration(Frozen):
     realms: HomeRealms
     templates: MailTemplates
     links: Links
-    clock: Clock
-    secrets: Secrets
+    system: System
 
     async def show(self, who: Email | UserId, by: Authority | str) -> AccountOverview:
         found = await self.overviews.find(who)
@@ -84,7 +82,7 @@ class AccountAdministration(Frozen):
         """Deactivates the account: nobody can sign in to it, and all its sessions, links and trusted devices end. Its organizations stay.
         May be repeated.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             # The lock on platform owners comes before the account. If two platform owners are deactivated at once, the second call must see
             # that the first owner is gone.
@@ -109,7 +107,7 @@ class AccountAdministration(Frozen):
             # For a key: nobody becomes a platform owner between the look and the change.
             await uow.platform_owners.hold()
             account = await _find(uow, who, by)
-            now = self.clock.now()
+            now = self.system.clock.now()
             changed = await uow.accounts.activate(account.id, now)
             if not changed and account.deactivated_at is not None:
                 # Another operator may have activated the account meanwhile.
@@ -130,7 +128,7 @@ class AccountAdministration(Frozen):
         gets a mail.
         """
         requires_provider = await self.realms.requires_provider(await self._address(who, by))
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await _find(uow, who, by)
             user = account.id
@@ -150,7 +148,7 @@ class AccountAdministration(Frozen):
             at_provider = requires_provider and not account.is_platform_owner
             link = None
             if account.deactivated_at is None and not at_provider:
-                token = self.secrets.mailed_token()
+                token = self.system.secrets.mailed_token()
                 await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
                 link = self.links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
             if account.deactivated_at is None:
@@ -180,7 +178,7 @@ class AccountAdministration(Frozen):
             language=account.language,
             link=link,
             at_provider=at_provider,
-            when=self.clock.now(),
+            when=self.system.clock.now(),
         )
         return mail.as_job()
 
@@ -207,7 +205,7 @@ class AccountAdministration(Frozen):
 
     async def sessions(self, user: UserId, page: Page) -> OwnSessionList:
         """Lists the living sessions of this person."""
-        return await self.session_lookup.list(user, _NO_SESSION, self.clock.now(), page)
+        return await self.session_lookup.list(user, _NO_SESSION, self.system.clock.now(), page)
 
     async def end_session(self, user: UserId, session: SessionId, by: Authority) -> None:
         """Ends the session, with the sessions opened from it. May be repeated. Raises `NotFound` when this person has never had such a

@@ -18,16 +18,14 @@ from core.domain.platform.imports.records import shown
 from core.domain.platform.imports.reports import NO_PARTS, Outcome, ReportLine, Tally
 from core.domain.record.events import Actor
 from core.frozen import Frozen, replace
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.accounts import EmailSyntax
 from ports.identity.passkeys import Authenticators
-from ports.ids import Ids
 from ports.passwords import PasswordHasher
 from ports.platform.imports import Candidate, ImportStore, Notebook, PeopleSource, Written
 from ports.progress import Advance
-from ports.secrets import Secrets
 from ports.server_secrets import KeptSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 IMPORTED_PEOPLE: Final = "imported_people"
@@ -64,9 +62,7 @@ class Imports(Frozen, kw_only=True):
     relying_party: RelyingParty | Obstacle
     providers: Sequence[KnownProvider]
     """The shared providers that name a person alike to every client."""
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def run(
         self, source: PeopleSource, rules: ImportRules, actor: Actor, *, tell: Tell, advance: Advance, notebook: Notebook
@@ -111,7 +107,7 @@ class Imports(Frozen, kw_only=True):
         if not rules.is_plan:
             return _Keys(await self.server_secrets.get(IMPORTED_PEOPLE), await self.server_secrets.get(USED_USERNAMES))
         people, usernames = await self.server_secrets.find(IMPORTED_PEOPLE), await self.server_secrets.find(USED_USERNAMES)
-        return _Keys(people or self.secrets.token().digest(), usernames or self.secrets.token().digest())
+        return _Keys(people or self.system.secrets.token().digest(), usernames or self.system.secrets.token().digest())
 
     def _passkey_fault(self, source: PeopleSource, rules: ImportRules) -> str:
         ours = self.relying_party
@@ -144,7 +140,7 @@ class Imports(Frozen, kw_only=True):
     def _marks(self, run: _Run, person: ImportedPerson) -> Marks:
         named = f"{run.source.name}\n{person.id}".encode("utf-8", "surrogatepass")
         name = username_digest(person.username, run.keys.usernames) if person.username.isascii() else b""
-        return Marks(UserId(self.ids.new()), hmac.digest(run.keys.people, named, "sha256"), name)
+        return Marks(UserId(self.system.ids.new()), hmac.digest(run.keys.people, named, "sha256"), name)
 
     async def _checked(self, person: ImportedPerson) -> ImportedPerson:
         """The person with the passkeys that can be used here, each with a name."""
@@ -171,7 +167,7 @@ class Imports(Frozen, kw_only=True):
                 if not _all_hashed(decisions, passwords):
                     continue
                 rows = [self._row(one, candidate, passwords) for one, candidate in zip(decisions, candidates, strict=True) if _is_kept(one)]
-                if not await uow.imports.write(to, rows, self.clock.now()):
+                if not await uow.imports.write(to, rows, self.system.clock.now()):
                     continue
                 await uow.record_all(all_of(decisions, run.source.name, run.source.digest, to, run.rules))
                 if run.rules.tells:
@@ -206,10 +202,10 @@ class Imports(Frozen, kw_only=True):
             marks=candidate.marks,
             password=None if account is None else passwords.get(user),
             sealed_totp=None if secret is None else self.keyring.seal(secret.reveal().encode(), sealing_context(user)),
-            passkeys=() if account is None else tuple(PasskeyId(self.ids.new()) for _ in account.passkeys),
-            identities=() if account is None else tuple(IdentityId(self.ids.new()) for _ in account.identities),
-            membership=MembershipId(self.ids.new()) if listing is not None and listing.is_new else None,
-            assignments=() if listing is None else tuple(AssignmentId(self.ids.new()) for _ in listing.service_roles),
+            passkeys=() if account is None else tuple(PasskeyId(self.system.ids.new()) for _ in account.passkeys),
+            identities=() if account is None else tuple(IdentityId(self.system.ids.new()) for _ in account.identities),
+            membership=MembershipId(self.system.ids.new()) if listing is not None and listing.is_new else None,
+            assignments=() if listing is None else tuple(AssignmentId(self.system.ids.new()) for _ in listing.service_roles),
         )
 
     async def _mail(self, uow: UnitOfWork, rows: Sequence[Written], rules: ImportRules) -> None:

@@ -13,9 +13,8 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.passwords import CommonPasswords, PasswordHasher
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -23,8 +22,7 @@ class PlatformOwners(Frozen):
     unit_of_work: UnitOfWorkFactory
     passwords: PasswordHasher
     common_passwords: CommonPasswords
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def exist(self) -> bool:
         async with self.unit_of_work() as uow:
@@ -67,7 +65,7 @@ class PlatformOwners(Frozen):
         sessions that an organization's own provider vouched for. May be repeated. Raises `NotFound`, `BadRequest` for an account that is
         not verified or not active, and `Forbidden` when the asking owner has been removed meanwhile.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await _held(uow, user, by)
             if account.is_platform_owner:
@@ -90,7 +88,7 @@ class PlatformOwners(Frozen):
         """
         if user == by:
             raise BadRequest("You cannot demote yourself or the last platform owner: another platform owner has to do it")
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await _held(uow, user, by)
             if not account.is_platform_owner:
@@ -109,9 +107,9 @@ class PlatformOwners(Frozen):
         return await self.passwords.hash(password)
 
     async def _make(self, uow: UnitOfWork, email: Email, encoded: str) -> UserId:
-        now = self.clock.now()
+        now = self.system.clock.now()
         # A person who controls the command line or the settings of the installation need not prove an address to it.
-        user = UserId(self.ids.new())
+        user = UserId(self.system.ids.new())
         account = Account(user, email, is_platform_owner=True, email_verified_at=now, deactivated_at=None, created_at=now)
         if await uow.accounts.add(account, encoded):
             await uow.record(_created(user, promoted=False))

@@ -25,11 +25,9 @@ from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.presence import Presence
-from ports.secrets import Secrets
 from ports.services.api_keys import ApiKeyLookup
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 _NO_SUCH_KEY = "The service has no such API key"
@@ -39,13 +37,11 @@ class ApiKeys(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ApiKeyLookup
     presence: Presence[ApiKeyId]
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def resolve(self, key: Token) -> KeyHolder:
         """The key's holder. Raises `Unauthorized` when there is no such key or it has expired, and `OrganizationNotActive`."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         holder = holder_of(await self.lookup.find(key.digest()), key, now, "The API key is not valid")
         self.presence.seen(holder.key, now)
         return holder
@@ -62,16 +58,16 @@ class ApiKeys(Frozen):
     ) -> NewMachineKey[ApiKey]:
         """Create a key. Raises `BadRequest`, `NotFound`, and `Forbidden` for a permission whose capability the member lacks."""
         name, permissions = key_name(name), key_permissions(permissions)
-        now = self.clock.now()
+        now = self.system.clock.now()
         expires_at = key_expiry(expires_in_days, now)
         async with self.unit_of_work() as uow:
             require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
             service = found(await uow.services.hold(member.organization, service_slug))
             made, count = await add_key(
                 uow.api_keys.add,
-                lambda: self.secrets.key(KIND),
+                lambda: self.system.secrets.key(KIND),
                 lambda prefix: ApiKey(
-                    id=ApiKeyId(self.ids.new()),
+                    id=ApiKeyId(self.system.ids.new()),
                     service=service.id,
                     name=name,
                     prefix=prefix,

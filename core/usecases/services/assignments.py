@@ -19,9 +19,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import acted_as_owner, hold_members, require_capability
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.assignments import AssignmentStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -32,8 +31,7 @@ class Assignments(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: AssignmentStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(
         self,
@@ -74,14 +72,14 @@ class Assignments(Frozen):
             to = await _assignee(uow, member.organization, wanted)
             require_may_assign(to, is_owner=acting.is_owner, is_proved=is_proved)
             if needs_owner(to):
-                await acted_as_owner(uow, acting, self.clock.now())
+                await acted_as_owner(uow, acting, self.system.clock.now())
             service = found(await uow.services.hold(member.organization, service_slug))
             role = await uow.service_roles.get(service.id, role_slug)
             if role is None:
                 raise BadRequest("role: the service has no such role")
             if isinstance(to, ToPerson) and not await uow.assignments.is_known(service.organization, service.id, to.user):
                 raise BadRequest("user_id: neither a member of the organization nor a user of the service")
-            assignment = Assignment(AssignmentId(self.ids.new()), service.id, role.id, role.slug, to, self.clock.now())
+            assignment = Assignment(AssignmentId(self.system.ids.new()), service.id, role.id, role.slug, to, self.system.clock.now())
             if not await uow.assignments.add(service.organization, assignment):
                 raise Conflict("The role is assigned so already")
             await uow.record(assignment_added(assignment, service, actor))

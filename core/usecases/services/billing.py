@@ -36,8 +36,6 @@ from core.domain.services.subscriptions import (
     subscription_created,
 )
 from core.frozen import Frozen, replace
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.services.billing import (
@@ -50,6 +48,7 @@ from ports.services.billing import (
     SettledBillingEvent,
     WaitingBillingEvents,
 )
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -78,14 +77,13 @@ class Billing(Frozen):
     receiving: Receiving
     templates: MailTemplates
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def take(self, signature: str | None, body: bytes) -> News | None:
         """Store the news and return them. Returns None when the news need no further work: they came before, or are ignored. Raises
         `BadRequest` and `Unauthorized`.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         signature = require_header(signature)
         require_text(body)
         if not self.receiving.secrets:
@@ -120,7 +118,7 @@ class Billing(Frozen):
             raise
         except Exception as error:
             log.exception("billing_event_failed", subject=subject)
-            await self.inbox.failed(subject, type(error).__name__, self.clock.now() + _PAUSE)
+            await self.inbox.failed(subject, type(error).__name__, self.system.clock.now() + _PAUSE)
 
     async def observe(self, subject: str, look: Snapshot | None, looked_at: int) -> bool:
         """Apply the waiting news of a subscription and, if it is not None, `look`: the provider's description at `looked_at`. Returns True
@@ -133,13 +131,13 @@ class Billing(Frozen):
             return await self._observe(subject, look, looked_at, again=False)
 
     async def _observe(self, subject: str, look: Snapshot | None, looked_at: int, *, again: bool) -> bool:
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             candidate = await uow.billing.candidate(subject, look)
             place: Customer | None = None
             if candidate is not None and candidate.new_customer is not None:
                 # Lock the organization's customer, so that of two concurrent subscriptions only one links a new customer.
-                place = await uow.billing.customer(candidate.buyer.organization, self.ids.new(), now)
+                place = await uow.billing.customer(candidate.buyer.organization, self.system.ids.new(), now)
                 if place is None:
                     candidate = None
             buyer = None if candidate is None else candidate.buyer
@@ -175,7 +173,9 @@ class Billing(Frozen):
         """The organization's first customer is used by checkouts and the portal. Later ones only belong to the organization."""
         if place.external_id is None:
             await uow.billing.link_customer(place.id, external_id)
-        elif place.external_id != external_id and not await uow.billing.add_customer(place.organization, self.ids.new(), external_id, now):
+        elif place.external_id != external_id and not await uow.billing.add_customer(
+            place.organization, self.system.ids.new(), external_id, now
+        ):
             # Meanwhile it became the customer of another organization, or of this one by another subscription.
             raise _Moved
 
@@ -183,7 +183,7 @@ class Billing(Frozen):
         """Write our records of all subscriptions of this person and service. Ended subscriptions are written before the living one, which
         takes their place.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         together = [own, *held.others]
         leader = leading(together)
         plans = {plan.id: plan for plan in held.plans}
@@ -212,7 +212,7 @@ class Billing(Frozen):
         before = wish.of.record
         if before is None:
             made = Subscription(
-                id=SubscriptionId(self.ids.new()),
+                id=SubscriptionId(self.system.ids.new()),
                 service=buyer.service,
                 user=buyer.user,
                 plan=wish.plan,
@@ -258,7 +258,7 @@ class Billing(Frozen):
             await uow.jobs.add(mail.as_job())
 
     async def _apply_to_customer(self, subject: str) -> None:
-        now = self.clock.now()
+        now = self.system.clock.now()
         waiting = await self.inbox.customer_news(subject)
         async with self.unit_of_work() as uow:
             for news in waiting:

@@ -15,8 +15,6 @@ from core.domain.services.billing_checkouts import KEY_LIFETIME, LIFETIME, diges
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_members, require_owner
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.billing import (
     BegunCheckout,
     CheckoutRequest,
@@ -26,6 +24,7 @@ from ports.services.billing import (
     PaymentUnavailable,
     PlanOffer,
 )
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -61,8 +60,7 @@ class Checkouts(Frozen):
     unit_of_work: UnitOfWorkFactory
     provider: PaymentProvider | None
     pages: Sequence[str]
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def open(self, wish: Wish) -> OpenedCheckout:
         """Open a checkout; a repeated wish gets the same checkout. Raises `NotFound`, `BadRequest`, `OrganizationNotActive`, and
@@ -105,7 +103,7 @@ class Checkouts(Frozen):
 
     async def _begun(self, wish: Wish) -> tuple[PlanOffer, BegunCheckout | None, str]:
         """The offer, the checkout to open, and the price. The checkout is None when the caller has to try again."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             offer = await uow.billing.offer(wish.organization_slug, wish.service_slug, wish.plan, wish.user)
             offer, price = _require_offered(offer, wish)
@@ -115,7 +113,7 @@ class Checkouts(Frozen):
             if last is not None and not last.has_led_somewhere and is_repeated(wish.digest(price), last.digest, last.asked_at, now):
                 return offer, last, price
             if last is None or last.external_id is None or not last.digest or now - last.asked_at >= LIFETIME:
-                checkout = BegunCheckout(self.ids.new(), wish.digest(price), None, now)
+                checkout = BegunCheckout(self.system.ids.new(), wish.digest(price), None, now)
                 instead_of = None if last is None else last.id
                 if not await uow.billing.begin_checkout(offer.service, wish.user, checkout, instead_of=instead_of):
                     return offer, None, price
@@ -185,7 +183,7 @@ class Checkouts(Frozen):
         async with self.unit_of_work() as uow:
             await uow.billing.forget_checkout(offer.service, wish.user, checkout.id)
             if customer is not None:
-                await uow.billing.end_customer(customer, self.clock.now())
+                await uow.billing.end_customer(customer, self.system.clock.now())
             await uow.commit()
 
     async def _customer(self, organization: OrganizationId) -> str:
@@ -193,9 +191,9 @@ class Checkouts(Frozen):
         the same idempotency key, so only one customer is created. If the provider's answer was lost and the key has expired, the customer
         is looked up before another is created.
         """
-        provider, now = self._required(), self.clock.now()
+        provider, now = self._required(), self.system.clock.now()
         async with self.unit_of_work() as uow:
-            known = await uow.billing.customer(organization, self.ids.new(), now)
+            known = await uow.billing.customer(organization, self.system.ids.new(), now)
             if known is None:
                 raise NotFound(_UNKNOWN)
             if known.external_id is not None:
@@ -239,7 +237,7 @@ class Checkouts(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            await require_owner(uow, acting, self.clock.now())
+            await require_owner(uow, acting, self.system.clock.now())
             portal = await uow.billing.portal(member.organization)
             if acting.unconfirmed is not None:
                 await uow.commit()

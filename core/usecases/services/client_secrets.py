@@ -20,10 +20,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
-from ports.secrets import Secrets
 from ports.services.client_secrets import ClientSecretStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -37,22 +35,25 @@ class NewClientSecret(Frozen):
 class ClientSecrets(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ClientSecretStore
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def create(self, member: Member, service_slug: str, actor: Actor) -> NewClientSecret:
         """Create a client secret. Raises `NotFound`, `BadRequest` when the service cannot keep a secret or has two secrets already, and
         `Forbidden` when the caller may no longer manage services.
         """
-        text = self.secrets.key(KIND)
+        text = self.system.secrets.key(KIND)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             require_confidential(service)
             require_room(await uow.client_secrets.count(service.id))
             secret = ClientSecret(
-                ClientSecretId(self.ids.new()), service.id, prefix_of(text), member.responsible, self.clock.now(), member.key_id
+                ClientSecretId(self.system.ids.new()),
+                service.id,
+                prefix_of(text),
+                member.responsible,
+                self.system.clock.now(),
+                member.key_id,
             )
             await uow.client_secrets.add(secret, text.digest())
             await uow.record(client_secret_created(secret, service, actor))

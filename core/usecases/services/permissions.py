@@ -18,9 +18,8 @@ from core.domain.tenancy.roles import Capability, role_description
 from core.frozen import Frozen, replace
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.permissions import ServicePermissionStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -29,8 +28,7 @@ class ServicePermissions(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: ServicePermissionStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ServicePermission]:
         """By key. Raises `NotFound`."""
@@ -45,7 +43,9 @@ class ServicePermissions(Frozen):
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             require_room(await uow.permissions.count(service.id))
-            permission = ServicePermission(ServicePermissionId(self.ids.new()), service.id, key, description, self.clock.now())
+            permission = ServicePermission(
+                ServicePermissionId(self.system.ids.new()), service.id, key, description, self.system.clock.now()
+            )
             if not await uow.permissions.add(permission):
                 raise Conflict("key: the service has a permission with this key, or had one; a key is not used again")
             await uow.record(permission_created(permission, service, actor))
@@ -73,7 +73,7 @@ class ServicePermissions(Frozen):
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             permission = _found(await uow.permissions.get(service.id, key))
-            await uow.permissions.delete(permission, self.clock.now())
+            await uow.permissions.delete(permission, self.system.clock.now())
             await uow.record(permission_deleted(permission, service, actor))
             await uow.commit()
 

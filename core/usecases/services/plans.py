@@ -25,17 +25,15 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.plans import PlanStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class Plans(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: PlanStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member, service: str) -> Sequence[PlanOverview]:
         """Cheapest first. Raises `NotFound`."""
@@ -74,9 +72,9 @@ class Plans(Frozen):
                 raise BadRequest(f"A service has at most {MOST_PLANS} plans: delete one first")
             if wanted_key in taken:
                 raise Conflict("key: the service already has a plan with this key")
-            now = self.clock.now()
+            now = self.system.clock.now()
             plan = Plan(
-                id=PlanId(self.ids.new()),
+                id=PlanId(self.system.ids.new()),
                 service=found.id,
                 key=free_key(name, taken) if wanted_key is None else wanted_key,
                 name=name,
@@ -129,7 +127,7 @@ class Plans(Frozen):
             )
             if after == before:
                 return held
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             await uow.plans.save(after)
             await uow.record(plan_updated(before, after, member.organization, service, actor))
             await uow.commit()
@@ -144,7 +142,7 @@ class Plans(Frozen):
             held = _found(await uow.plans.hold(member.organization, service, plan))
             if held.subscription_count:
                 raise BadRequest("The plan has active subscriptions")
-            await uow.plans.delete(plan, self.clock.now())
+            await uow.plans.delete(plan, self.system.clock.now())
             await uow.record(plan_deleted(held.plan, member.organization, service, actor))
             await uow.commit()
 

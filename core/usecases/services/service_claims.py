@@ -23,9 +23,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.service_claims import ServiceClaimStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -41,8 +40,7 @@ class ServiceClaimChange(Frozen, kw_only=True):
 class ServiceClaims(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceClaimStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ConfiguredClaim]:
         """By name. Raises `NotFound`."""
@@ -58,7 +56,7 @@ class ServiceClaims(Frozen):
             service = found(await uow.services.hold(member.organization, service_slug))
             require_room(await uow.service_claims.count(service.id))
             person_writes = await _known(uow, wanted, member.organization)
-            claim = ConfiguredClaim(ServiceClaimId(self.ids.new()), service.id, wanted, self.clock.now(), person_writes)
+            claim = ConfiguredClaim(ServiceClaimId(self.system.ids.new()), service.id, wanted, self.system.clock.now(), person_writes)
             if not await uow.service_claims.add(claim):
                 raise _taken()
             await uow.record(service_claim_created(claim, service, actor))

@@ -21,9 +21,8 @@ from core.domain.tenancy.roles import Capability, role_description, role_name
 from core.frozen import Frozen, replace
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.service_roles import ServiceRoleStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -34,8 +33,7 @@ class ServiceRoles(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceRoleStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ServiceRole]:
         """By slug. Raises `NotFound`."""
@@ -68,9 +66,9 @@ class ServiceRoles(Frozen):
             require_room(await uow.service_roles.count(service.id))
             if keys:
                 require_known(await uow.permissions.unknown(service.id, keys))
-            now = self.clock.now()
+            now = self.system.clock.now()
             role = ServiceRole(
-                id=ServiceRoleId(self.ids.new()),
+                id=ServiceRoleId(self.system.ids.new()),
                 organization=service.organization,
                 service=service.id,
                 slug=slug,
@@ -119,7 +117,7 @@ class ServiceRoles(Frozen):
                 return before
             if after.permissions != before.permissions:
                 require_known(await uow.permissions.unknown(service.id, after.permissions))
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             await uow.service_roles.save(after)
             await uow.record(service_role_updated(before, after, service, actor))
             await uow.commit()

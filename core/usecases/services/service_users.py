@@ -29,11 +29,10 @@ from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.made_accounts import delete_made_account
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.services.service_users import ServiceUserStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
@@ -44,8 +43,7 @@ class ServiceUsers(Frozen):
     templates: MailTemplates
     values: ProfileValues
     ownerships: Ownerships
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, holder: KeyHolder, limit: int, offset: int) -> Listed[ServiceUser]:
         """The service's users, in the order in which they became users of the service."""
@@ -84,8 +82,8 @@ class ServiceUsers(Frozen):
         wait = await self.buckets.take(ADDITIONS, str(holder.key))
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
-        now = self.clock.now()
-        account = unverified_account(UserId(self.ids.new()), email, now)
+        now = self.system.clock.now()
+        account = unverified_account(UserId(self.system.ids.new()), email, now)
         async with self.unit_of_work() as uow:
             is_new = await uow.accounts.add(account, None, holder.service, origin_organization=holder.organization)
             if is_new:
@@ -111,7 +109,7 @@ class ServiceUsers(Frozen):
                 return _found(await uow.service_users.detail(holder.service, user))
             held.require_movable()
             # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
-            now = self.clock.now()
+            now = self.system.clock.now()
             await uow.service_users.change_email(user, email, now)
             # Sessions, mailed links and unfinished flows belong to the holder of the earlier address.
             if email.key == held.account.email.key:
@@ -145,7 +143,7 @@ class ServiceUsers(Frozen):
             fate = held.fate()
             events: Sequence[Event] = ()
             if fate is AccountFate.DELETED:
-                request, now = PrivacyRequestId(self.ids.new()), self.clock.now()
+                request, now = PrivacyRequestId(self.system.ids.new()), self.system.clock.now()
                 decline = self.ownerships.decline_in
                 events = await delete_made_account(uow, user, holder.organization, organizations, decline, request=request, at=now)
             else:

@@ -32,11 +32,10 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed
 from ports.services.published_keys import KeySets
 from ports.services.services import ServiceRegister, ServiceStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 Found = TypeVar("Found")
@@ -53,20 +52,19 @@ class OrganizationServices(Frozen):
     lookup: ServiceStore
     outbound: Outbound
     key_sets: KeySets
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def create(self, member: Member, wanted: NewService, actor: Actor) -> CreatedService:
         """Create a service with a free plan. Raises `BadRequest`, `ServiceLimitExceeded`, `Conflict` when the organization has a service
         with this slug, and `Forbidden` when the caller may no longer create services: a person who was removed must not leave a service
         behind.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         if wanted.jwks_uri is not None:
             wanted = wanted.with_published(await self._published(wanted.jwks_uri))
-        service = wanted.service(ServiceId(self.ids.new()), member.organization, ClientId(self.ids.new()), now)
+        service = wanted.service(ServiceId(self.system.ids.new()), member.organization, ClientId(self.system.ids.new()), now)
         self._require_callable(service)
-        plan = default_plan(PlanId(self.ids.new()), service.id, now)
+        plan = default_plan(PlanId(self.system.ids.new()), service.id, now)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_CREATE)
             organization, usage = await uow.services.usage(member.organization)
@@ -107,7 +105,7 @@ class OrganizationServices(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             before = found(await uow.services.hold(member.organization, slug))
-            after = changed(before, change, self.clock.now())
+            after = changed(before, change, self.system.clock.now())
             if after is before:
                 return before
             if after.backchannel_logout_uri != before.backchannel_logout_uri:
@@ -126,9 +124,9 @@ class OrganizationServices(Frozen):
         async with self.unit_of_work() as uow:
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the service.
             acting, _ = await hold_members(uow, member)
-            await require_owner(uow, acting, self.clock.now())
+            await require_owner(uow, acting, self.system.clock.now())
             service = found(await uow.services.hold(member.organization, slug))
-            await uow.services.delete(service.id, self.clock.now())
+            await uow.services.delete(service.id, self.system.clock.now())
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
             await uow.commit()

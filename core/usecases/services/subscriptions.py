@@ -22,17 +22,15 @@ from core.domain.services.subscriptions import (
     subscription_deleted,
 )
 from core.frozen import Frozen, replace
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.services.subscriptions import SubscriptionStore
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Subscriptions(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: SubscriptionStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def own(self, caller: Caller) -> OwnSubscription:
         """The caller's own subscription to the service that the caller is signed in to. Raises `BadRequest` for a token without a
@@ -51,12 +49,12 @@ class Subscriptions(Frozen):
         `active`, but its own status says expired.
         """
         found = await self.lookup.list(holder.service, status, limit, offset)
-        now = self.clock.now()
+        now = self.system.clock.now()
         return Listed([subscription.settled(now) for subscription in found.items], found.total)
 
     async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
         """The user's active or past-due subscription, otherwise the newest. Raises `NotFound`."""
-        return _found(await self.lookup.current(holder.service, user)).settled(self.clock.now())
+        return _found(await self.lookup.current(holder.service, user)).settled(self.system.clock.now())
 
     async def create(
         self,
@@ -71,7 +69,7 @@ class Subscriptions(Frozen):
         """Create a subscription. Raises `NotFound` for a person who is not a user of the service and for an unknown plan, `Forbidden` for
         another service's plan, `Conflict` when the person has an active or past-due subscription, `BadRequest`.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         end = now + PERIOD if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
@@ -83,7 +81,7 @@ class Subscriptions(Frozen):
             if current is not None:
                 await _settle(uow, current, holder, now)
             subscription = Subscription(
-                id=SubscriptionId(self.ids.new()),
+                id=SubscriptionId(self.system.ids.new()),
                 service=holder.service,
                 user=user,
                 plan=plan,
@@ -114,7 +112,7 @@ class Subscriptions(Frozen):
         end = None if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
-            now = self.clock.now()
+            now = self.system.clock.now()
             before = await _settle(uow, _found(None if held is None else held.current), holder, now)
             after = replace(
                 before,
@@ -136,7 +134,7 @@ class Subscriptions(Frozen):
         """Remove all subscriptions that the user ever had to the service. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
-            current = _found(None if held is None else held.current).settled(self.clock.now())
+            current = _found(None if held is None else held.current).settled(self.system.clock.now())
             await uow.subscriptions.delete_all(holder.service, user)
             await uow.record(subscription_deleted(current, _by(holder, actor)))
             await uow.commit()

@@ -19,8 +19,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
-from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed
+from ports.system import Ids
 from ports.tenancy.branding import LookStore
 from ports.unit_of_work import UnitOfWorkFactory
 

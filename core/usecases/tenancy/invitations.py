@@ -42,11 +42,9 @@ from core.usecases.identity.account_access import end_access
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.tenancy.invitations import ById, ByToken, InvitationStore, ListedInvitation
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -80,9 +78,7 @@ class Invitations(Frozen):
     templates: MailTemplates
     links: Links
     server_secrets: ServerSecrets
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def create(self, member: Member, email: Email, role: str, actor: Actor) -> Issued:
         """Makes an invitation and mails its link. The answer does not show whether the address has an account, except that a member cannot
@@ -90,8 +86,8 @@ class Invitations(Frozen):
         """
         if role == BuiltInRole.OWNER:
             raise BadRequest("role: to change the owner, transfer the ownership")
-        now = self.clock.now()
-        token, mailed = self.secrets.mailed_token(), self.secrets.mailed_token()
+        now = self.system.clock.now()
+        token, mailed = self.system.secrets.mailed_token(), self.system.secrets.mailed_token()
         async with self.unit_of_work() as uow:
             granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
             # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
@@ -115,7 +111,7 @@ class Invitations(Frozen):
             if prospect.lapsed is not None:
                 await uow.record(expired(prospect.lapsed))
             invitation = Invitation(
-                id=InvitationId(self.ids.new()),
+                id=InvitationId(self.system.ids.new()),
                 organization=member.organization,
                 email=email,
                 role=offered.slug,
@@ -149,7 +145,7 @@ class Invitations(Frozen):
 
     async def list(self, organization: OrganizationId, status: InvitationStatus | None, page: Page) -> Sequence[ListedInvitation]:
         """Newest first, each with its status as of now, even if that has not been written down yet."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         return [
             ListedInvitation(replace(one.invitation, status=one.invitation.status_at(now)), one.inviter, one.key)
             for one in await self.lookup.list(organization, status, now, page)
@@ -157,7 +153,7 @@ class Invitations(Frozen):
 
     async def cancel(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         async with self.unit_of_work() as uow:
-            cancelled = await uow.invitations.cancel(member.organization, invitation, self.clock.now())
+            cancelled = await uow.invitations.cancel(member.organization, invitation, self.system.clock.now())
             if cancelled is None:
                 raise NotFound("There is no such pending invitation")
             await uow.record(revoked(cancelled, actor))
@@ -167,7 +163,7 @@ class Invitations(Frozen):
         """Invitations to the caller's own address that can be answered. Each comes with a token that works once, for a quarter of an hour,
         and only while the caller's session lives.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         own = await self.lookup.list_own(caller.user, caller.session, now)
         key = await self.server_secrets.get(LISTED_TOKENS)
         until = now + LISTED_TOKEN_LIFETIME
@@ -189,7 +185,7 @@ class Invitations(Frozen):
         presented = await self._presented(token)
         offer = _require_meant(await self.lookup.find(presented.which), presented)
         require_pending(offer.invitation)
-        if offer.invitation.is_overdue(self.clock.now()):
+        if offer.invitation.is_overdue(self.system.clock.now()):
             raise InvitationExpired
         offer.require_backed()
         return offer
@@ -259,7 +255,7 @@ class Invitations(Frozen):
         async with self.unit_of_work() as uow:
             offer = _require_meant(await uow.invitations.hold_alone(presented.which), presented)
             require_pending(offer.invitation)
-            await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self.clock.now())
+            await uow.invitations.close(offer.invitation.id, InvitationStatus.REJECTED, self.system.clock.now())
             await uow.record(declined(offer.invitation, presented.way, _answering(presented, actor)))
             await uow.commit()
 
@@ -267,12 +263,12 @@ class Invitations(Frozen):
         """Returns whether the invitation has got this answer a moment ago, so that a form that is sent twice is no error."""
         presented = await self._presented(token)
         offer = await self.lookup.find(presented.which)
-        return offer is not None and offer.invitation.has_just_become(status, self.clock.now())
+        return offer is not None and offer.invitation.has_just_become(status, self.system.clock.now())
 
     async def expire_due(self, since: datetime | None, limit: int) -> tuple[int, datetime | None]:
         """Close one batch of invitations whose time has passed, oldest first. Returns how many, and where the next batch begins."""
         async with self.unit_of_work() as uow:
-            lapsed = await uow.invitations.expire_due(self.clock.now(), since, limit)
+            lapsed = await uow.invitations.expire_due(self.system.clock.now(), since, limit)
             if lapsed:
                 await uow.record_all([expired(one) for one in lapsed])
                 await uow.commit()
@@ -282,7 +278,7 @@ class Invitations(Frozen):
         listed = read_listed_token(token, await self.server_secrets.get(LISTED_TOKENS))
         if listed is None:
             return PresentedInvitation(ByToken(token.digest()), Way.LINK)
-        if listed.expires_at <= self.clock.now():
+        if listed.expires_at <= self.system.clock.now():
             raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
@@ -291,7 +287,7 @@ class Invitations(Frozen):
         appeared at this very moment. The caller then starts over.
         """
         invitation = offer.invitation
-        now = self.clock.now()
+        now = self.system.clock.now()
         require_pending(invitation)
         if invitation.is_overdue(now):
             # The closing of an overdue invitation is kept, even though the answer is a refusal.
@@ -305,7 +301,7 @@ class Invitations(Frozen):
         proves = offer.account is not None and (
             offer.account.nobody_knows_address or (offer.account.address_is_vouched and way is Way.LINK and offer.by_mail)
         )
-        account = offer.account or unverified_account(UserId(self.ids.new()), invitation.email, now, actor.language)
+        account = offer.account or unverified_account(UserId(self.system.ids.new()), invitation.email, now, actor.language)
         if offer.account is None:
             if not await uow.accounts.add(account, None):
                 return False
@@ -326,7 +322,7 @@ class Invitations(Frozen):
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         is_theirs = _is_theirs(offer, way, actor)
         membership = Membership(
-            MembershipId(self.ids.new()),
+            MembershipId(self.system.ids.new()),
             invitation.organization,
             account.id,
             invitation.role,

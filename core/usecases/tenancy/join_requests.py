@@ -29,10 +29,9 @@ from core.domain.tenancy.members import CameBy, Member, Membership
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
+from ports.system import System
 from ports.tenancy.join_requests import JoinRequestStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -47,8 +46,7 @@ class JoinByDomain(Frozen):
     unit_of_work: UnitOfWorkFactory
     templates: MailTemplates
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def join_at_sign_in(self, user: UserId, email: Email) -> None:
         """Joins in a unit of work of its own, because the organization is held before accounts, and a sign-in holds its account. If the
@@ -85,7 +83,7 @@ class JoinByDomain(Frozen):
         user, organization = candidate.account.id, candidate.organization
         # The person has only signed in, so the membership is not marked as the person's own act.
         membership = Membership(
-            MembershipId(self.ids.new()), organization, user, BuiltInRole.MEMBER, self.clock.now(), came_by=CameBy.ADDED
+            MembershipId(self.system.ids.new()), organization, user, BuiltInRole.MEMBER, self.system.clock.now(), came_by=CameBy.ADDED
         )
         # The organization and the account are held, so nothing comes between; should anything, nothing is said of it.
         added = await uow.members.add(membership)
@@ -94,9 +92,9 @@ class JoinByDomain(Frozen):
         return added
 
     async def _ask(self, uow: UnitOfWork, candidate: JoinCandidate, email: Email) -> None:
-        now = self.clock.now()
+        now = self.system.clock.now()
         request = JoinRequest(
-            id=JoinRequestId(self.ids.new()),
+            id=JoinRequestId(self.system.ids.new()),
             organization=candidate.organization,
             user=candidate.account.id,
             email=email,
@@ -124,8 +122,7 @@ class JoinRequests(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: JoinRequestStore
     templates: MailTemplates
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
         """Newest first."""
@@ -143,13 +140,13 @@ class JoinRequests(Frozen):
             asking, rights = await _held(uow, member, request)
             require_may_admit(rights)
             asking.require_approvable()
-            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.person, self.clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.APPROVED, member.person, self.system.clock.now())
             membership = Membership(
-                MembershipId(self.ids.new()),
+                MembershipId(self.system.ids.new()),
                 member.organization,
                 asking.account.id,
                 BuiltInRole.MEMBER,
-                self.clock.now(),
+                self.system.clock.now(),
                 came_by=CameBy.ADDED,
             )
             if not await uow.members.add(membership):
@@ -171,7 +168,7 @@ class JoinRequests(Frozen):
         """
         async with self.unit_of_work() as uow:
             asking, _ = await _held(uow, member, request)
-            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.person, self.clock.now())
+            await uow.join_requests.close(request, JoinRequestStatus.DECLINED, member.person, self.system.clock.now())
             await uow.record(join_declined(asking.request, actor))
             await uow.commit()
 

@@ -36,10 +36,10 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
-from ports.ids import Ids
 from ports.mail import MailDelayed, MailRefused, MailTransport
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
+from ports.system import Ids
 from ports.tenancy.mail_servers import MailServerStore, OrganizationPost, SealedMailServer
 from ports.unit_of_work import UnitOfWorkFactory
 

@@ -15,9 +15,8 @@ from core.domain.tenancy.oauth_credentials import (
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -26,8 +25,7 @@ class OrganizationOAuthCredentials(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: OAuthCredentialStore
     keyring: KeyRing
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def get(self, member: Member, provider: Provider) -> OAuthCredentials | None:
         return await self.lookup.get(member.organization, provider)
@@ -36,9 +34,9 @@ class OrganizationOAuthCredentials(Frozen):
         """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer
         change the settings.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         credentials = OAuthCredentials(
-            id=OAuthCredentialId(self.ids.new()),
+            id=OAuthCredentialId(self.system.ids.new()),
             organization=member.organization,
             provider=provider,
             client_id=client_id(client),

@@ -32,9 +32,8 @@ from core.domain.tenancy.tiers import FREE, largest
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
 from core.usecases.tenancy.rights import hold_members, require_owner, require_standing
-from ports.clock import Clock
 from ports.identity.sessions import Opener
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.tiers import Tiers
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -57,8 +56,7 @@ class Organizations(Frozen):
     tiers: Tiers
     sessions: Sessions
     auto_approve: bool
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def choose(self, caller: Caller, slug: str) -> None:
         """Choose the organization that the person manages in the browser session; an empty slug chooses none. Raises `Forbidden` when the
@@ -68,7 +66,7 @@ class Organizations(Frozen):
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
             if chosen is None:
                 raise Forbidden(NOT_A_MEMBER)
-            require_second_factor(chosen.second_factor_due, self.clock.now())
+            require_second_factor(chosen.second_factor_due, self.system.clock.now())
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
@@ -105,7 +103,7 @@ class Organizations(Frozen):
         """Create an organization for the person with this address, as an operator asks at the command line. It needs no approval. The
         person becomes its owner, and confirms at the next sign-in that it is theirs. Raises `NotFound` when nobody has the address.
         """
-        slug, name, now = organization_slug(slug), organization_name(name), self.clock.now()
+        slug, name, now = organization_slug(slug), organization_name(name), self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             if account is None or account.deactivated_at is not None:
@@ -114,7 +112,7 @@ class Organizations(Frozen):
             organization = replace(self._new(account.id, slug, name), status=OrganizationStatus.ACTIVE, approved_at=now)
             if await uow.organizations.add(organization) is None:
                 raise Conflict("slug: another organization already has it", words="slug_taken")
-            membership = _owner(MembershipId(self.ids.new()), organization, account.id, CameBy.ADDED)
+            membership = _owner(MembershipId(self.system.ids.new()), organization, account.id, CameBy.ADDED)
             await uow.members.add(membership)
             await uow.record(organization_created(organization, actor))
             await uow.commit()
@@ -148,7 +146,7 @@ class Organizations(Frozen):
             message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
             raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
         came_by = CameBy.ADDED if caller.impersonator else CameBy.FOUNDED
-        owner = _owner(MembershipId(self.ids.new()), organization, caller.user, came_by)
+        owner = _owner(MembershipId(self.system.ids.new()), organization, caller.user, came_by)
         await uow.members.add(owner)
         return organization, owner, opener
 
@@ -178,9 +176,9 @@ class Organizations(Frozen):
             organization = held.organization
             events: list[Event] = []
             if new_name is not None and organization.name != new_name:
-                await uow.organizations.save(replace(organization, name=new_name, updated_at=self.clock.now()))
+                await uow.organizations.save(replace(organization, name=new_name, updated_at=self.system.clock.now()))
                 events.append(organization_renamed(organization, new_name, actor))
-            if kept is not None and await uow.organizations.save_metadata(member.organization, kept, self.clock.now()):
+            if kept is not None and await uow.organizations.save_metadata(member.organization, kept, self.system.clock.now()):
                 events.append(organization_metadata_changed(organization, actor))
             if events:
                 await uow.record_all(events)
@@ -197,8 +195,8 @@ class Organizations(Frozen):
                 raise NotFound(_UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
             acting, _ = await hold_members(uow, member, in_any_state=True)
-            await require_owner(uow, acting, self.clock.now())
-            now = self.clock.now()
+            await require_owner(uow, acting, self.system.clock.now())
+            now = self.system.clock.now()
             await uow.organizations.delete(member.organization, now)
             await uow.jobs.add(purge_job(member.organization))
             for event in organization_deleted(held.organization, actor):
@@ -206,9 +204,9 @@ class Organizations(Frozen):
             await uow.commit()
 
     def _new(self, owner: UserId, slug: str, name: str) -> Organization:
-        now = self.clock.now()
+        now = self.system.clock.now()
         return Organization(
-            id=OrganizationId(self.ids.new()),
+            id=OrganizationId(self.system.ids.new()),
             slug=slug,
             name=name,
             status=OrganizationStatus.ACTIVE if self.auto_approve else OrganizationStatus.PENDING,

@@ -25,8 +25,7 @@ from core.domain.tenancy.profile_fields import (
 from core.domain.tenancy.roles import Capability, require_grantable
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -65,8 +64,7 @@ class ProfileFields(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: ProfileFieldStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member | None) -> Sequence[ProfileField]:
         """All fields, by position and key."""
@@ -80,10 +78,10 @@ class ProfileFields(Frozen):
         """Declares a field. Without a position, the field comes last. Raises `BadRequest`, also for the fifty-first field, `Conflict` when
         the key is taken, and `Forbidden` when claims are made of such a field and the caller may not manage them.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         wanted = wish.applied(
             ProfileField(
-                id=ProfileFieldId(self.ids.new()),
+                id=ProfileFieldId(self.system.ids.new()),
                 organization=_organization(member),
                 key=key,
                 label="",
@@ -123,7 +121,7 @@ class ProfileFields(Frozen):
             if after == before:
                 return before
             await _require_writers(uow, after, after.written_by - before.written_by, held)
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             await uow.profile_fields.save(after)
             await uow.record(field_updated(before, after, actor))
             await uow.commit()
@@ -134,7 +132,7 @@ class ProfileFields(Frozen):
         async with self.unit_of_work() as uow:
             known, _ = await _held(uow, member)
             field = _found(known, key)
-            await uow.profile_fields.delete(field.id, self.clock.now())
+            await uow.profile_fields.delete(field.id, self.system.clock.now())
             await uow.jobs.add(purge_job(field.id))
             await uow.record(field_deleted(field, actor))
             await uow.commit()

@@ -24,8 +24,7 @@ from core.domain.tenancy.roles import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability, require_may_grant, require_owner
 from core.usecases.tenancy.teams import require_fit_for_directory
-from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.roles import RoleStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -37,8 +36,7 @@ class Roles(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: RoleStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member) -> Sequence[Role]:
         """The organization's own roles, by slug."""
@@ -50,9 +48,9 @@ class Roles(Frozen):
 
     async def create(self, caller: Member, slug: str, actor: Actor, *, name: str, description: str, permissions: Collection[str]) -> Role:
         """Raises `BadRequest`, `Forbidden` for a capability that the caller does not hold, `Conflict` when the slug is taken."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         role = Role(
-            id=RoleId(self.ids.new()),
+            id=RoleId(self.system.ids.new()),
             organization=caller.organization,
             slug=role_slug(slug),
             name=role_name(name),
@@ -106,15 +104,15 @@ class Roles(Frozen):
                 permissions=before.permissions if wanted_permissions is None else wanted_permissions,
             )
             # What only an owner grants stays with the role when somebody else who holds it changes the role, and is not added by them.
-            await require_may_grant(uow, acting, after.permissions - before.permissions, self.clock.now())
+            await require_may_grant(uow, acting, after.permissions - before.permissions, self.system.clock.now())
             if after == before:
                 return before
             if after.permissions - before.permissions and await uow.teams.directory_carries(role):
-                await require_owner(uow, acting, self.clock.now())
+                await require_owner(uow, acting, self.system.clock.now())
                 require_fit_for_directory(capabilities_of(after.permissions))
                 if not proved:
                     raise FreshProofNeeded
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             await uow.roles.save(after)
             await uow.record(role_updated(before, after, actor))
             await uow.commit()

@@ -31,11 +31,10 @@ from core.domain.tenancy.siem import (
 from core.domain.tenancy.siem_export import ExportIdentity, asked_of, headers_of, refusal, test_body
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.heads import HeadSigner
-from ports.ids import Ids
 from ports.outbound import Outbound, OutboundFailed, OutboundRequest
+from ports.system import System
 from ports.tenancy.siem import ShownSiem, SiemStore, Stored
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -55,8 +54,7 @@ class Siem(Frozen):
     outbound: Outbound
     keyring: KeyRing
     heads: HeadSigner
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def get(self, member: Member) -> ShownSiem:
         """Raises `NotFound`."""
@@ -85,9 +83,9 @@ class Siem(Frozen):
         if not self.outbound.may_call(to):
             raise BadRequest("endpoint_url: this address is not public, and the operator of this installation has not allowed it")
         provider = provider_named(provider_type)
-        now = self.clock.now()
+        now = self.system.clock.now()
         wanted = SiemConfiguration(
-            id=SiemId(self.ids.new()),
+            id=SiemId(self.system.ids.new()),
             organization=member.organization,
             name=siem_name(name),
             provider=provider,
@@ -151,7 +149,7 @@ class Siem(Frozen):
 
     async def refused(self, configuration: SiemConfiguration, credentials: SiemCredentials) -> str | None:
         """Sends something that is no entry. Returns why the receiver did not take it; None when it did."""
-        body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self.clock.now())
+        body = test_body(configuration.provider, ExportIdentity(configuration.organization, configuration.id), self.system.clock.now())
         headers = headers_of(configuration.provider, authentication(configuration.provider, credentials))
         to = asked_of(configuration.provider, siem_destination(configuration.endpoint_url))
         try:

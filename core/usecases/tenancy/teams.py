@@ -25,8 +25,7 @@ from core.domain.tenancy.teams import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import Acting, hold_members, require_capability, require_may_grant, require_owner
-from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.teams import TeamStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -38,8 +37,7 @@ class Teams(Frozen):
 
     unit_of_work: UnitOfWorkFactory
     lookup: TeamStore
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member) -> Sequence[Team]:
         """All teams of the organization, by slug."""
@@ -60,14 +58,14 @@ class Teams(Frozen):
         """Raises `BadRequest`, `Forbidden` for a role with capabilities that the caller does not hold, and `Conflict` when a team has the
         slug or had it once.
         """
-        slug, name, now = team_slug(slug), team_name(name), self.clock.now()
+        slug, name, now = team_slug(slug), team_name(name), self.system.clock.now()
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            carried = await _assignable(uow, caller, acting, role, self.clock.now())
+            carried = await _assignable(uow, caller, acting, role, self.system.clock.now())
             present, former = await uow.teams.count(caller.organization)
             require_room(present, former)
             team = Team(
-                id=TeamId(self.ids.new()),
+                id=TeamId(self.system.ids.new()),
                 organization=caller.organization,
                 slug=slug,
                 name=name,
@@ -100,9 +98,9 @@ class Teams(Frozen):
             after = before if wanted_name is None else replace(before, name=wanted_name)
             if role is not None and role != before.role:
                 await _require_carried(uow, caller, acting, before)
-                carried = await _assignable(uow, caller, acting, role, self.clock.now())
+                carried = await _assignable(uow, caller, acting, role, self.system.clock.now())
                 if carried is not None and before.is_directorys:
-                    await require_owner(uow, acting, self.clock.now())
+                    await require_owner(uow, acting, self.system.clock.now())
                     require_fit_for_directory(carried.capabilities)
                     if not proved:
                         raise FreshProofNeeded
@@ -112,7 +110,7 @@ class Teams(Frozen):
                     require_grantable(needed_to_give(carried.capabilities, gives_service_roles=gives), acting.grantable)
             if after == before:
                 return before
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             await uow.teams.save(after)
             await uow.record(team_updated(before, after, actor))
             await uow.commit()
@@ -139,8 +137,8 @@ class Teams(Frozen):
             role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
             carried: frozenset[Capability] = frozenset() if role is None else role.capabilities
             gives = await uow.teams.gives_service_roles(team)
-            await require_may_grant(uow, acting, needed_to_give(carried, gives_service_roles=gives), self.clock.now())
-            if await uow.teams.add_members(team, [user], self.clock.now()):
+            await require_may_grant(uow, acting, needed_to_give(carried, gives_service_roles=gives), self.system.clock.now())
+            if await uow.teams.add_members(team, [user], self.system.clock.now()):
                 await uow.record(member_added(team, user, actor))
                 await uow.commit()
             elif await uow.members.find(caller.organization, user) is None:
@@ -153,7 +151,7 @@ class Teams(Frozen):
         async with self.unit_of_work() as uow:
             acting, team = await self._hold_own(uow, caller, slug)
             await _require_carried(uow, caller, acting, team)
-            if await uow.teams.remove_members(team, [user], self.clock.now()):
+            if await uow.teams.remove_members(team, [user], self.system.clock.now()):
                 await uow.record(member_removed_from_team(team, user, actor))
                 await uow.commit()
             elif await uow.members.find(caller.organization, user) is None:

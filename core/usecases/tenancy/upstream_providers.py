@@ -35,11 +35,10 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, require_capability
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -53,8 +52,7 @@ class OrganizationUpstreamProviders(Frozen):
     documents: ServiceProviderDocuments
     keys: ConnectionKeys
     keyring: KeyRing
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def list(self, member: Member) -> Sequence[UpstreamProvider]:
         return await self.lookup.list(member.organization)
@@ -115,9 +113,9 @@ class OrganizationUpstreamProviders(Frozen):
         """Returns a provider of OpenID Connect that `add` stores. `identifier` is for one whose address somebody knows already. Raises the
         errors of `create`.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         provider = UpstreamProvider(
-            id=identifier or UpstreamProviderId(self.ids.new()),
+            id=identifier or UpstreamProviderId(self.system.ids.new()),
             organization=organization,
             state=ConnectionState.DRAFT if draft else ConnectionState.ACTIVE,
             name=provider_name(name),
@@ -138,9 +136,9 @@ class OrganizationUpstreamProviders(Frozen):
         self, organization: OrganizationId, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
     ) -> "NewProvider":
         """Returns the draft of a provider of SAML that `add` stores. Raises the errors of `create_saml`."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         provider = UpstreamProvider(
-            id=UpstreamProviderId(self.ids.new()),
+            id=UpstreamProviderId(self.system.ids.new()),
             organization=organization,
             kind=ProviderKind.SAML,
             state=ConnectionState.DRAFT,
@@ -162,7 +160,7 @@ class OrganizationUpstreamProviders(Frozen):
             acting, _ = await hold_members(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
             by_word = partial(as_made, made.provider)
-            made = replace(made, provider=await as_word_counts(uow, acting, by_word, self.clock.now()))
+            made = replace(made, provider=await as_word_counts(uow, acting, by_word, self.system.clock.now()))
             await add(uow, made, actor)
             await uow.commit()
         return made.provider
@@ -196,7 +194,7 @@ class OrganizationUpstreamProviders(Frozen):
         wanted_scopes = None if asked is None else scopes(asked)
         wanted_mapping = None if mapping is None else profile_mapping(mapping)
         sealed = None if secret is None else self._sealed(provider, secret)
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             _require_kind(before, oidc=(client, secret, asked), settings=settings)

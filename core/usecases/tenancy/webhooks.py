@@ -28,11 +28,9 @@ from core.domain.tenancy.webhooks import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.ids import Ids
 from ports.outbound import Outbound
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.webhooks import WebhookStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -51,9 +49,7 @@ class Webhooks(Frozen):
     lookup: WebhookStore
     outbound: Outbound
     keyring: KeyRing
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     @staticmethod
     def event_types() -> Sequence[EventType]:
@@ -72,10 +68,10 @@ class Webhooks(Frozen):
         self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str], is_active: bool = True
     ) -> NewWebhook:
         """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         self._require_callable(url)
         webhook = Webhook(
-            id=WebhookId(self.ids.new()),
+            id=WebhookId(self.system.ids.new()),
             organization=member.organization,
             name=webhook_name(name),
             url=url,
@@ -85,7 +81,7 @@ class Webhooks(Frozen):
             created_at=now,
             updated_at=now,
         )
-        secret = secret_of(self.secrets.key_bytes(SECRET_BYTES))
+        secret = secret_of(self.system.secrets.key_bytes(SECRET_BYTES))
         sealed = self.keyring.seal(secret.reveal().encode(), sealing_context(webhook.id))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
@@ -126,7 +122,7 @@ class Webhooks(Frozen):
             )
             if after == before:
                 return before
-            after = replace(after, updated_at=self.clock.now())
+            after = replace(after, updated_at=self.system.clock.now())
             if not await uow.webhooks.save(after):
                 raise BadRequest(_NAME_TAKEN)
             await uow.record(webhook_updated(before, after, actor))
@@ -137,7 +133,7 @@ class Webhooks(Frozen):
         """Replace the secret. For one more day, deliveries are signed with the replaced secret too; a secret from an earlier rotation no
         longer signs. Raises `NotFound`.
         """
-        secret = secret_of(self.secrets.key_bytes(SECRET_BYTES))
+        secret = secret_of(self.system.secrets.key_bytes(SECRET_BYTES))
         async with self.unit_of_work() as uow:
             rotated = await _held(uow, member, webhook)
             previous = self.keyring.open(await uow.webhooks.sealed_secret(webhook), sealing_context(webhook))
@@ -145,7 +141,7 @@ class Webhooks(Frozen):
                 webhook,
                 self.keyring.seal(secret.reveal().encode(), sealing_context(webhook)),
                 self.keyring.seal(previous, previous_sealing_context(webhook)),
-                self.clock.now() + OVERLAP,
+                self.system.clock.now() + OVERLAP,
             )
             await uow.record(secret_rotated(rotated, actor))
             await uow.commit()

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, documents, furnished, upstream
+from ops.bench import answers, console, directories, furnished, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
     attacks,
-    billing,
     clients,
     faults,
-    federation,
     identity,
     pages,
     peers,
@@ -62,7 +60,6 @@ CASES: Final[Mapping[str, Case]] = {
     "sweeper": tenancy.sweeper,
     "services": services.services,
     "place": services.place,
-    "tokens": federation.tokens,
     "furnished": furnished.furnished,
     "organizations": furnished.organizations,
     "console": console.console,
@@ -72,7 +69,6 @@ CASES: Final[Mapping[str, Case]] = {
     "subscribed": webhooks.subscribed,
     "exported": siem.exported,
     "answers": answers.answers,
-    "billing": billing.billing,
     "pages": pages.pages,
     "upstream": upstream.upstream,
     "directories": directories.directories,
@@ -80,5 +76,4 @@ CASES: Final[Mapping[str, Case]] = {
     "saml": saml.saml,
     "peers": peers.peers,
     "providers": providers.providers,
-    "documents": documents.documents,
 }

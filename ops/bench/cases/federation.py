@@ -1,53 +1,31 @@
-"""The requests of relying parties, each against `GET /api/user` of the same server in the same run."""
+"""What the cases of relying parties share: a service with a secret, its codes, its tokens."""
 
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from hashlib import sha256
 from itertools import cycle
-from operator import attrgetter
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import psycopg
-import trio
 
 from core.domain.secrets import Token
 from core.domain.services.services import IdTokenAlgorithm
 from entrypoints.settings import read
-from ops.bench.cases.identity import people
 from ops.bench.filling.fill import Person, copy
-from ops.bench.harness import Options, Server, directory, generate, serving
-from ops.bench.inside import bearers_for, postern_of
+from ops.bench.harness import Server
+from ops.bench.inside import postern_of
 from ops.bench.load import Target
-from ops.bench.paired import Contestant, Side, each_once, ratio, take_turns
-from ops.bench.report import Figure, at_most, complain
-from ops.bench.shared_postgres import shared_postgres
 
-PEOPLE: Final = 1000
-CONNECTIONS: Final = 16
-TURNS: Final = 7
 CODES: Final = 40_000
 CALLBACK: Final = "https://shop.example/callback"
 VERIFIER: Final = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE: Final = urlsafe_b64encode(sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 _SCOPES: Final = ("openid", "email")
-
-USER: Final = "GET /api/user"
-BARS: Final[Mapping[str, float]] = {
-    "GET /oauth/userinfo": 1.15,
-    "introspection": 1.15,
-    "client credentials": 1.25,
-    "code to tokens": 4.0,
-    "code to tokens with ES256": 4.0,
-}
-CPU: Final = attrgetter("server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,80 +40,6 @@ class Shop:
     @property
     def basic(self) -> str:
         return f"Authorization: Basic {b64encode(f'{self.client_id}:{self.secret}'.encode()).decode()}"
-
-
-async def tokens(options: Options) -> Sequence[Figure]:
-    """Userinfo, introspection, a client's own token, and codes exchanged for tokens: CPU per request against `GET /api/user`, by one caller
-    and by sixteen at once. The look-ups of the sixteen travel together.
-    """
-    seconds = max(1.0, options.seconds / 2)
-    async with AsyncExitStack() as stack:
-        place = stack.enter_context(directory())
-        postgres = stack.enter_context(shared_postgres(place))
-        data_dir = place / "postern"
-        data_dir.mkdir()
-        server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
-        persons = await people(server, PEOPLE)
-        shop = await trio.to_thread.run_sync(make_shop, server, persons)
-        given = await application_tokens(server, shop, persons)
-        quick = await trio.to_thread.run_sync(partial(make_shop, server, persons, "quick", id_token_algorithm=IdTokenAlgorithm.ES256))
-        bearers = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
-        side = Side(server.pid, "postern", postgres)
-        measured = partial(_compared, server, side, seconds, bearers=bearers, shop=shop, quick=quick, persons=persons, given=given)
-        await trio.to_thread.run_sync(postgres.settle)
-        complain(f"tokens: {CONNECTIONS} connections …")
-        crowd, of_crowd = await measured(connections=CONNECTIONS)
-        complain("tokens: one connection …")
-        alone, of_one = await measured(connections=1)
-    return [
-        *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in crowd),
-        *(Figure(f"{name} against {USER}: CPU per request", figure, bar=at_most(BARS[name])) for name, figure in of_crowd),
-        *(Figure(f"{one.name}, one at a time: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in alone),
-        *(Figure(f"{name} against {USER}, one at a time: CPU per request", figure, bar=at_most(BARS[name])) for name, figure in of_one),
-        Figure("requests that failed", sum(one.failures for one in (*crowd, *alone)), bar=at_most(0)),
-    ]
-
-
-async def _compared(
-    server: Server,
-    side: Side,
-    seconds: float,
-    *,
-    bearers: Sequence[str],
-    shop: Shop,
-    quick: Shop,
-    persons: Sequence[Person],
-    given: Sequence[str],
-    connections: int,
-) -> tuple[Sequence[Contestant], Sequence[tuple[str, float]]]:
-    """All requests, and the cost of each in units of `GET /api/user` by the same generator."""
-    load = partial(_by_wrk, server, side, seconds, connections)
-    contestants = [
-        load(name=USER, path="/api/user", lines=bearers),
-        load(name="GET /oauth/userinfo", path="/oauth/userinfo", lines=[f"Authorization: Bearer {token}" for token in given]),
-        load(name="introspection", path="/oauth/introspect", lines=[f"{shop.basic}\t\t{urlencode({'token': token})}" for token in given]),
-        load(name="client credentials", path="/auth/token", lines=[f"{shop.basic}\t\t{urlencode({'grant_type': 'client_credentials'})}"]),
-    ]
-    await take_turns(contestants, TURNS)
-    # Each code is good for one request, so wrk cannot send them.
-    asking = Contestant(f"{USER}, one by one", side, each_once(_users(server, bearers), connections, seconds))
-    redeeming = Contestant("code to tokens", side, each_once(codes(server, shop, persons), connections, seconds))
-    redeeming_quick = Contestant("code to tokens with ES256", side, each_once(codes(server, quick, persons), connections, seconds))
-    await take_turns([asking, redeeming, redeeming_quick], TURNS)
-    compared = [*((one, contestants[0]) for one in contestants[1:]), (redeeming, asking), (redeeming_quick, asking)]
-    everything = (*contestants, asking, redeeming, redeeming_quick)
-    return everything, [(one.name, ratio(one, other, CPU)) for one, other in compared]
-
-
-def _by_wrk(server: Server, side: Side, seconds: float, connections: int, *, name: str, path: str, lines: Sequence[str]) -> Contestant:
-    place = Path(server.settings["POSTERN_DATA_DIR"])
-    file = place / f"asked-{len(list(place.glob('asked-*')))}"
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines))
-    target = server.target(path)
-    if "\t" in lines[0]:
-        target = replace(target, headers={**target.headers, **FORM})
-    return Contestant(name, side, partial(generate, target, connections, seconds, tokens=file))
 
 
 def make_shop(
@@ -209,14 +113,6 @@ async def application_tokens(server: Server, shop: Shop, persons: Sequence[Perso
             )
             for person in persons
         ]
-
-
-def _users(server: Server, bearers: Sequence[str]) -> Iterator[Target]:
-    target = server.target("/api/user")
-    while True:
-        for bearer in bearers:
-            name, _, value = bearer.partition(": ")
-            yield replace(target, headers={name: value})
 
 
 def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:

@@ -63,14 +63,12 @@ async def providers(options: Options) -> Sequence[Figure]:
     return [
         *(Figure(f"{one.name}: CPU per request", one.median(CPU), "µs", beside=one.described()) for one in everybody),
         *(
-            Figure(f"{what} against oidc-provider{how}: CPU per request", ratio(ours[what], side[what], CPU), bar=at_most(BAR))
+            Figure(f"{what} against oidc-provider{how}, CPU", ratio(ours[what], side[what], CPU), bar=at_most(BAR))
             for side, how in ((theirs, ""), (alike, _ALIKE))
             for what in ours
         ),
         *(
-            Figure(
-                f"{what} against oidc-provider{_ALIKE}: CPU per request, PostgreSQL's too", ratio(ours[what], alike[what], WITH_POSTGRES)
-            )
+            Figure(f"{what} against oidc-provider{_ALIKE}, CPU, PostgreSQL's too", ratio(ours[what], alike[what], WITH_POSTGRES))
             for what in ours
         ),
         Figure("requests that failed", sum(one.failures for one in everybody), bar=at_most(0)),

@@ -38,7 +38,7 @@ async def memory(_options: Options) -> Sequence[Figure]:
             used = processes.resident_megabytes(server.pid)
             open_files = processes.descriptors(server.pid)
     return [
-        Figure("resident, idle", idle, "MiB", at_most(110)),
+        Figure("resident, idle", idle, "MiB", at_most(105)),
         Figure("resident after each public page was asked for", used, "MiB"),
         Figure("open descriptors, idle", open_files),
     ]

@@ -13,7 +13,6 @@ from adapters.mail.templates import ShippedMailTemplates
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.invitations import InvitationRows
-from adapters.system import SystemSecrets
 from adapters.texts import ShippedTexts
 from core.domain.errors import Unavailable
 from core.domain.identity.links import Links
@@ -53,9 +52,7 @@ def invitations_on(store: Store) -> Invitations:
         templates=ShippedMailTemplates(ShippedTexts(), "https://id.example.org"),
         links=Links("https://id.example.org", "https://id.example.org/ui"),
         server_secrets=PostgresServerSecrets(store.pool, store.keyring, store.clock),
-        clock=store.clock,
-        ids=store.ids,
-        secrets=SystemSecrets(),
+        system=store.system,
     )
 
 

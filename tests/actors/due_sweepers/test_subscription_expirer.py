@@ -23,7 +23,7 @@ class Shop:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.subscriptions = Subscriptions(store.unit_of_work, SubscriptionRows(Statements(store.pool)), store.clock, store.ids)
+        self.subscriptions = Subscriptions(store.unit_of_work, SubscriptionRows(Statements(store.pool)), store.system)
         self.organization, self.service = store.ids.new(), store.ids.new()
         self.plans: list[UUID] = []
 

@@ -16,11 +16,12 @@ from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
-from adapters.system import SystemClock, SystemIds
+from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.email import Email
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Session
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.kept_connections import connection_beside
 from tests.patience import PATIENCE
@@ -41,6 +42,10 @@ class Store:
     keyring: AesGcmKeyRing
     doorbell: PostgresDoorbell
     unit_of_work: UnitOfWorkFactory
+
+    @property
+    def system(self) -> System:
+        return System(self.clock, self.ids, SystemSecrets())
 
     async def query(self, statement: str, parameters: dict[str, Any] | None = None) -> Rows:
         """Runs a query on a connection outside the pool, so that the pool's state and counters do not change."""

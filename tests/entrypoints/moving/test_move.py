@@ -107,7 +107,7 @@ def moved_rows(installation: MovingPlace) -> dict[str, list[dict[str, Any]]]:
         async with postern.foundation.unit_of_work() as uow:
             assert isinstance(uow, PostgresUnitOfWork)
             found = {}
-            for table in await moved_tables(uow.transaction):
+            for table in await moved_tables(uow.statements):
                 columns = [one for one in table.columns if one not in table.sealed and one not in _OTHERWISE.get(table.name, set())]
                 where = "true" if table.owner is None else f"{table.owner} = '{ACME}'"
                 if table.owner is None and table.service is not None:

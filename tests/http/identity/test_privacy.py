@@ -630,7 +630,7 @@ async def test_two_who_did_something_to_each_other_are_forgotten_in_one_order(
 
 async def test_a_taken_placeholder_is_followed_by_the_next(house: PrivacyScene, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = house.postern.foundation.clock.now()
-    monkeypatch.setattr(house.postern.identity.privacy.clock, "now", lambda: moment, raising=False)
+    monkeypatch.setattr(house.postern.identity.privacy.system.clock, "now", lambda: moment, raising=False)
     people = [house.member(name) for name in ("bob", "carol", "dave")]
     for person in people:
         assert (await house.forget(person, by=house.governor)).status == 200

@@ -11,6 +11,7 @@ import trio
 from core.domain.errors import Overloaded
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.risk import RiskFactor
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.changed_fields import put
 from tests.conftest import CapturedLog
@@ -471,6 +472,6 @@ async def test_a_token_that_ends_while_its_code_is_checked_is_over(browser: Brow
         def now(self) -> datetime:
             return postern.foundation.clock.now() + timedelta(minutes=11)
 
-    put(postern.identity.sign_in.admission, clock=Later())
+    put(postern.identity.sign_in.admission, system=replace(postern.foundation.system, clock=Later()))
     assert (await browser.verify(preauth, totp.now())).status == 401
     assert people.rows("select consumed_at from preauthentications") == [{"consumed_at": None}]

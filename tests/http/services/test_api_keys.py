@@ -509,9 +509,7 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern
         postern.foundation.unit_of_work,
         postern.services.api_keys.lookup,
         postern.services.api_keys.presence,
-        clock=postern.foundation.clock,
-        ids=postern.foundation.ids,
-        secrets=Draws(),
+        system=replace(postern.foundation.system, secrets=Draws()),
     )
     member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.admin), "acme")
     created = await api_keys.create(

@@ -10,9 +10,6 @@ import httpcore
 from adapters.outbound.client import GuardedClient
 from adapters.outbound.dialer import Dialer
 from adapters.outbound.names import SystemNames
-from adapters.postgres.statements import Statements
-from adapters.postgres.tenancy.domain_routes import DomainRouteRows
-from adapters.postgres.tenancy.domains import DomainRows
 from core.frozen import replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.domains.domain_routes import DomainRoutes
@@ -67,7 +64,6 @@ async def proving(
     failing: set[str] = set()
     network = LoopbackNetwork()
     foundation = postern.foundation
-    made: dict[str, Any] = {"clock": foundation.clock, "ids": foundation.ids, "secrets": foundation.secrets}
     async with name_server(records, failing) as resolver:
         system = SystemNames(tmp_path / "none", resolver)
         client = GuardedClient(Dialer(system, (), None, network))
@@ -81,8 +77,8 @@ async def proving(
         )
         tenancy = replace(
             postern.tenancy,
-            domains=Domains(foundation.unit_of_work, DomainRows(Statements(foundation.pool)), proofs, **made),
-            domain_routes=DomainRoutes(foundation.unit_of_work, DomainRouteRows(Statements(foundation.pool)), proofs, **made),
+            domains=Domains(foundation.unit_of_work, foundation.stores.domains, proofs, foundation.system),
+            domain_routes=DomainRoutes(foundation.unit_of_work, foundation.stores.domain_routes, proofs, foundation.system),
         )
         tenancy = replace(
             tenancy,

@@ -73,8 +73,7 @@ def approving(postern: Postern, client: Client) -> Client:
         organizations.tiers,
         postern.identity.sessions,
         auto_approve=True,
-        clock=postern.foundation.clock,
-        ids=postern.foundation.ids,
+        system=postern.foundation.system,
     )
     return Client(build_application(replace(postern, tenancy=replace(postern.tenancy, organizations=approved)), SETTINGS), client.address)
 

@@ -25,6 +25,7 @@ from core.usecases.identity.sessions import Sessions
 from ports.federation.authorization_codes import Redemption
 from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
 from ports.services.published_keys import KeptKeys, KeySets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 SERVICE, ORGANIZATION = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2))
@@ -91,9 +92,7 @@ def codes(redemption: Answering) -> AuthorizationCodes:
         redemption,
         clients,
         cast("Sessions", Lasting()),
-        clock=SystemClock(),
-        ids=SystemIds(),
-        secrets=SystemSecrets(),
+        system=System(SystemClock(), SystemIds(), SystemSecrets()),
     )
 
 

@@ -32,6 +32,7 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from core.usecases.identity.devices import Devices
 from entrypoints.settings_forms import networks
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 from tests.usecases.set_clock import SetClock
 
@@ -128,7 +129,7 @@ def text(secret: Token | None) -> str:
 async def house(emptied_database_url: str) -> AsyncIterator[DeviceScene]:
     pool = Pool(emptied_database_url, max_size=10)
     await pool.open()
-    clock, ids, secrets = SetClock(NOW), SystemIds(), SystemSecrets()
+    clock, ids = SetClock(NOW), SystemIds()
     keyring = AesGcmKeyRing([EncryptionKey("first", b"1" * 32)])
     factory = unit_of_work(pool, ids, clock, keyring, PostgresDoorbell(emptied_database_url))
     devices = Devices(
@@ -137,9 +138,7 @@ async def house(emptied_database_url: str) -> AsyncIterator[DeviceScene]:
         agents=LibraryUserAgents(),
         locations=Germany(),
         proxies=ListedProxies(networks.parse("198.51.100.0/24")),
-        secrets=secrets,
-        clock=clock,
-        ids=ids,
+        system=System(clock, ids, SystemSecrets()),
     )
     yield DeviceScene(devices, factory, pool, clock, ids)
     await pool.aclose()

@@ -18,6 +18,7 @@ from core.domain.secrets import Token
 from core.usecases.identity.sessions import Sessions
 from ports.identity.facts import FactLookup
 from ports.metrics import Metrics
+from ports.system import System
 from ports.tokens import TokenSigner
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -62,9 +63,7 @@ def sessions(house: Contended) -> Sessions:
         issuer="https://id.example.org",
         access_lifetime=timedelta(minutes=15),
         lifetime=timedelta(days=90),
-        clock=SystemClock(),
-        ids=SystemIds(),
-        secrets=SystemSecrets(),
+        system=System(SystemClock(), SystemIds(), SystemSecrets()),
     )
 
 

@@ -89,7 +89,7 @@ async def test_a_link_that_works_keeps_its_account_and_an_old_one_does_not(poste
 async def test_no_clock_that_is_wrong_ends_an_account(days: int, postern: Postern, ada: UserId) -> None:
     """The process has one clock, and the database another. An account ends when it is old by both, and its link by both."""
     clock = SettableClock(postern.foundation.clock.now() + timedelta(days=days))
-    accounts = replace(postern.identity.unverified_accounts, clock=clock)
+    accounts = replace(postern.identity.unverified_accounts, system=replace(postern.foundation.system, clock=clock))
     link = "update mailed_tokens set expires_at = now() + interval '{days} days'"
     for account, lasts, stays in ((29, -900, True), (31, 1, True), (31, -1, days < 0), (900, -900, False)):
         await token(postern, AccountMail.VERIFICATION, ada)

@@ -10,7 +10,7 @@ from adapters.email_syntax import LibraryEmailSyntax
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.unit_of_work import unit_of_work
-from adapters.system import SystemClock, SystemIds
+from adapters.system import SystemClock, SystemIds, SystemSecrets
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
@@ -18,6 +18,7 @@ from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
 from core.usecases.platform.platform_owners import PlatformOwners
 from ports.passwords import Examined
+from ports.system import System
 from tests.conftest import CapturedLog
 
 GOOD = "correct-horse-battery"
@@ -70,7 +71,7 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 @pytest.fixture
 def owners(pool: Pool, database_url: str) -> PlatformOwners:
     new_unit_of_work = unit_of_work(pool, SystemIds(), SystemClock(), AesGcmKeyRing([generate_key()]), PostgresDoorbell(database_url))
-    return PlatformOwners(new_unit_of_work, QuickHashes(), OneCommonPassword(), SystemClock(), SystemIds())
+    return PlatformOwners(new_unit_of_work, QuickHashes(), OneCommonPassword(), System(SystemClock(), SystemIds(), SystemSecrets()))
 
 
 async def _rows(pool: Pool, query: str) -> list[tuple[object, ...]]:

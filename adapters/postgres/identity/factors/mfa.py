@@ -22,7 +22,7 @@ from core.domain.rate_limits import RateLimit
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import Ids
 
 
 class _Secret(Frozen):

@@ -42,15 +42,13 @@ from core.usecases.federation.saml.messages import SamlMessages, usable
 from core.usecases.services.services import found
 from core.usecases.tenancy.owner_mails import tell_owners
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.federation.saml.configurations import Configured, Expiring, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.saml.certificates import CertificateMaker
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -76,14 +74,12 @@ class Saml(Frozen):
     keyring: KeyRing
     templates: MailTemplates
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def get(self, member: Member, service_slug: str) -> SamlStanding:
         """Raises `NotFound`."""
         configured = found(await self.lookup.of_service(member.organization, service_slug))
-        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self.clock.now()))
+        return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self.system.clock.now()))
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer do this."""
@@ -100,7 +96,7 @@ class Saml(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
-            now = self.clock.now()
+            now = self.system.clock.now()
             before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
             after = change(before, now)
             await uow.saml.save(after)
@@ -116,7 +112,7 @@ class Saml(Frozen):
             service = await _held_with_certificates(uow, member, service_slug)
             before = await uow.saml.configuration(service.id)
             if before is not None:
-                await uow.saml.save(replace(before, enabled=False, updated_at=self.clock.now()))
+                await uow.saml.save(replace(before, enabled=False, updated_at=self.system.clock.now()))
                 await uow.saml.delete_certificates(service.id)
                 await uow.record(configuration_disabled(service, actor))
                 await uow.commit()
@@ -128,9 +124,9 @@ class Saml(Frozen):
         """
         configured = found(await self.lookup.of_service(member.organization, service_slug))
         require_enabled(configured.configuration)
-        now = self.clock.now().replace(microsecond=0)
+        now = self.system.clock.now().replace(microsecond=0)
         until = three_years_after(now)
-        serial = int.from_bytes(self.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
+        serial = int.from_bytes(self.system.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
         # To find two primes takes up to half a second, so the key is made before the service is locked.
         try:
             pem, key = await self.maker.make(
@@ -139,13 +135,13 @@ class Saml(Frozen):
         except (ValueError, OSError) as error:
             raise CertificateNotMade(detail=str(error)) from error
         certificate = Certificate(
-            id=SamlCertificateId(self.ids.new()),
+            id=SamlCertificateId(self.system.ids.new()),
             service=configured.service,
             state=CertificateState.ACTIVE if activate else CertificateState.NEXT,
             pem=pem,
             valid_from=now,
             valid_until=until,
-            created_at=self.clock.now(),
+            created_at=self.system.clock.now(),
         )
         sealed = self.keyring.seal(key.reveal().encode(), sealing_context(certificate.id))
         async with self.unit_of_work() as uow:
@@ -182,7 +178,7 @@ class Saml(Frozen):
 
     async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
         """The metadata for service providers. Raises `NotFound` while the service has no usable SAML, and `OrganizationNotActive`."""
-        provider = usable(await self.lookup.public(place.organization, place.service, fetched=self.clock.now()))
+        provider = usable(await self.lookup.public(place.organization, place.service, fetched=self.system.clock.now()))
         configuration, following = provider.configuration, provider.configured.next
         entity = self.messages.entity_id(place)
         metadata = OurMetadata(
@@ -193,7 +189,7 @@ class Saml(Frozen):
             certificates=[one.certificate.pem for one in (provider.signer, following) if one is not None],
             name_id_formats=[configuration.format, *(one for one in NameIdFormat if one is not configuration.format)],
             wants_requests_signed=configuration.require_signed_requests,
-            valid_until=self.clock.now() + METADATA_VALID if signed else None,
+            valid_until=self.system.clock.now() + METADATA_VALID if signed else None,
         )
         return await self.documents.write_metadata(metadata, self.messages.opened(provider.signer) if signed else None)
 
@@ -203,12 +199,12 @@ class Saml(Frozen):
 
     async def ending(self, within: timedelta, limit: int) -> Sequence[Expiring]:
         """For operators: the certificates that sign, and end within this time or have ended lately."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         return await self.lookup.expiring(now - TOLD_AFTER_END, now + within, limit)
 
     async def warn_of_ends(self, limit: int) -> int:
         """Mails the owners about certificates that end soon, once for each warning. Returns the number of these certificates."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         told = 0
         ending = await self.ending(timedelta(days=max(WARNINGS)), limit)
         self.metrics.saml_certificates_ending(len(ending), min((one.certificate.valid_until for one in ending), default=None))

@@ -17,12 +17,10 @@ from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import MessageHead, MessageRefused, SamlBinding, Status
 from core.domain.secrets import Secret
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.federation.saml.configurations import Configured
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _ID_BYTES: Final = 20
@@ -57,16 +55,14 @@ class SamlMessages(Frozen):
     keyring: KeyRing
     metrics: Metrics
     issuer: str
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     def entity_id(self, place: ServiceName) -> str:
         """Our entity ID for a service. The URLs of the service's endpoints begin with the entity ID."""
         return f"{self.issuer}/saml/{place.organization}/{place.service}"
 
     def new_id(self) -> str:
-        return f"_{self.secrets.key_bytes(_ID_BYTES).hex()}"
+        return f"_{self.system.secrets.key_bytes(_ID_BYTES).hex()}"
 
     def opened(self, signer: Signer) -> KeyPair:
         return _opened(self.keyring, signer.certificate.id, signer.certificate.pem, signer.sealed_private_key)
@@ -86,12 +82,12 @@ class SamlMessages(Frozen):
 
     def require_acceptable(self, head: MessageHead, configuration: Configuration, destination: str) -> None:
         """Checks the head of a message, and its signature where one is required. Raises `MessageRefused`."""
-        require_taken(head, configuration, destination, self.clock.now())
+        require_taken(head, configuration, destination, self.system.clock.now())
         require_signature(head, configuration)
 
     def remembered(self, request_id: str) -> RememberedRequest:
         """The entry with which `SamlStore` takes each request once."""
-        return remembered(self.ids.new(), request_id, self.clock.now())
+        return remembered(self.system.ids.new(), request_id, self.system.clock.now())
 
     def exchange(
         self,
@@ -109,7 +105,7 @@ class SamlMessages(Frozen):
     ) -> SamlExchange:
         """An exchange that happens now. Without `succeeded`, an exchange without a `reason` has succeeded."""
         return SamlExchange(
-            id=SamlExchangeId(self.ids.new()),
+            id=SamlExchangeId(self.system.ids.new()),
             service=service,
             kind=kind,
             binding=binding,
@@ -120,7 +116,7 @@ class SamlMessages(Frozen):
             message=kept_id(message),
             in_response_to=kept_id(in_response_to),
             certificate=certificate,
-            created_at=self.clock.now(),
+            created_at=self.system.clock.now(),
         )
 
     async def record(self, uow: UnitOfWork, *exchanges: SamlExchange) -> None:

@@ -55,13 +55,12 @@ from core.frozen import Frozen, replace
 from core.usecases.federation.consents import give_consent
 from core.usecases.federation.saml.messages import SamlMessages, not_usable
 from core.usecases.identity.flows import Flows, complete_once
-from ports.clock import Clock
 from ports.federation.saml.configurations import Entering, SamlLookup
 from ports.federation.saml.documents import SamlDocuments
 from ports.identity.facts import FactLookup
-from ports.ids import Ids
 from ports.presence import Presence
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The name of the key that makes persistent name IDs.
@@ -135,15 +134,14 @@ class SamlSignIn(Frozen):
     server_secrets: ServerSecrets
     presence: Presence[SessionId]
     issuer: str
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def meet(self, place: ServiceName, browser: Token | None) -> Met:
         """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
         digest = None if browser is None else browser.digest()
         meeting, caller = await self.lookup.meet_in_browser(place.organization, place.service, digest)
         if caller is not None:
-            self.presence.seen(caller.session, self.clock.now())
+            self.presence.seen(caller.session, self.system.clock.now())
         return Met(meeting, caller)
 
     async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
@@ -279,7 +277,7 @@ class SamlSignIn(Frozen):
             confirmed = await uow.sign_ins.confirm(LastLook(user=user, flow=waiting.flow))
             if confirmed is None or not confirmed.flow_is_open:
                 raise _not_waiting()
-            await uow.flows.sign_in(waiting.flow, user, digest, session, self.clock.now(), by="")
+            await uow.flows.sign_in(waiting.flow, user, digest, session, self.system.clock.now(), by="")
             await uow.commit()
         return f"{self.issuer}{FINISH}?flow={waiting.flow}"
 
@@ -302,7 +300,7 @@ class SamlSignIn(Frozen):
         progress = replace(progress, consented=consents or allowed)
         try:
             require_askable(request, meeting)
-            step = next_step(as_authorization(request, application), application, signed_in, progress, self.clock.now())
+            step = next_step(as_authorization(request, application), application, signed_in, progress, self.system.clock.now())
             if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:
                 # This request has led to the service provider already, and the person has taken the consent back since.
                 raise FlowOver
@@ -328,7 +326,7 @@ class SamlSignIn(Frozen):
         self, visit: _Visit, signed_in: SignedInPerson, subject: SamlSubject, client: Client, *, consents: bool
     ) -> Delivered:
         """Signs the person in to the service provider. With `consents`, the person has just given the consent."""
-        now, request, application, configuration = self.clock.now(), visit.request, visit.application, visit.meeting.configuration
+        now, request, application, configuration = self.system.clock.now(), visit.request, visit.application, visit.meeting.configuration
         assert configuration.entity_id is not None  # noqa: S101 - an enabled configuration has one
         name_id = named(
             request.name_id_format or configuration.format,
@@ -339,9 +337,9 @@ class SamlSignIn(Frozen):
         )
         actor = client.actor(subject.user)
         context = Context(application.organization, application.organization_slug, application.service, application.slug)
-        login = login_event(LoginEventId(self.ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
+        login = login_event(LoginEventId(self.system.ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
         entering = Entering(
-            session_index=SamlSessionId(self.ids.new()),
+            session_index=SamlSessionId(self.system.ids.new()),
             service=application.service,
             user=subject.user,
             session=signed_in.session,
@@ -366,7 +364,7 @@ class SamlSignIn(Frozen):
                 await complete_once(uow, visit.flow, now)
             if consents:
                 consent = Consent(subject.user, application.service, (), now, configuration.entity_id, told(visit.meeting))
-                if not await give_consent(uow, ConsentId(self.ids.new()), consent, actor):
+                if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, actor):
                     raise not_usable()
             entry = await uow.saml.enter(entering, taken)
             if entry is None:
@@ -404,7 +402,7 @@ class SamlSignIn(Frozen):
 
     async def _declined(self, visit: _Visit, refusal: RequestDeclined, *, refused: bool = False) -> Delivered:
         """Answers a request without an assertion. With `refused`, the person has refused the request."""
-        request, application, now = visit.request, visit.application, self.clock.now()
+        request, application, now = visit.request, visit.application, self.system.clock.now()
         response = Response(
             id=self.messages.new_id(),
             issuer=self._entity_id(application),

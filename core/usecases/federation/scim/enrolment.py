@@ -13,7 +13,7 @@ from core.domain.tenancy.invitations import revoked
 from core.frozen import Frozen
 from core.usecases.identity.account_access import end_access
 from ports.federation.scim.users import Capacity
-from ports.ids import Ids
+from ports.system import Ids
 from ports.unit_of_work import UnitOfWork
 
 # The directory may know this many people, active and inactive, for each member that the organization may have.

@@ -15,9 +15,8 @@ from core.domain.record.events import Actor, Event
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment
-from ports.clock import Clock
 from ports.federation.scim.users import FoundGroup, ProvisionedUserStore, Touched
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWork
 
 _UNKNOWN = "There is no such group"
@@ -27,8 +26,7 @@ class ScimGroups(Frozen):
     changes: Changes
     lookup: ProvisionedUserStore
     members_address: str
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def get(self, holder: ScimHolder, *, with_members: bool) -> FoundGroup:
         """Raises `NotFound`."""
@@ -69,9 +67,9 @@ class ScimGroups(Frozen):
         return await self._found(holder, with_members=with_members)
 
     async def _carry_out(self, uow: UnitOfWork, holder: ScimHolder, change: GroupChange, touched: Touched, actor: Actor) -> Sequence[Event]:
-        now = self.clock.now()
+        now = self.system.clock.now()
         move = moves(change, touched.users.values())
-        enrolment = Enrolment(uow, self.ids, holder, actor, now)
+        enrolment = Enrolment(uow, self.system.ids, holder, actor, now)
         events: list[Event] = []
         if move.leaving:
             events += await enrolment.leave(move.leaving, ReasonForLeaving.LEFT_GROUP)

@@ -44,7 +44,7 @@ from core.usecases.tenancy.teams import require_room
 from ports.clock import Clock
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.users import FoundGroup
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 # The limit of members in one list of groups. The page of groups ends before it would exceed this, and goes on at the next one.
@@ -57,8 +57,7 @@ class ScimTeams(Frozen):
     changes: Changes
     lookup: DirectoryTeamStore
     members_address: str
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def grouping(self, holder: ScimHolder) -> ScimGrouping:
         """What the groups of this directory are."""
@@ -92,7 +91,7 @@ class ScimTeams(Frozen):
         """Raises `NotImplementedHere` where the groups are not teams, `InvalidValue`, `Conflict` for an external id that another team has,
         and `BadRequest` when there are too many teams.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.changes.one(holder) as uow:
             if await uow.directory_teams.hold_grouping(holder.organization) is not ScimGrouping.TEAMS:
                 raise refuse_creation()
@@ -101,7 +100,7 @@ class ScimTeams(Frozen):
             await self._require_free(uow, holder.organization, external, None)
             stem = slug_stem(named)
             team = Team(
-                id=TeamId(self.ids.new()),
+                id=TeamId(self.system.ids.new()),
                 organization=holder.organization,
                 slug=free_slug(stem, await uow.teams.slugs_like(holder.organization, stem)),
                 name=named,
@@ -123,7 +122,7 @@ class ScimTeams(Frozen):
         external id that another team has.
         """
         name = name_in(asked, team)
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.changes.one(holder) as uow:
             before = _found(await uow.directory_teams.hold(holder.organization, TeamId(team)))
             require_version(version, group_version(group_of(before)))

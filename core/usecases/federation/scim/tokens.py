@@ -23,11 +23,9 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
 from ports.federation.scim.tokens import ScimTokenLookup
-from ports.ids import Ids
 from ports.presence import Presence
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -37,13 +35,11 @@ class ScimTokens(Frozen):
     lookup: ScimTokenLookup
     drafts: SetupLinkStore
     presence: Presence[ScimTokenId]
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def resolve(self, token: Token) -> ScimHolder:
         """The token's holder. Raises `Unauthorized` when there is no such token or it has expired, and `OrganizationNotActive`."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         known = await self.lookup.find(token.digest())
         if known is None and await self.drafts.seen(token.digest(), now):
             # Whoever sets the directory up waits for its first request.
@@ -55,7 +51,7 @@ class ScimTokens(Frozen):
     async def create(self, member: Member, actor: Actor, *, name: str, expires_at: datetime | None) -> NewMachineKey[ScimToken]:
         """Raises `BadRequest`, and `Forbidden` when the member may not, or no longer, manage both integrations and members."""
         name = key_name(name)
-        now = self.clock.now()
+        now = self.system.clock.now()
         require_future(expires_at, now)
         async with self.unit_of_work() as uow:
             # A directory adds and removes members, so a member who makes its token needs the same right.
@@ -65,9 +61,9 @@ class ScimTokens(Frozen):
             require_may_admit(held)
             made, count = await add_key(
                 uow.scim_tokens.add,
-                lambda: self.secrets.key(KIND),
+                lambda: self.system.secrets.key(KIND),
                 lambda prefix: ScimToken(
-                    id=ScimTokenId(self.ids.new()),
+                    id=ScimTokenId(self.system.ids.new()),
                     organization=member.organization,
                     name=name,
                     prefix=prefix,

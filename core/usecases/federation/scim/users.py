@@ -49,12 +49,11 @@ from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.made_accounts import delete_made_account
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
-from ports.clock import Clock
 from ports.federation.scim.users import AddressChange, Capacity, Newcomer, Order, ProvisionedUserStore
 from ports.identity.accounts import EmailSyntax
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
+from ports.system import System
 from ports.turns import Turns
 from ports.unit_of_work import UnitOfWork
 
@@ -88,8 +87,7 @@ class ScimUsers(Frozen):
     links: Links
     values: ProfileValues
     ownerships: Ownerships
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def get(self, holder: ScimHolder, user: UserId) -> ProvisionedUser:
         """Raises `NotFound` for a person that the directory does not know."""
@@ -127,7 +125,7 @@ class ScimUsers(Frozen):
                 stays = replace(profile, active=profile.active and not kept_out)
                 if stays.active:
                     require_room(newcomer.capacity, 1)
-                enrolment = Enrolment(uow, self.ids, holder, actor, self.clock.now())
+                enrolment = Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now())
                 created = await self._create(enrolment, newcomer, email, stays)
             if created is not None:
                 return created
@@ -138,7 +136,9 @@ class ScimUsers(Frozen):
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = stated_profile(stated, held.user.profile)
-            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile, whole=True)
+            return await self._change(
+                Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile, whole=True
+            )
 
     async def patch(
         self, holder: ScimHolder, user: UserId, operations: Sequence[PatchOperation], version: str | None, actor: Actor
@@ -149,7 +149,7 @@ class ScimUsers(Frozen):
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
             profile = patched(held.user.profile, str(user), operations)
-            return await self._change(Enrolment(uow, self.ids, holder, actor, self.clock.now()), capacity, held, profile)
+            return await self._change(Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
         """Deletes the account if this organization has made it and nobody else holds it. Otherwise the person leaves the organization, and
@@ -160,10 +160,10 @@ class ScimUsers(Frozen):
             organizations = await uow.service_users.hold_organizations(user, holder.organization, also=holder.organization)
             _, held = await self._held(uow, holder, user, version)
             held.require_ordinary()
-            now = self.clock.now()
+            now = self.system.clock.now()
             events: list[Event] = [revoked(one, actor) for one in await uow.invitations.cancel_to(holder.organization, [user], now)]
             if held.is_own:
-                request = PrivacyRequestId(self.ids.new())
+                request = PrivacyRequestId(self.system.ids.new())
                 decline = self.ownerships.decline_in
                 events += await delete_made_account(uow, user, holder.organization, organizations, decline, request=request, at=now)
             else:
@@ -176,7 +176,7 @@ class ScimUsers(Frozen):
     async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: ScimProfile) -> ProvisionedUser | None:
         """Returns None when a simultaneous request has made the account."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
-        account = newcomer.account or unverified_account(UserId(self.ids.new()), email, now)
+        account = newcomer.account or unverified_account(UserId(self.system.ids.new()), email, now)
         events: list[Event] = []
         if newcomer.account is None:
             if not await uow.accounts.add(account, None, origin_organization=holder.organization):
@@ -186,7 +186,7 @@ class ScimUsers(Frozen):
             await self.accounts.disown_unverified(uow, account.id, actor)
         users = uow.provisioned_users
         if profile.active:
-            await users.enter(holder.organization, {account.id: MembershipId(self.ids.new())}, now)
+            await users.enter(holder.organization, {account.id: MembershipId(self.system.ids.new())}, now)
             kept = ProvisionedFate.KEPT if account.deactivated_at is None else ProvisionedFate.ACTIVATED
             events.append(user_joined(account.id, ProvisionedFate.CREATED if newcomer.account is None else kept, holder, actor))
             await self._welcome(enrolment, newcomer, account)

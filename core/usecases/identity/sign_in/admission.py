@@ -19,9 +19,8 @@ from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
-from ports.clock import Clock
 from ports.identity.realms import Joining, ProvidedFields
-from ports.ids import Ids
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -76,8 +75,7 @@ class Admission(Frozen):
     joining: Joining
     provided: ProvidedFields
     familiar: FamiliarAddresses
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def admit(
         self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool = False
@@ -154,7 +152,7 @@ class Admission(Frozen):
                 told = audience(context, has_been_there=confirmed.has_been_there)
                 await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
                 raise Unauthorized("The code is not valid", words="wrong_code")
-            now = self.clock.now()
+            now = self.system.clock.now()
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
                 raise SignInEnded
             if awaiting.upstream:
@@ -194,7 +192,7 @@ class Admission(Frozen):
         await self.login_events.log(uow, outcome)
         await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
         if context.service is not None:
-            now = self.clock.now()
+            now = self.system.clock.now()
             if arrived.confirmed.is_made_elsewhere:
                 await uow.sign_ins.let_hold(account.id, context.service, arrived.authenticated_by, now)
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
@@ -230,14 +228,14 @@ class Admission(Frozen):
             await self.joining.join_at_sign_in(account.id, account.email)
 
     async def _await_second_factor(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             service = arrival.context.service
             confirmed = await arrival.last_look(uow, service=service, device=None, flow=landing.flow)
             await arrival.proof.use(uow)
             context = PLATFORM if service is None else open_context(confirmed.destination)
             awaiting = Preauthentication(
-                PreauthenticationId(self.ids.new()),
+                PreauthenticationId(self.system.ids.new()),
                 arrival.named.account.id,
                 sighting.device,
                 context.organization,

@@ -6,10 +6,9 @@ from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.connections import next_private_key_context, private_key_context
 from core.domain.saml.certificates import CertificateNotMade, three_years_after
 from core.frozen import Frozen
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.saml.certificates import CertificateMaker
-from ports.secrets import Secrets
+from ports.system import System
 
 _SERIAL_BYTES: Final = 16
 
@@ -24,15 +23,14 @@ class SealedPair(Frozen):
 class ConnectionKeys(Frozen):
     maker: CertificateMaker
     keyring: KeyRing
-    clock: Clock
-    secrets: Secrets
+    system: System
 
     async def make(self, provider: UpstreamProviderId, *, follows: bool = False) -> SealedPair:
         """Makes a key pair that is valid for three years, in up to half a second. `follows`: the pair is sealed as the next one. Raises
         `CertificateNotMade`.
         """
-        now = self.clock.now().replace(microsecond=0)
-        serial = int.from_bytes(self.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
+        now = self.system.clock.now().replace(microsecond=0)
+        serial = int.from_bytes(self.system.secrets.key_bytes(_SERIAL_BYTES), "big") >> 1 or 1
         try:
             pem, key = await self.maker.make(str(provider), serial, int(now.timestamp()), int(three_years_after(now).timestamp()))
         except (ValueError, OSError) as error:

@@ -31,14 +31,12 @@ from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.outages import ProviderOutages
 from core.usecases.identity.upstream.providers import UpstreamProviders
-from ports.clock import Clock
 from ports.identity.upstream.connections import ConnectionRecorder
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.sign_in import UpstreamLookup
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 
 # The name of the key from which nonces and verifiers are derived.
 STATES: Final = "upstream_states"
@@ -60,9 +58,7 @@ class Journeys(Frozen):
     server_secrets: ServerSecrets
     recorder: ConnectionRecorder
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     base_url: str
 
     def callback(self, provider: str) -> str:
@@ -164,7 +160,7 @@ class Journeys(Frozen):
             if not is_code(code):
                 raise NotVouched("no code")  # noqa: TRY301
             flow = taken.flow
-            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self.clock.now())
+            since = None if flow is None else flow.wanted.signed_in_since(flow.created_at, self.system.clock.now())
             asked = replace(await self._asked(taken.provider, state), since=since, answer_names_issuer=issuer is not None)
             asserted, tokens = await self.outages.watch_return(upstream, taken.way, self.protocols.redeem(upstream, code, asked))
             if issuer is not None and issuer != asserted.issuer:
@@ -197,20 +193,20 @@ class Journeys(Frozen):
     def _recorded(self, upstream: Upstream, fault: str = "", reason: str = "") -> str:
         """Tells the recorder of an organization's own provider what came of a return. Returns the reference of the entry."""
         exchange = ConnectionExchange(
-            id=ConnectionExchangeId(self.ids.new()),
+            id=ConnectionExchangeId(self.system.ids.new()),
             provider=UpstreamProviderId(UUID(upstream.key)),
             kind=ConnectionExchangeKind.SIGN_IN,
             succeeded=not fault,
             fault=fault,
             reason=reason,
-            created_at=self.clock.now(),
+            created_at=self.system.clock.now(),
         )
         self.recorder.record(exchange)
         self.metrics.connection_exchanged(exchange.kind.value, succeeded=exchange.succeeded)
         return exchange.reference
 
     async def _gone(self, provider: str, browser: Token, place: ServicePlace, leaving: "_Leaving") -> str:
-        state = self.secrets.token()
+        state = self.system.secrets.token()
         kept = NewState(
             digest=state.digest(),
             browser_digest=browser.digest(),
@@ -221,7 +217,7 @@ class Journeys(Frozen):
             asked_in=leaving.asked_in,
             installed_client=self.providers.installed_client(provider),
             asks_consent=leaving.consent,
-            created_at=self.clock.now(),
+            created_at=self.system.clock.now(),
         )
         way = await self.lookup.leave(kept, place, leaving.begun)
         upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)

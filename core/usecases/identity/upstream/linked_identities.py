@@ -11,9 +11,8 @@ from core.domain.languages import Language
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from core.usecases.identity.upstream.journeys import Vouched
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
+from ports.system import System
 from ports.unit_of_work import UnitOfWork
 
 # If another sign-in creates the same account or connects the same identity at the same time, this sign-in looks again and finds it done.
@@ -22,19 +21,18 @@ LOOKS: Final = 3
 
 class LinkedIdentities(Frozen, kw_only=True):
     templates: MailTemplates
-    clock: Clock
-    ids: Ids
+    system: System
 
     def of(self, user: UserId, vouched: Vouched) -> ConnectedIdentity:
         upstream, asserted = vouched.upstream, vouched.asserted
         return ConnectedIdentity(
-            id=IdentityId(self.ids.new()),
+            id=IdentityId(self.system.ids.new()),
             user=user,
             provider=upstream.key,
             issuer=asserted.issuer,
             subject=asserted.subject,
             email=asserted.email,
-            linked_at=self.clock.now(),
+            linked_at=self.system.clock.now(),
         )
 
     async def tell_linked(
@@ -82,7 +80,7 @@ class LinkedIdentities(Frozen, kw_only=True):
             language=language or actor.language,
             provider=provider,
             signed_out=signed_out,
-            when=self.clock.now(),
+            when=self.system.clock.now(),
             address=actor.address,
         )
         await uow.jobs.add(mail.as_job())

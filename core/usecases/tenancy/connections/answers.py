@@ -29,14 +29,12 @@ from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.journeys import STATES
 from core.usecases.tenancy.connections.trials import ConnectionTests
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
 from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 
 _NO_ADDRESS: Final = frozenset({CheckName.ADDRESS})
 # An assertion is remembered a little longer than any clock could take it for good.
@@ -51,9 +49,7 @@ class DirectoryAnswers(Frozen):
     keyring: KeyRing
     server_secrets: ServerSecrets
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     base_url: str
 
     async def receive(self, provider: UpstreamProviderId, packed: str, relay_state: str) -> str:
@@ -73,12 +69,14 @@ class DirectoryAnswers(Frozen):
         if not asked.is_asked and asked.test is None:
             self._record_unsolicited(provider)
             raise Unsolicited(provider)
-        found = await self._examined(directory, state, packed, asked.authenticated_since(self.clock.now()), is_test=asked.test is not None)
-        exchange = ConnectionExchangeId(self.ids.new())
-        code = self.secrets.token()
+        found = await self._examined(
+            directory, state, packed, asked.authenticated_since(self.system.clock.now()), is_test=asked.test is not None
+        )
+        exchange = ConnectionExchangeId(self.system.ids.new())
+        code = self.system.secrets.token()
         found = await self._kept(directory, found, code, exchange, state)
         kind = ConnectionExchangeKind.SIGN_IN if asked.test is None else ConnectionExchangeKind.TEST
-        told = of_examination(exchange, provider, kind, found, self.clock.now())
+        told = of_examination(exchange, provider, kind, found, self.system.clock.now())
         self.recorder.record(told)
         self.metrics.connection_exchanged(kind.value, succeeded=told.succeeded)
         if asked.test is not None:
@@ -101,7 +99,7 @@ class DirectoryAnswers(Frozen):
             decryption_keys=self.keys(directory),
             request_id=request_id(nonce),
             mapping=settings.mapping(directory.profile_mapping),
-            now=self.clock.now(),
+            now=self.system.clock.now(),
             authenticated_since=since,
             contexts=settings.contexts,
             compares_contexts=settings.compares_contexts or is_test,
@@ -130,7 +128,7 @@ class DirectoryAnswers(Frozen):
     ) -> Examination:
         """Stores what the browser will come back for, and decides whether the assertion counts for the first time."""
         nonce, _ = derived(state, await self.server_secrets.get(STATES))
-        now, request = self.clock.now(), request_id(nonce)
+        now, request = self.system.clock.now(), request_id(nonce)
         if found.asserting is not None:
             assertion = found.asserting.assertion
             answer = self._new(directory, code, {"request": request, "asserting": found.asserting.stored()}, assertion_digest(assertion))
@@ -146,7 +144,7 @@ class DirectoryAnswers(Frozen):
         return found
 
     def _new(self, directory: ConnectedDirectory, code: Token, content: object, assertion: bytes | None) -> NewAnswer:
-        answer, until = ConnectionAnswerId(self.ids.new()), self.clock.now() + WAITS
+        answer, until = ConnectionAnswerId(self.system.ids.new()), self.system.clock.now() + WAITS
         return NewAnswer(
             id=answer,
             provider=directory.id,
@@ -159,7 +157,7 @@ class DirectoryAnswers(Frozen):
 
     def _record_unsolicited(self, provider: UpstreamProviderId) -> None:
         """Anybody can send such an answer, so all are counted in one entry."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         self.recorder.record(
             ConnectionExchange(
                 id=counted_id(provider, ConnectionExchangeKind.SIGN_IN),

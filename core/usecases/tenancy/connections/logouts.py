@@ -27,12 +27,10 @@ from core.domain.saml.messages import (
 )
 from core.frozen import Frozen
 from core.usecases.tenancy.connections.answers import DirectoryAnswers
-from ports.clock import Clock
 from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
 from ports.identity.upstream.saml import ServiceProviderDocuments
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 # Longer than a request counts, by any clock.
@@ -55,9 +53,7 @@ class DirectoryLogouts(Frozen):
     answers: DirectoryAnswers
     recorder: ConnectionRecorder
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     base_url: str
 
     async def asked(self, provider: UpstreamProviderId, envelope: Envelope, client: Client) -> DirectoryReply | None:
@@ -111,13 +107,13 @@ class DirectoryLogouts(Frozen):
         """The request comes in time, and of several with its id it comes first. It is kept in the place of used assertions. Raises
         `MessageRefused`.
         """
-        now = self.clock.now()
+        now = self.system.clock.now()
         require_recent(request.head.issue_instant, now)
         require_unexpired(request.not_on_or_after, now)
         used = NewAnswer(
-            id=ConnectionAnswerId(self.ids.new()),
+            id=ConnectionAnswerId(self.system.ids.new()),
             provider=directory.id,
-            code_digest=self.secrets.token().digest(),
+            code_digest=self.system.secrets.token().digest(),
             assertion_digest=sha256(f"logout {request.head.id}".encode("utf-8", "surrogatepass")).digest(),
             sealed=b"",
             waits_until=now,
@@ -145,11 +141,11 @@ class DirectoryLogouts(Frozen):
         if not to:
             return None
         answer = OurLogoutResponse(
-            id=f"_{self.secrets.key_bytes(20).hex()}",
+            id=f"_{self.system.secrets.key_bytes(20).hex()}",
             issuer=addresses(self.base_url, directory.id).entity_id,
             destination=to,
             in_response_to=request.head.id,
-            issued_at=self.clock.now(),
+            issued_at=self.system.clock.now(),
             status=Status.SUCCESS,
         )
         key: KeyPair = self.answers.keys(directory)[0]
@@ -165,10 +161,10 @@ class DirectoryLogouts(Frozen):
     def _record(
         self, directory: ConnectedDirectory, *, reason: str = "", advice: str = "", message: str = "", by_anybody: bool = False
     ) -> None:
-        kind, now = ConnectionExchangeKind.LOGOUT, self.clock.now()
+        kind, now = ConnectionExchangeKind.LOGOUT, self.system.clock.now()
         self.recorder.record(
             ConnectionExchange(
-                id=counted_id(directory.id, kind) if by_anybody else ConnectionExchangeId(self.ids.new()),
+                id=counted_id(directory.id, kind) if by_anybody else ConnectionExchangeId(self.system.ids.new()),
                 provider=directory.id,
                 kind=kind,
                 succeeded=not reason,

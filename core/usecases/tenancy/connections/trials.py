@@ -30,14 +30,12 @@ from core.domain.tenancy.upstream_providers import UpstreamProvider, provider_te
 from core.frozen import Frozen
 from core.usecases.identity.upstream.journeys import STATES, Journeys
 from core.usecases.tenancy.upstream_providers import held
-from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
 from ports.identity.upstream.protocols import UpstreamProtocols
-from ports.ids import Ids
 from ports.metrics import Metrics
-from ports.secrets import Secrets
 from ports.server_secrets import ServerSecrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 TEST_PAGE: Final = "/ui/connections/test"
@@ -58,9 +56,7 @@ class ConnectionTests(Frozen):
     keyring: KeyRing
     server_secrets: ServerSecrets
     metrics: Metrics
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     base_url: str
 
     async def start(self, member: Member, provider: UpstreamProviderId) -> StartedTest:
@@ -76,9 +72,9 @@ class ConnectionTests(Frozen):
     async def add(self, uow: UnitOfWork, provider: UpstreamProvider) -> StartedTest:
         """Starts a test in the caller's unit of work, which holds the provider."""
         require_complete(provider)
-        state, now = self.secrets.token(), self.clock.now()
+        state, now = self.system.secrets.token(), self.system.clock.now()
         test = NewConnectionTest(
-            id=ConnectionTestId(self.ids.new()),
+            id=ConnectionTestId(self.system.ids.new()),
             provider=provider.id,
             digest=state.digest(),
             settings_digest=provider.digest,
@@ -109,7 +105,7 @@ class ConnectionTests(Frozen):
 
     async def leave(self, state: Token, browser: Token) -> str:
         """Returns the address at the provider. Raises `FlowOver` when the test is over, or another browser's, and `OAuthError`."""
-        test = await self.lookup.begin_test(state.digest(), browser.digest(), self.clock.now())
+        test = await self.lookup.begin_test(state.digest(), browser.digest(), self.system.clock.now())
         directory = None if test is None else await self.lookup.directory(test.provider)
         if test is None or directory is None:
             raise FlowOver
@@ -172,7 +168,7 @@ class ConnectionTests(Frozen):
 
     async def _finish(self, test: ConnectionTest, state: Token, result: TestResult, *, records: bool = True) -> None:
         """Stores the result, and that these settings were tested if every check has passed."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         sealed = self.keyring.seal(json.dumps(result.stored()).encode(), result_context(test.id))
         async with self.unit_of_work() as uow:
             if await uow.organizations.hold(OrganizationId(test.organization)) is None:
@@ -194,14 +190,14 @@ class ConnectionTests(Frozen):
         failed = next((one for one in result.checks if one.state is CheckState.FAILED), None)
         self.recorder.record(
             ConnectionExchange(
-                id=ConnectionExchangeId(self.ids.new()),
+                id=ConnectionExchangeId(self.system.ids.new()),
                 provider=test.provider,
                 kind=ConnectionExchangeKind.TEST,
                 succeeded=failed is None,
                 fault="" if failed is None else failed.name,
                 reason="" if failed is None else failed.told,
                 advice="" if failed is None else failed.mend,
-                created_at=self.clock.now(),
+                created_at=self.system.clock.now(),
             )
         )
         self.metrics.connection_exchanged(ConnectionExchangeKind.TEST.value, succeeded=failed is None)

@@ -33,9 +33,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.domain_routes import DomainRouteStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -48,9 +46,7 @@ class DomainRoutes(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: DomainRouteStore
     proofs: DomainProofs
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
     configured: Collection[Provider] = ()
 
     async def list(self, member: Member) -> Sequence[DomainRoute]:
@@ -64,12 +60,12 @@ class DomainRoutes(Frozen):
         make one, or none by which people become members.
         """
         shared, own = named(provider)
-        now = self.clock.now()
+        now = self.system.clock.now()
         route = DomainRoute(
-            id=DomainId(self.ids.new()),
+            id=DomainId(self.system.ids.new()),
             organization=member.organization,
             name=route_domain(name),
-            token=self.secrets.token().reveal(),
+            token=self.system.secrets.token().reveal(),
             created_at=now,
             updated_at=now,
             shared_provider=shared,
@@ -97,7 +93,7 @@ class DomainRoutes(Frozen):
         provider = change.named_provider
         async with self.unit_of_work() as uow:
             before, provider_is_known, rights = await _held(uow, member, route, provider)
-            after = change.applied(before, self.clock.now())
+            after = change.applied(before, self.system.clock.now())
             if after is before:
                 return before
             if after.join_policy not in {before.join_policy, JoinPolicy.OFF}:
@@ -123,7 +119,7 @@ class DomainRoutes(Frozen):
 
     async def claim_due(self, limit: int) -> Sequence[DomainRoute]:
         """Claims the routes that are due, for the checker, which checks each of them."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         return await self.lookup.claim_due(now, now + LEASE, limit)
 
     async def recheck(self, route: DomainRoute) -> None:

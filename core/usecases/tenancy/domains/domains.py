@@ -12,9 +12,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs, Use, Verification
 from core.usecases.tenancy.rights import hold_rights
-from ports.clock import Clock
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.domains import DomainStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -25,9 +23,7 @@ class Domains(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: DomainStore
     proofs: DomainProofs
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def get(self, member: Member) -> Domain | None:
         return await self.lookup.get(member.organization)
@@ -37,11 +33,11 @@ class Domains(Frozen):
         `BadRequest`, and `Forbidden` when the caller may no longer change it.
         """
         domain = Domain(
-            id=DomainId(self.ids.new()),
+            id=DomainId(self.system.ids.new()),
             organization=member.organization,
             name=domain_name(name),
-            token=self.secrets.token().reveal(),
-            created_at=self.clock.now(),
+            token=self.system.secrets.token().reveal(),
+            created_at=self.system.clock.now(),
         )
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
@@ -73,7 +69,7 @@ class Domains(Frozen):
 
     async def claim_due(self, limit: int) -> Sequence[Domain]:
         """For the domain checker, which looks at each of them."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         return await self.lookup.claim_due(now, now + LEASE, limit)
 
     async def recheck(self, domain: Domain) -> None:

@@ -30,10 +30,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, require_capability, require_may_grant, require_owner
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.presence import Presence
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.management_keys import ManagementKeyLookup
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -44,13 +42,11 @@ class ManagementKeys(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ManagementKeyLookup
     presence: Presence[ManagementKeyId]
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def resolve(self, key: Token) -> ManagementKeyHolder:
         """The key's holder. Raises `Unauthorized` when there is no such key, or it has ended or expired, and `OrganizationNotActive`."""
-        now = self.clock.now()
+        now = self.system.clock.now()
         holder = holder_of(await self.lookup.find(key.digest()), key, now, "The management key is not valid")
         self.presence.seen(holder.key, now)
         return holder
@@ -63,7 +59,7 @@ class ManagementKeys(Frozen):
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             require_capability(acting, Capability.INTEGRATIONS_MANAGE)
-            await require_may_grant(uow, acting, wanted, self.clock.now())
+            await require_may_grant(uow, acting, wanted, self.system.clock.now())
             made = await self._add(uow, member.organization, member.user, (name, wanted, expires_in_days))
             await uow.record(management_key_created(made.key, actor))
             await uow.commit()
@@ -98,7 +94,7 @@ class ManagementKeys(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            await require_owner(uow, acting, self.clock.now())
+            await require_owner(uow, acting, self.system.clock.now())
             return await self._adopt(uow, member.organization, key, member.user, actor)
 
     async def adopt_for_platform(self, owner: Caller, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
@@ -120,13 +116,13 @@ class ManagementKeys(Frozen):
     async def _add(
         self, uow: UnitOfWork, organization: OrganizationId | None, maker: UserId, wanted: tuple[str, Sequence[str], int]
     ) -> NewMachineKey[ManagementKey]:
-        name, now = key_name(wanted[0]), self.clock.now()
+        name, now = key_name(wanted[0]), self.system.clock.now()
         expires_at = end_of_life(wanted[2], now)
         made, count = await add_key(
             uow.management_keys.add,
-            lambda: self.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION),
+            lambda: self.system.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION),
             lambda prefix: ManagementKey(
-                id=ManagementKeyId(self.ids.new()),
+                id=ManagementKeyId(self.system.ids.new()),
                 organization=organization,
                 name=name,
                 prefix=prefix,
@@ -147,9 +143,9 @@ class ManagementKeys(Frozen):
             raise NotFound(NO_SUCH_MANAGEMENT_KEY)
         if known.adopted_by == owner:
             return known, None
-        now = self.clock.now()
+        now = self.system.clock.now()
         while True:
-            text = self.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION)
+            text = self.system.secrets.key(OF_PLATFORM if organization is None else OF_ORGANIZATION)
             renewed = replace(known, prefix=prefix_of(text))
             adopted = await uow.management_keys.adopt(renewed, text.digest(), owner, now, now + FORMER_LIFE)
             if adopted is not None:

@@ -25,8 +25,7 @@ from core.usecases.tenancy.connections.lifecycle import Connections, from_metada
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.setup.holding import drop_connection, held_draft, held_link
 from core.usecases.tenancy.upstream_providers import NewProvider, OrganizationUpstreamProviders, add, found
-from ports.clock import Clock
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -37,8 +36,7 @@ class ConnectionDrafts(Frozen):
     providers: OrganizationUpstreamProviders
     connections: Connections
     tests: ConnectionTests
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def connection(self, draft: SetupDraft) -> UpstreamProvider | None:
         """None while a connection by OpenID Connect has no client yet."""
@@ -49,14 +47,14 @@ class ConnectionDrafts(Frozen):
         """Begin with this directory; what was begun with another one goes. Raises `BadRequest`, `Conflict` once the connection is active,
         `CertificateNotMade`, and `SetupLinkRefused`.
         """
-        product, called, now = product_named(directory), provider_name(name), self.clock.now()
+        product, called, now = product_named(directory), provider_name(name), self.system.clock.now()
         organization = known.link.organization
         made = None
         if kind is ProviderKind.SAML:
             made = await self.providers.prepared_saml(organization, name=called, issued_by="", settings=settings_of(product), mapping={})
-        identifier = SetupDraftId(self.ids.new())
+        identifier = SetupDraftId(self.system.ids.new())
         async with self.unit_of_work() as uow:
-            held = await held_link(uow, known, SetupPurpose.CONNECTION, self.clock)
+            held = await held_link(uow, known, SetupPurpose.CONNECTION, self.system.clock)
             before = next((one for one in await uow.setup_links.drafts(held.link.id) if one.purpose is SetupPurpose.CONNECTION), None)
             if before is not None:
                 require_changeable(before)
@@ -114,7 +112,7 @@ class ConnectionDrafts(Frozen):
     ) -> UpstreamProvider:
         """Take issuer and client of a connection by OpenID Connect. Raises the errors of `fill`."""
         async with self.unit_of_work() as uow:
-            _, seen = await held_draft(uow, known, draft, self.clock)
+            _, seen = await held_draft(uow, known, draft, self.system.clock)
         require_changeable(seen)
         if seen.settings["kind"] != ProviderKind.OIDC.value:
             raise BadRequest("The connection is not of the kind oidc", words="connection_incomplete")
@@ -131,11 +129,11 @@ class ConnectionDrafts(Frozen):
             identifier=client_id_of(draft),
         )
         async with self.unit_of_work() as uow:
-            _, held = await held_draft(uow, known, draft, self.clock)
+            _, held = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(held)
             await drop_connection(uow, held, actor)
             await _add(uow, made, actor)
-            await uow.setup_links.save_draft(_anew(replace(held, provider=made.provider.id), self.clock.now()))
+            await uow.setup_links.save_draft(_anew(replace(held, provider=made.provider.id), self.system.clock.now()))
             await uow.commit()
         return made.provider
 
@@ -144,7 +142,7 @@ class ConnectionDrafts(Frozen):
         `Conflict` and `SetupLinkRefused`.
         """
         async with self.unit_of_work() as uow:
-            _, held = await held_draft(uow, known, draft, self.clock)
+            _, held = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("Settings are missing", words="connection_incomplete")
@@ -154,14 +152,14 @@ class ConnectionDrafts(Frozen):
 
     async def _change(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, change: SamlChange, issuer: str) -> UpstreamProvider:
         async with self.unit_of_work() as uow:
-            _, held = await held_draft(uow, known, draft, self.clock)
+            _, held = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             before = found(await uow.upstream_providers.hold(held.organization, held.provider))
             if before.kind is not ProviderKind.SAML:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
-            now = self.clock.now()
+            now = self.system.clock.now()
             after = replace(with_issuer(before, issuer), saml=with_settings(before, change, now), updated_at=now)
             after = after_change(before, after, by_owner=False)
             await uow.upstream_providers.save(after, None)

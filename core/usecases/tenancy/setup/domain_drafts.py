@@ -8,27 +8,23 @@ from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, held_draft, held_link
-from ports.clock import Clock
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class DomainDrafts(Frozen):
     unit_of_work: UnitOfWorkFactory
     proofs: DomainProofs
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def add(self, known: KnownSetupLink, name: str) -> SetupDraft:
         """Raises `BadRequest`, `Conflict` when the organization has a route for the domain, and `SetupLinkRefused`. A domain that the link
         has already is returned as it is.
         """
         domain = route_domain(name)
-        now = self.clock.now()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            held = await held_link(uow, known, SetupPurpose.DOMAIN, self.clock)
+            held = await held_link(uow, known, SetupPurpose.DOMAIN, self.system.clock)
             there = [one for one in await uow.setup_links.drafts(held.link.id) if one.purpose is SetupPurpose.DOMAIN]
             same = next((one for one in there if one.subject == domain), None)
             if same is not None:
@@ -38,12 +34,12 @@ class DomainDrafts(Frozen):
             if (await uow.domain_routes.standing(held.link.organization, domain)).has_domain:
                 raise Conflict("The organization has a route for this domain", words="setup_domain_exists")
             draft = SetupDraft(
-                id=SetupDraftId(self.ids.new()),
+                id=SetupDraftId(self.system.ids.new()),
                 link=held.link.id,
                 organization=held.link.organization,
                 purpose=SetupPurpose.DOMAIN,
                 subject=domain,
-                settings={"token": self.secrets.token().reveal()},
+                settings={"token": self.system.secrets.token().reveal()},
                 created_at=now,
                 updated_at=now,
             )
@@ -56,16 +52,16 @@ class DomainDrafts(Frozen):
         `SetupLinkRefused`.
         """
         async with self.unit_of_work() as uow:
-            _, seen = await held_draft(uow, known, draft, self.clock)
+            _, seen = await held_draft(uow, known, draft, self.system.clock)
         if seen.purpose is not SetupPurpose.DOMAIN:
             raise NotFound(NO_SUCH_DRAFT)
         require_changeable(seen)
         is_there = await self.proofs.is_published(seen.domain)
         async with self.unit_of_work() as uow:
-            _, found = await held_draft(uow, known, draft, self.clock)
+            _, found = await held_draft(uow, known, draft, self.system.clock)
             if found.is_active:
                 return found
-            now = self.clock.now()
+            now = self.system.clock.now()
             looked = replace(
                 found,
                 state=passed_again(found) if is_there else SetupDraftState.DRAFT,

@@ -7,32 +7,28 @@ from core.domain.tenancy.setup.setup_drafts import SetupDraft, require_changeabl
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.frozen import Frozen
 from core.usecases.tenancy.setup.holding import held_link
-from ports.clock import Clock
-from ports.ids import Ids
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 
 class ScimDrafts(Frozen):
     unit_of_work: UnitOfWorkFactory
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def make_token(self, known: KnownSetupLink, name: str) -> NewMachineKey[SetupDraft]:
         """Make a token, in place of the one that the link made before. Raises `BadRequest`, `Conflict` once that one is active, and
         `SetupLinkRefused`.
         """
-        called, now = key_name(name), self.clock.now()
-        text = self.secrets.key(KIND)
+        called, now = key_name(name), self.system.clock.now()
+        text = self.system.secrets.key(KIND)
         async with self.unit_of_work() as uow:
-            held = await held_link(uow, known, SetupPurpose.SCIM, self.clock)
+            held = await held_link(uow, known, SetupPurpose.SCIM, self.system.clock)
             before = next((one for one in await uow.setup_links.drafts(held.link.id) if one.purpose is SetupPurpose.SCIM), None)
             if before is not None:
                 require_changeable(before)
                 await uow.setup_links.remove_draft(before.id)
             draft = SetupDraft(
-                id=SetupDraftId(self.ids.new()),
+                id=SetupDraftId(self.system.ids.new()),
                 link=held.link.id,
                 organization=held.link.organization,
                 purpose=SetupPurpose.SCIM,

@@ -38,10 +38,8 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
 from core.usecases.tenancy.setup.holding import drop_connection
-from ports.clock import Clock
-from ports.ids import Ids
 from ports.mail_templates import MailTemplates
-from ports.secrets import Secrets
+from ports.system import System
 from ports.tenancy.setup_links import ListedSetupLink, SetupLinkStore, UsedBy
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -65,9 +63,7 @@ class SetupLinks(Frozen):
     lookup: SetupLinkStore
     templates: MailTemplates
     links: Links
-    clock: Clock
-    ids: Ids
-    secrets: Secrets
+    system: System
 
     async def create(self, member: Member, actor: Actor, wanted: WantedSetupLink, *, activates: bool) -> NewMachineKey[SetupLink]:
         """Raises `BadRequest`, and `Forbidden` when the member may not do what the link is for, or is no owner and wants it to activate by
@@ -78,7 +74,7 @@ class SetupLinks(Frozen):
             acting, _ = await hold_members(uow, member)
             require_may_make(purposes, acting.capabilities)
             if activates:
-                await require_owner(uow, acting, self.clock.now())
+                await require_owner(uow, acting, self.system.clock.now())
             made = await self._add(uow, self._link(member.organization, wanted, purposes, member.user, activates=activates), wanted, actor)
             await uow.commit()
         return made
@@ -158,7 +154,7 @@ class SetupLinks(Frozen):
         known = await self.lookup.find_by_token(token.digest())
         if known is None:
             raise SetupLinkUnknown
-        require_usable(known, self.clock.now())
+        require_usable(known, self.system.clock.now())
         return known
 
     async def begin(self, token: Token, browser: Token, name: str, actor: Actor) -> SetupLink:
@@ -172,8 +168,8 @@ class SetupLinks(Frozen):
             held = await uow.setup_links.hold(known.link.id)
             if held is None:
                 raise SetupLinkUnknown
-            require_usable(held, self.clock.now())
-            owned = await uow.setup_links.own(known.link.id, by, self.clock.now())
+            require_usable(held, self.system.clock.now())
+            owned = await uow.setup_links.own(known.link.id, by, self.system.clock.now())
             if owned is None:
                 require_browser(held, browser.digest())
                 return held.link
@@ -191,7 +187,7 @@ class SetupLinks(Frozen):
         if known is None:
             raise SetupLinkUnknown
         require_browser(known, browser.digest())
-        require_usable(known, self.clock.now())
+        require_usable(known, self.system.clock.now())
         return known
 
     async def of_connection(self, provider: UpstreamProviderId, browser: Token | None) -> SetupLinkId | None:
@@ -201,9 +197,9 @@ class SetupLinks(Frozen):
     def _link(
         self, organization: OrganizationId, wanted: WantedSetupLink, purposes: tuple[SetupPurpose, ...], maker: UserId, *, activates: bool
     ) -> SetupLink:
-        now = self.clock.now()
+        now = self.system.clock.now()
         return SetupLink(
-            id=SetupLinkId(self.ids.new()),
+            id=SetupLinkId(self.system.ids.new()),
             organization=organization,
             name=key_name(wanted.name),
             prefix="",
@@ -217,7 +213,7 @@ class SetupLinks(Frozen):
         )
 
     async def _add(self, uow: UnitOfWork, link: SetupLink, wanted: WantedSetupLink, actor: Actor) -> NewMachineKey[SetupLink]:
-        made, count = await add_key(uow.setup_links.add, lambda: self.secrets.key(KIND), lambda prefix: replace(link, prefix=prefix))
+        made, count = await add_key(uow.setup_links.add, lambda: self.system.secrets.key(KIND), lambda prefix: replace(link, prefix=prefix))
         require_links_room(count)
         await uow.record(setup_link_created(made.key, actor))
         if wanted.mail_to is not None:
@@ -254,7 +250,7 @@ class SetupLinks(Frozen):
         await uow.commit()
 
     async def _revoke(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
-        revoked = await uow.setup_links.revoke(organization, link, self.clock.now())
+        revoked = await uow.setup_links.revoke(organization, link, self.system.clock.now())
         if revoked is None:
             raise NotFound("There is no such set-up link that could be revoked")
         drafts = [draft for draft in await uow.setup_links.drafts(link) if not draft.is_active]

@@ -19,9 +19,8 @@ from core.domain.tenancy.siem import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, held_draft, held_link
 from core.usecases.tenancy.siem import Siem
-from ports.clock import Clock
 from ports.encryption import KeyRing
-from ports.ids import Ids
+from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -31,8 +30,7 @@ class SiemDrafts(Frozen):
     lookup: SetupLinkStore
     siem: Siem
     keyring: KeyRing
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def configure(
         self, known: KnownSetupLink, *, name: str, provider_type: str, endpoint_url: str, api_key: str, auth_header: str
@@ -45,15 +43,15 @@ class SiemDrafts(Frozen):
             raise BadRequest("endpoint_url: this address is not public", words="setup_address_not_public")
         given = SiemCredentials(credential("api_key", api_key), credential("auth_header", auth_header))
         require_usable(given)
-        now = self.clock.now()
+        now = self.system.clock.now()
         settings = {"name": siem_name(name), "provider": provider_named(provider_type).value, "endpoint_url": endpoint_url}
         async with self.unit_of_work() as uow:
-            held = await held_link(uow, known, SetupPurpose.SIEM, self.clock)
+            held = await held_link(uow, known, SetupPurpose.SIEM, self.system.clock)
             before = next((one for one in await uow.setup_links.drafts(held.link.id) if one.purpose is SetupPurpose.SIEM), None)
             if before is not None:
                 require_changeable(before)
             same = before is not None and (before.subject, before.settings["provider"]) == (to.host, settings["provider"])
-            identifier = SetupDraftId(self.ids.new()) if before is None else before.id
+            identifier = SetupDraftId(self.system.ids.new()) if before is None else before.id
             credentials = given
             if same:
                 kept = self._opened(identifier, (await uow.setup_links.credentials(identifier))[0])
@@ -80,18 +78,18 @@ class SiemDrafts(Frozen):
         and `SetupLinkRefused`.
         """
         async with self.unit_of_work() as uow:
-            _, seen = await held_draft(uow, known, draft, self.clock)
+            _, seen = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(seen)
             sealed, _ = await uow.setup_links.credentials(draft)
         if seen.purpose is not SetupPurpose.SIEM:
             raise NotFound(NO_SUCH_DRAFT)
-        refused = await self.siem.refused(receiver(seen, self.clock.now()), self._opened(draft, sealed))
+        refused = await self.siem.refused(receiver(seen, self.system.clock.now()), self._opened(draft, sealed))
         async with self.unit_of_work() as uow:
-            _, found = await held_draft(uow, known, draft, self.clock)
+            _, found = await held_draft(uow, known, draft, self.system.clock)
             if found.updated_at != seen.updated_at or found.is_active:
                 # Somebody has changed the settings meanwhile, in another tab: this test says nothing about them.
                 return found
-            now = self.clock.now()
+            now = self.system.clock.now()
             tested = replace(
                 found,
                 state=SetupDraftState.DRAFT if refused is not None else passed_again(found),

@@ -34,7 +34,7 @@ IDS = """
 async def tables(store: Store) -> Sequence[MovedTable]:
     async with store.unit_of_work() as uow:
         assert isinstance(uow, PostgresUnitOfWork)
-        return await moved_tables(uow.transaction)
+        return await moved_tables(uow.statements)
 
 
 async def names(store: Store, statement: str) -> set[str]:

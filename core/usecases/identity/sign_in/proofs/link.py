@@ -24,9 +24,8 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof
-from ports.clock import Clock
 from ports.identity.sign_in import Attempts
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
@@ -37,15 +36,14 @@ class SignInLinks(Frozen):
     codes: MailedCodes
     login_events: LoginEvents
     links: Links
-    secrets: Secrets
-    clock: Clock
+    system: System
 
     async def issue(self, email: Email, operator: str = "", *, to: str = "") -> Secret:
         """Makes a link that the operator passes on, and ends an earlier link. `to` is the page of ours that it ends on, in place of the
         person's account. Raises `NotFound`, and `BadRequest` for an account that may not sign in or is not a platform owner's.
         """
-        token = self.secrets.token()
-        now = self.clock.now()
+        token = self.system.secrets.token()
+        now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await uow.accounts.find(email)
             if account is None:
@@ -81,7 +79,7 @@ class SignInLinks(Frozen):
             attempt = await self.attempts.find(email, approach)
             await self.login_events.log_failure(LoginFailure.WRONG_CODE, LINK_PROVIDER, attempt.named, approach)
             raise
-        if not link.is_usable(self.clock.now()):
+        if not link.is_usable(self.system.clock.now()):
             raise refusal_of(link)
         return await self._arrival(link, client)
 
@@ -95,7 +93,7 @@ class SignInLinks(Frozen):
             method=ProofMethod.LINK,
             provider=LINK_PROVIDER,
             amr=_METHODS,
-            at=self.clock.now(),
+            at=self.system.clock.now(),
             use=self._use(link, attempt.tries, client),
             # A deactivation ends earlier links, so somebody has asked for this one since.
             opens=self._opening(link, client) if is_shut and link.purpose is MailedTokenPurpose.MAGIC_LINK else None,
@@ -109,7 +107,7 @@ class SignInLinks(Frozen):
         async def use(uow: UnitOfWork) -> None:
             if link.purpose is MailedTokenPurpose.MAGIC_LINK and not await uow.sign_in_links.are_permitted(link.user):
                 raise LinkRefused("An organization that you belong to does not allow this", words="link_not_permitted")
-            if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self.clock.now()) is None:
+            if await uow.mailed_tokens.redeem(link.digest, SIGNS_IN, self.system.clock.now()) is None:
                 raise refusal_of(await uow.mailed_tokens.find(link.digest, SIGNS_IN))
             if tries.wait == 0:
                 # A link is no guess, so it must not count as a try of the password.
@@ -120,7 +118,7 @@ class SignInLinks(Frozen):
 
     def _opening(self, link: MailedToken, client: Client) -> Callable[[UnitOfWork], Awaitable[None]]:
         async def open_account(uow: UnitOfWork) -> None:
-            if await uow.accounts.open_by_proof(link.user, self.clock.now()):
+            if await uow.accounts.open_by_proof(link.user, self.system.clock.now()):
                 await uow.record(opened_by_proof(link.user, client.actor(link.user)))
 
         return open_account
@@ -128,7 +126,7 @@ class SignInLinks(Frozen):
     async def _find(self, token: Token) -> MailedToken:
         async with self.unit_of_work() as uow:
             found = await uow.mailed_tokens.find(token.digest(), SIGNS_IN)
-        if found is None or not found.is_usable(self.clock.now()):
+        if found is None or not found.is_usable(self.system.clock.now()):
             raise refusal_of(found)
         return found
 

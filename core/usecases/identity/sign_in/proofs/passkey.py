@@ -36,11 +36,10 @@ from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.proof import Arrival, EmailNotVerified, Proof
-from ports.clock import Clock
 from ports.identity.passkeys import Authenticators, PasskeyStore
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
-from ports.secrets import Secrets
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()
@@ -65,8 +64,7 @@ class PasskeyProofs(Frozen):
     login_events: LoginEvents
     realms: HomeRealms
     templates: MailTemplates
-    clock: Clock
-    secrets: Secrets
+    system: System
 
     async def options(self, ceremony: Ceremony, bound_to: bytes, user: UserId | None = None) -> RequestOptions:
         """Makes a new challenge. `bound_to` names the browser or session that may answer it, or nobody in particular. `user` is the person,
@@ -74,9 +72,9 @@ class PasskeyProofs(Frozen):
         """
         relying_party = self.passkeys.require_relying_party()
         allowed: Sequence[Passkey] = () if user is None else await self.lookup.list(user)
-        challenge = self.secrets.token().reveal()
+        challenge = self.system.secrets.token().reveal()
         async with self.unit_of_work() as uow:
-            await uow.passkeys.add_challenge(challenge_digest(challenge, ceremony, bound_to), self.clock.now() + CHALLENGE_LIFETIME)
+            await uow.passkeys.add_challenge(challenge_digest(challenge, ceremony, bound_to), self.system.clock.now() + CHALLENGE_LIFETIME)
             await uow.commit()
         return RequestOptions(relying_party, challenge, allowed)
 
@@ -87,7 +85,7 @@ class PasskeyProofs(Frozen):
         # Without an address, only an authenticator that stores the user handle can answer.
         if given.user_handle is None:
             raise await self._refused("there is no user handle", used.approach, used.named)
-        now = self.clock.now()
+        now = self.system.clock.now()
 
         async def keep(uow: UnitOfWork) -> None:
             await self.keep(uow, used)
@@ -136,7 +134,7 @@ class PasskeyProofs(Frozen):
         `PasskeyRefused` for a passkey that was removed meanwhile, or whose counter another use has overtaken.
         """
         passkey, read = used.passkey, used.read
-        kept = await uow.passkeys.use(passkey, read.sign_count, backed_up=read.backed_up, at=self.clock.now())
+        kept = await uow.passkeys.use(passkey, read.sign_count, backed_up=read.backed_up, at=self.system.clock.now())
         if not kept:
             raise PasskeyRefused("the passkey is gone, or was used meanwhile")
 
@@ -174,7 +172,7 @@ class PasskeyProofs(Frozen):
                     account=account.id,
                     language=account.language or client.language,
                     passkey=passkey.name,
-                    when=self.clock.now(),
+                    when=self.system.clock.now(),
                     address=client.address,
                     device=used.approach.agent.name,
                 ).as_job()

@@ -45,11 +45,10 @@ from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, ToldFiel
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Vouched
 from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
-from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.sign_in import UpstreamLookup
-from ports.ids import Ids
 from ports.metrics import Metrics
+from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _METHODS: Final = (FEDERATED,)
@@ -84,8 +83,7 @@ class UpstreamProofs(Frozen):
     login_events: LoginEvents
     email_syntax: EmailSyntax
     metrics: Metrics
-    clock: Clock
-    ids: Ids
+    system: System
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
         """Makes the proof. If the provider's word is enough, also connects the identity or creates the account. Raises `UpstreamRefused`,
@@ -100,7 +98,7 @@ class UpstreamProofs(Frozen):
             known = await self._known(met, vouched, way, approach)
             if known is not None:
                 self.metrics.upstream_sign_in(upstream.label, "succeeded")
-                now = self.clock.now()
+                now = self.system.clock.now()
                 proof = Proof(
                     method=ProofMethod.UPSTREAM,
                     provider=upstream.label,
@@ -167,8 +165,8 @@ class UpstreamProofs(Frozen):
         return await self.realms.of(account)
 
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
-        now = self.clock.now()
-        fresh = unverified_account(UserId(self.ids.new()), email, now, client.language)
+        now = self.system.clock.now()
+        fresh = unverified_account(UserId(self.system.ids.new()), email, now, client.language)
         voucher = _voucher(vouched)
         account = replace(fresh, email_verified_at=now if voucher is None else None, address_vouched_by=voucher)
         identity = self.linked.of(account.id, vouched)
@@ -210,7 +208,7 @@ class UpstreamProofs(Frozen):
         user, identity = named.account.id, self.linked.of(named.account.id, vouched)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.clock.now()))
+            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=self.system.clock.now()))
             if confirmed is None or confirmed.account != named.account:
                 return None
             if replaces:
@@ -238,7 +236,7 @@ class UpstreamProofs(Frozen):
         actor = client.actor(user)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            now = self.clock.now()
+            now = self.system.clock.now()
             voucher = _voucher(vouched)
             if not await uow.identities.reclaim(user, email, now, by=voucher):
                 return None

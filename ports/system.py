@@ -1,12 +1,21 @@
-"""New secrets, from the operating system's randomness."""
+"""What nearly every use case takes from the machine: the time, new ids and new secrets."""
 
 from typing import Protocol
+from uuid import UUID
 
 from core.domain.secrets import Password, Secret, Token
+from core.frozen import Frozen
+from ports.clock import Clock
+
+
+class Ids(Protocol):
+    """New ids. They are UUIDv7, so that rows which are made one after the other lie side by side."""
+
+    def new(self) -> UUID: ...
 
 
 class Secrets(Protocol):
-    """The operating system's randomness implements it."""
+    """New secrets, from the operating system's randomness."""
 
     def token(self) -> Token:
         """256 bits, base64url without padding."""
@@ -32,3 +41,11 @@ class Secrets(Protocol):
 
     def spread(self) -> float:
         """A number in [0, 1) that keeps processes from acting in step."""
+
+
+class System(Frozen):
+    """A use case that needs only one of the three may take that one alone."""
+
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
