@@ -1,11 +1,11 @@
 """What is copied between a request or answer and the domain: fields go by their names, and a declaration names the exceptions.
 
     _wanted = taken(ServiceWish, NewService)
-    _record = shown(Service, ServiceRecord, org_id="organization", has_keys=lambda service: service.jwks is not None)
+    _record = shown(Service, ServiceRecord, named={"org_id": "organization"}, has_keys=lambda service: service.jwks is not None)
 
-`_wanted(call.body)` makes a `NewService`, and `_record(service)` makes a `ServiceRecord`. A keyword names a field of what is made, and says
-the place of its value, with dots for what stands deeper, or a function that computes the value. A field without a source, or a field of a
-body that goes nowhere, is a `TypeError` when the module is imported. `tests/http/machinery/test_derived.py` compares the types of all
+`_wanted(call.body)` makes a `NewService`, and `_record(service)` makes a `ServiceRecord`. `named` has the places of values by the fields
+that have another name, with dots for what stands deeper. A keyword computes the value of its field. A field without a source, or a field
+of a body that goes nowhere, is a `TypeError` when the module is imported. `tests/http/machinery/test_derived.py` compares the types of all
 fields.
 """
 
@@ -19,6 +19,9 @@ Source = TypeVar("Source")
 Made = TypeVar("Made")
 Given = TypeVar("Given")
 Turned = TypeVar("Turned")
+
+
+NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 class Derived(Generic[Source, Made]):
@@ -53,13 +56,14 @@ def taken(
     *,
     apart: Collection[str] = (),
     given: Collection[str] = (),
-    **named: str | Callable[[Source], object],
+    named: Mapping[str, str] = NO_NAMES,
+    **computed: Callable[[Source], object],
 ) -> Derived[Source, Made]:
     """What the domain makes of a body. The handler reads the fields `apart` itself. Its calls give the fields `given` of what is made, or
     leave them out.
     """
-    derived = _derived(body, made, (), given, named)
-    used = {*derived.places.values(), *named, *apart}
+    derived = _derived(body, made, (), given, named=named, computed=computed)
+    used = {*derived.places.values(), *computed, *apart}
     if unused := [name for name in _fields(body) if name not in used]:
         raise TypeError(f"{body.__name__}: {', '.join(unused)}: {made.__name__} has no such field")
     return derived
@@ -71,10 +75,11 @@ def shown(
     *,
     within: Collection[str] = (),
     given: Collection[str] = (),
-    **named: str | Callable[[Source], object],
+    named: Mapping[str, str] = NO_NAMES,
+    **computed: Callable[[Source], object],
 ) -> Derived[Source, Made]:
-    """The record of a thing. What the thing itself does not have is read from the things `within` it. Calls give the fields `given`."""
-    return _derived(thing, record, within, given, named)
+    """The record of a thing. A field is read from the thing or from a thing `within` it. Calls give the fields `given`."""
+    return _derived(thing, record, within, given, named=named, computed=computed)
 
 
 def turned(value: Given | UnsetType, turn: Callable[[Given], Turned]) -> Turned | UnsetType:
@@ -99,26 +104,28 @@ def _derived(
     made: type[Made],
     within: Collection[str],
     given: Collection[str],
-    named: Mapping[str, str | Callable[[Source], object]],
+    *,
+    named: Mapping[str, str],
+    computed: Mapping[str, Callable[[Source], object]],
 ) -> Derived[Source, Made]:
     names = _fields(made)
-    if unknown := [name for name in (*named, *given) if name not in names]:
+    if unknown := [name for name in (*named, *computed, *given) if name not in names]:
         raise TypeError(f"{made.__name__}: there is no {', '.join(unknown)}")
-    places = {name: _place(source, name, within) for name in names if name not in named and name not in given}
-    if missing := [name for name, place in places.items() if not place]:
+    for place in named.values():
+        type_at(source, place)
+    equal = {name: _place(source, name, within) for name in names if name not in {*named, *computed, *given}}
+    if missing := [name for name, place in equal.items() if not place]:
         raise TypeError(f"{made.__name__}: {', '.join(missing)}: {source.__name__} has no such field")
-    for name, place in named.items():
-        if isinstance(place, str):
-            type_at(source, place)
-            places[name] = place
-    return Derived(source, made, places, {name: place for name, place in named.items() if not isinstance(place, str)})
+    return Derived(source, made, {**equal, **named}, computed)
 
 
 def _place(source: type[Any], name: str, within: Iterable[str]) -> str:
-    """Empty if there is no such attribute."""
-    if hasattr(source, name):
-        return name
-    return next((f"{inner}.{name}" for inner in within if hasattr(type_at(source, inner), name)), "")
+    """Empty if there is no such attribute. A name that stands in two places is refused: `named` says which one counts."""
+    own = [name] if hasattr(source, name) else []
+    places = [*own, *(f"{inner}.{name}" for inner in within if hasattr(type_at(source, inner), name))]
+    if len(places) > 1:
+        raise TypeError(f"{source.__name__}: {' and '.join(places)}: say which one in `named`")
+    return "".join(places)
 
 
 def _fields(kind: type[Any]) -> tuple[str, ...]:

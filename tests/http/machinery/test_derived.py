@@ -70,7 +70,12 @@ def test_a_record_has_values_of_equal_names_renamed_values_and_computed_ones() -
     thing = Thing(id=ID, size=11, maker=Maker("Ada"))
     assert shown(Thing, ThingRecord)(thing) == ThingRecord(id=ID, size=11, is_large=True)
     record = shown(
-        Thing, MadeRecord, within=("maker",), given=("seen",), made_by="maker.name", words=lambda thing: f"{thing.maker.name}: {thing.size}"
+        Thing,
+        MadeRecord,
+        within=("maker",),
+        given=("seen",),
+        named={"made_by": "maker.name"},
+        words=lambda thing: f"{thing.maker.name}: {thing.size}",
     )
     assert record(thing, seen=2) == MadeRecord(id=ID, size=11, is_large=True, initial="A", made_by="Ada", words="Ada: 11", seen=2)
 
@@ -84,6 +89,11 @@ def test_the_handler_may_read_a_field_itself_and_a_call_may_give_one() -> None:
     assert made(Body(3, "why"), id=ID, maker=Maker("Ada")) == Thing(id=ID, size=3, maker=Maker("Ada"))
 
 
+class Named(Frozen):
+    name: str
+    maker: Maker
+
+
 class Renamed(msgspec.Struct):
     width: int
 
@@ -92,14 +102,15 @@ class Renamed(msgspec.Struct):
     ("declaration", "named"),
     [
         (lambda: taken(ThingPatch, Maker), "Maker: name: ThingPatch has no such field"),
-        (lambda: taken(Renamed, ThingChange, size="width"), "ThingChange: colours: Renamed has no such field"),
-        (lambda: taken(ThingPatch, Renamed, width="size"), "ThingPatch: colours: Renamed has no such field"),
-        (lambda: taken(ThingPatch, ThingChange, colour="colours"), "ThingChange: there is no colour"),
+        (lambda: taken(Renamed, ThingChange, named={"size": "width"}), "ThingChange: colours: Renamed has no such field"),
+        (lambda: taken(ThingPatch, Renamed, named={"width": "size"}), "ThingPatch: colours: Renamed has no such field"),
+        (lambda: taken(ThingPatch, ThingChange, named={"colour": "colours"}), "ThingChange: there is no colour"),
         (lambda: taken(ThingPatch, ThingChange, given=("shape",)), "ThingChange: there is no shape"),
-        (lambda: taken(Renamed, ThingChange, size="breadth", given=("colours",)), "there is no breadth"),
+        (lambda: taken(Renamed, ThingChange, given=("colours",), named={"size": "breadth"}), "there is no breadth"),
         (lambda: shown(Maker, ThingRecord), "ThingRecord: id, size, is_large: Maker has no such field"),
-        (lambda: shown(Thing, Renamed, width="maker.width"), "there is no width"),
+        (lambda: shown(Thing, Renamed, named={"width": "maker.width"}), "there is no width"),
         (lambda: shown(Thing, Renamed, within=("owner",)), "there is no owner"),
+        (lambda: shown(Named, Maker, within=("maker",)), "Named: name and maker.name: say which one"),
         (lambda: shown(Thing, int), "int has no fields"),
     ],
 )

@@ -16,6 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -167,17 +168,4 @@ async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern
     return NO_BODY
 
 
-def plan_record(overview: PlanOverview) -> PlanRecord:
-    plan = overview.plan
-    return PlanRecord(
-        id=plan.id,
-        service_id=plan.service,
-        key=plan.key,
-        name=plan.name,
-        price_cents=plan.price_cents,
-        currency=plan.currency,
-        features=plan.features,
-        billing_price_id=plan.billing_price_id,
-        subscription_count=overview.subscription_count,
-        created_at=plan.created_at,
-    )
+plan_record = shown(PlanOverview, PlanRecord, within=("plan",), named={"service_id": "plan.service"})

@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -163,14 +164,4 @@ async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], p
     return NO_BODY
 
 
-def _record(role: ServiceRole) -> ServiceRoleRecord:
-    return ServiceRoleRecord(
-        id=role.id,
-        slug=role.slug,
-        name=role.name,
-        description=role.description,
-        permissions=role.permissions,
-        given_to_everybody=role.given_to_everybody,
-        created_at=role.created_at,
-        updated_at=role.updated_at,
-    )
+_record = shown(ServiceRole, ServiceRoleRecord)

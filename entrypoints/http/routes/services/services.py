@@ -270,9 +270,9 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
 
 _wanted = taken(ServiceWish, NewService)
 _change = taken(ServicePatch, ServiceChange)
-service_record = shown(Service, ServiceRecord, org_id="organization")
-_with_metadata = shown(Service, ServiceWithMetadata, org_id="organization")
-_listed = shown(ListedService, ListedServiceRecord, within=("service",), org_id="service.organization")
+service_record = shown(Service, ServiceRecord, named={"org_id": "organization"})
+_with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"})
+_listed = shown(ListedService, ListedServiceRecord, within=("service",), named={"org_id": "service.organization"})
 
 
 @endpoint.post(

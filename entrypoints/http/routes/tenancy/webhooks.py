@@ -17,6 +17,7 @@ from core.domain.tenancy.webhooks import Webhook
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example, given
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -135,7 +136,7 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
     created = await postern.tenancy.webhooks.create(
         call.caller, call.actor, name=body.name, url=body.url, events=body.events, is_active=body.is_active
     )
-    return _with_secret(created.webhook, created.secret.reveal())
+    return _with_secret(created.webhook, secret=created.secret.reveal())
 
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
@@ -194,21 +195,8 @@ async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], pos
     `X-Webhook-Signature` uses the new secret at once.
     """
     rotated = await postern.tenancy.webhooks.rotate_secret(call.caller, WebhookId(call.path.webhook_id), call.actor)
-    return _with_secret(rotated.webhook, rotated.secret.reveal())
+    return _with_secret(rotated.webhook, secret=rotated.secret.reveal())
 
 
-def _with_secret(webhook: Webhook, secret: str) -> WebhookWithSecret:
-    return WebhookWithSecret(**msgspec.structs.asdict(_record(webhook)), secret=secret)
-
-
-def _record(webhook: Webhook) -> WebhookRecord:
-    return WebhookRecord(
-        id=webhook.id,
-        name=webhook.name,
-        url=webhook.url,
-        events=webhook.events,
-        is_active=webhook.is_active,
-        paused_at=webhook.paused_at,
-        created_at=webhook.created_at,
-        updated_at=webhook.updated_at,
-    )
+_with_secret = shown(Webhook, WebhookWithSecret, given=("secret",))
+_record = shown(Webhook, WebhookRecord)
