@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
@@ -174,7 +174,7 @@ class NewService(ServiceSettings, kw_only=True):
         )
 
 
-class ServiceChange(Frozen):
+class ServiceChange(RecordChange):
     """Fields that are left out keep their values. A list replaces the earlier list."""
 
     name: str | Unchanged = UNCHANGED
@@ -199,11 +199,6 @@ class ServiceChange(Frozen):
         """The change with the keys that are published under the new address. Raises `BadRequest`."""
         _require_one_source(None if self.jwks is UNCHANGED else self.jwks, self.jwks_uri)
         return replace(self, jwks=keys)
-
-    @property
-    def said(self) -> Mapping[str, Any]:
-        values = {name: getattr(self, name) for name in names_of(self)}
-        return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.

@@ -13,13 +13,13 @@ from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.record.event_data import EVENT_DATA
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.webhooks import Webhook
+from core.domain.tenancy.webhooks import Webhook, WebhookChange, WebhookSettings
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("webhooks",)
@@ -132,10 +132,7 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
     minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive out of
     order. An organization has at most 50 webhooks.
     """
-    body = call.body
-    created = await postern.tenancy.webhooks.create(
-        call.caller, call.actor, name=body.name, url=body.url, events=body.events, is_active=body.is_active
-    )
+    created = await postern.tenancy.webhooks.create(call.caller, call.actor, _wanted(call.body))
     return _with_secret(created.webhook, secret=created.secret.reveal())
 
 
@@ -167,17 +164,8 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
 
     While the webhook is disabled, we send nothing. Waiting deliveries are given up within minutes: a replay sends them again.
     """
-    body = call.body
-    changed = await postern.tenancy.webhooks.change(
-        call.caller,
-        WebhookId(call.path.webhook_id),
-        call.actor,
-        name=given(body.name),
-        url=given(body.url),
-        events=given(body.events),
-        is_active=given(body.is_active),
-    )
-    return _record(changed)
+    webhook = WebhookId(call.path.webhook_id)
+    return _record(await postern.tenancy.webhooks.change(call.caller, webhook, call.actor, _change(call.body)))
 
 
 @endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
@@ -198,5 +186,7 @@ async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], pos
     return _with_secret(rotated.webhook, secret=rotated.secret.reveal())
 
 
+_wanted = taken(NewWebhookBody, WebhookSettings)
+_change = taken(WebhookPatch, WebhookChange)
 _with_secret = shown(Webhook, WebhookWithSecret, given=("secret",))
 _record = shown(Webhook, WebhookRecord)
