@@ -5,9 +5,10 @@ frozen dataclass when its module is imported, which took more than a third of th
 compiled.
 """
 
-from typing import TYPE_CHECKING, dataclass_transform
+from typing import TYPE_CHECKING, Any, dataclass_transform
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 if TYPE_CHECKING:
     # So that a type checker compares what is given here with the fields.
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 else:
     from msgspec.structs import replace
 
-__all__ = ["Frozen", "field", "names_of", "replace"]
+__all__ = ["Frozen", "field", "names_of", "replace", "values_of"]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -26,3 +27,8 @@ class Frozen(Struct, frozen=True):
 def names_of(frozen: Frozen | type[Frozen]) -> tuple[str, ...]:
     """The names of the fields, in order."""
     return frozen.__struct_fields__
+
+
+def values_of(frozen: Frozen) -> dict[str, Any]:
+    """The values of the fields by name, for an object of another class that has these fields from the same base class."""
+    return asdict(frozen)

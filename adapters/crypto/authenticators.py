@@ -119,12 +119,12 @@ def _made(given: PasskeyRegistration, relying_party: RelyingParty, fault: str) -
     if fault:
         raise PasskeyRefused(fault)
     return NewKey(
-        bytes(made.credential_id),
-        cbor.encode(made.public_key),
-        data.counter,
-        UUID(bytes=bytes(made.aaguid)),
-        data.is_backup_eligible(),
-        data.is_backed_up(),
+        credential_id=bytes(made.credential_id),
+        public_key=cbor.encode(made.public_key),
+        sign_count=data.counter,
+        aaguid=UUID(bytes=bytes(made.aaguid)),
+        backup_eligible=data.is_backup_eligible(),
+        backed_up=data.is_backed_up(),
     )
 
 

@@ -1,7 +1,10 @@
 """Changes to some fields of a record: a field that is left out keeps its value."""
 
+from collections.abc import Mapping
 from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
+
+from core.frozen import Frozen, values_of
 
 
 class Unchanged(Enum):
@@ -9,3 +12,12 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
+
+
+class RecordChange(Frozen):
+    """The base class of changes. Every field that may be left out is `UNCHANGED` by default."""
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The fields that were not left out."""
+        return {name: value for name, value in values_of(self).items() if value is not UNCHANGED}

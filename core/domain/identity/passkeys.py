@@ -118,7 +118,7 @@ class Assertion(Frozen):
     user_handle: bytes | None
 
 
-class NewKey(Frozen):
+class NewKey(Frozen, kw_only=True):
     """A public key that an authenticator has made, and what the authenticator says about it."""
 
     credential_id: bytes
@@ -126,7 +126,9 @@ class NewKey(Frozen):
     """COSE_Key (RFC 9052), as the authenticator wrote it."""
     sign_count: int
     aaguid: UUID
+    """The authenticator's model. Zero when the authenticator does not say."""
     backup_eligible: bool
+    """The person's passkey manager may copy it to other devices of the person."""
     backed_up: bool
 
 
@@ -151,19 +153,11 @@ class ReadAssertion(Frozen):
     """The reason for a refusal, whatever the signature. Empty when nothing is wrong so far."""
 
 
-class Passkey(Frozen, kw_only=True):
+class Passkey(NewKey, kw_only=True):
     id: PasskeyId
     user: UserId
-    credential_id: bytes
-    public_key: bytes
-    sign_count: int
     name: str
-    aaguid: UUID
-    """The authenticator's model. Zero when the authenticator does not say."""
     transports: Sequence[str]
-    backup_eligible: bool
-    """The person's passkey manager may copy it to other devices of the person."""
-    backed_up: bool
     created_at: datetime
     last_used_at: datetime | None = None
     user_handle: bytes | None = None

@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import one_line
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.teams import free_slug, slug_stem
-from core.frozen import Frozen
+from core.frozen import Frozen, names_of
 
 # The limit for one service. A list shows all of its plans at once.
 MOST_PLANS: Final = 100
@@ -27,18 +28,37 @@ _CURRENCY_LETTERS: Final = 3
 _KEY: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
-class Plan(Frozen, kw_only=True):
+class PlanTerms(Frozen, kw_only=True):
     """`billing_price_id` is the price at the payment provider. A plan without one cannot be bought."""
 
+    name: str
+    price_cents: int
+    currency: str
+    features: Sequence[str] = ()
+    billing_price_id: str | None = None
+
+
+class NewPlan(PlanTerms, kw_only=True):
+    """A plan that is about to be created. Without a key, it gets one made of its name."""
+
+    key: str | None = None
+
+
+class PlanChange(RecordChange, kw_only=True):
+    """A `billing_price_id` of None removes the price id."""
+
+    name: str | Unchanged = UNCHANGED
+    price_cents: int | Unchanged = UNCHANGED
+    currency: str | Unchanged = UNCHANGED
+    features: Sequence[str] | Unchanged = UNCHANGED
+    billing_price_id: str | Unchanged | None = UNCHANGED
+
+
+class Plan(PlanTerms, kw_only=True):
     id: PlanId
     service: ServiceId
     key: str
     """The name of the plan for programs and documents: unique in the service. It never changes."""
-    name: str
-    price_cents: int
-    currency: str
-    features: tuple[str, ...]
-    billing_price_id: str | None
     created_at: datetime
     updated_at: datetime
 
@@ -111,11 +131,27 @@ def plan_features(texts: Sequence[str]) -> tuple[str, ...]:
     return features
 
 
-def plan_price_id(text: str) -> str:
+def plan_price_id(text: str | None) -> str | None:
+    if text is None:
+        return None
     identifier = text.strip()
     if not 1 <= len(identifier) <= LONGEST_PRICE_ID or not (identifier.isascii() and identifier.isprintable()):
         raise BadRequest(f"billing_price_id: 1 to {LONGEST_PRICE_ID} printable ASCII characters, or null")
     return identifier
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "name": plan_name,
+    "price_cents": plan_price,
+    "currency": plan_currency,
+    "features": plan_features,
+    "billing_price_id": plan_price_id,
+}
+
+
+def stored_terms(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """The terms as they are stored. Raises `BadRequest`."""
+    return {name: check(terms[name]) for name, check in _CHECKS.items() if name in terms}
 
 
 def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
@@ -136,14 +172,7 @@ def plan_deleted(plan: Plan, organization: OrganizationId, service_slug: str, ac
 
 
 def _terms(plan: Plan) -> Mapping[str, Json]:
-    return {
-        "key": plan.key,
-        "name": plan.name,
-        "price_cents": plan.price_cents,
-        "currency": plan.currency,
-        "features": list(plan.features),
-        "billing_price_id": plan.billing_price_id,
-    }
+    return {"key": plan.key, **{name: getattr(plan, name) for name in names_of(PlanTerms)}, "features": list(plan.features)}
 
 
 def _event(name: str, plan: Plan, organization: OrganizationId, details: Mapping[str, Json], actor: Actor) -> Event:

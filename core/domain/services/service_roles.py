@@ -3,16 +3,18 @@ organization and to teams.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, ServiceRoleId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.permissions import MOST_PERMISSIONS
 from core.domain.services.services import Service
+from core.domain.tenancy.roles import role_description, role_name
 from core.frozen import Frozen
 
 LONGEST_SLUG: Final = 50
@@ -22,19 +24,33 @@ MOST_ROLES: Final = 200
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?")
 
 
-class ServiceRole(Frozen, kw_only=True):
+class ServiceRoleSettings(Frozen, kw_only=True):
+    name: str
+    description: str
+    permissions: Sequence[str]
+    """The keys of permissions of the service. Of a stored role they are sorted."""
+    given_to_everybody: bool
+    """Everybody who signs in to the service holds the role, without an assignment. It lets nobody in."""
+
+
+class NewServiceRole(ServiceRoleSettings, kw_only=True):
+    slug: str
+
+
+class ServiceRoleChange(RecordChange, kw_only=True):
+    name: str | Unchanged = UNCHANGED
+    description: str | Unchanged = UNCHANGED
+    permissions: Sequence[str] | Unchanged = UNCHANGED
+    given_to_everybody: bool | Unchanged = UNCHANGED
+
+
+class ServiceRole(ServiceRoleSettings, kw_only=True):
     """`slug` is the role's name in tokens. It never changes, and the service never gives it to another role."""
 
     id: ServiceRoleId
     organization: OrganizationId
     service: ServiceId
     slug: str
-    name: str
-    description: str
-    permissions: tuple[str, ...]
-    """The keys of permissions of the service, sorted."""
-    given_to_everybody: bool
-    """Everybody who signs in to the service holds the role, without an assignment. It lets nobody in."""
     created_at: datetime
     updated_at: datetime
 
@@ -51,6 +67,19 @@ def role_permissions(keys: Collection[str]) -> tuple[str, ...]:
     if len(keys) > MOST_PERMISSIONS:
         raise BadRequest(f"permissions: at most {MOST_PERMISSIONS}")
     return tuple(sorted(set(keys)))
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "name": role_name,
+    "description": role_description,
+    "permissions": role_permissions,
+    "given_to_everybody": bool,
+}
+
+
+def stored_role(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as they are stored. Raises `BadRequest`."""
+    return {name: check(settings[name]) for name, check in _CHECKS.items() if name in settings}
 
 
 def require_known(unknown: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
@@ -20,7 +20,7 @@ from core.domain.services.redirect_uris import redirect_uri, web_page
 from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.tiers import Tier
-from core.frozen import Frozen, names_of, replace
+from core.frozen import Frozen, names_of, replace, values_of
 
 LONGEST_SLUG: Final = 50
 LONGEST_NAME: Final = 100
@@ -105,15 +105,13 @@ class ServiceProfile(Frozen):
     created_at: datetime
 
 
-class Service(Frozen, kw_only=True):
-    """A service. Its scopes are those to ask for at each external provider; None means the provider's usual ones."""
+class ServiceSettings(Frozen, kw_only=True):
+    """What an organization sets of its service. The scopes are those to ask for at each external provider; None means the provider's usual
+    ones.
+    """
 
-    id: ServiceId
-    organization: OrganizationId
-    slug: str
     name: str
     service_type: ServiceType
-    client_id: ClientId
     codehost_scopes: Sequence[str] | None = None
     websuite_scopes: Sequence[str] | None = None
     officesuite_scopes: Sequence[str] | None = None
@@ -126,7 +124,6 @@ class Service(Frozen, kw_only=True):
     """The public keys that verify the client's assertions. None when the client does not authenticate itself in this way."""
     jwks_uri: str | None = None
     """The address at which these keys are published; `jwks` has the keys of the last visit. None when the keys are only stored here."""
-    jwks_fetched_at: datetime | None = None
     id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     post_logout_redirect_uris: Sequence[str] = ()
@@ -137,31 +134,22 @@ class Service(Frozen, kw_only=True):
     """Whether the service needs to know which session has ended. The notice says it in any case."""
     metadata: Metadata | None = None
     """None where the service was read without its metadata, in lists for example."""
+
+
+class Service(ServiceSettings, kw_only=True):
+    id: ServiceId
+    organization: OrganizationId
+    slug: str
+    client_id: ClientId
+    jwks_fetched_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
 
 
-class NewService(Frozen, kw_only=True):
+class NewService(ServiceSettings, kw_only=True):
     """A service that is about to be created."""
 
     slug: str
-    name: str
-    service_type: ServiceType
-    codehost_scopes: Sequence[str] | None = None
-    websuite_scopes: Sequence[str] | None = None
-    officesuite_scopes: Sequence[str] | None = None
-    redirect_uris: Sequence[str] = ()
-    device_activation_uri: str | None = None
-    sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
-    trusted: bool = False
-    jwks: Mapping[str, Any] | None = None
-    jwks_uri: str | None = None
-    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
-    assertion_audience: AssertionAudience = AssertionAudience.ISSUER
-    post_logout_redirect_uris: Sequence[str] = ()
-    backchannel_logout_uri: str | None = None
-    backchannel_logout_session_required: bool = False
-    metadata: Metadata | None = None
 
     def with_published(self, keys: Mapping[str, Any]) -> "NewService":
         """The new service with the keys that are published under its address. Raises `BadRequest`."""
@@ -170,37 +158,23 @@ class NewService(Frozen, kw_only=True):
 
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
         """The service as it is stored. Raises `BadRequest`."""
+        service_slug(self.slug)
+        settings = {**values_of(self), "metadata": self.metadata or {}}
+        fetched_at = None if self.jwks_uri is None else now
         return _checked(
             Service(
+                **settings,
                 id=service,
                 organization=organization,
-                slug=service_slug(self.slug),
-                name=self.name,
-                service_type=self.service_type,
                 client_id=client,
-                codehost_scopes=self.codehost_scopes,
-                websuite_scopes=self.websuite_scopes,
-                officesuite_scopes=self.officesuite_scopes,
-                redirect_uris=self.redirect_uris,
-                device_activation_uri=self.device_activation_uri,
-                sign_in_policy=self.sign_in_policy,
-                trusted=self.trusted,
-                jwks=self.jwks,
-                jwks_uri=self.jwks_uri,
-                jwks_fetched_at=None if self.jwks_uri is None else now,
-                id_token_alg=self.id_token_alg,
-                assertion_audience=self.assertion_audience,
-                post_logout_redirect_uris=self.post_logout_redirect_uris,
-                backchannel_logout_uri=self.backchannel_logout_uri,
-                backchannel_logout_session_required=self.backchannel_logout_session_required,
-                metadata={} if self.metadata is None else self.metadata,
+                jwks_fetched_at=fetched_at,
                 created_at=now,
                 updated_at=now,
             )
         )
 
 
-class ServiceChange(Frozen):
+class ServiceChange(RecordChange):
     """Fields that are left out keep their values. A list replaces the earlier list."""
 
     name: str | Unchanged = UNCHANGED
@@ -225,11 +199,6 @@ class ServiceChange(Frozen):
         """The change with the keys that are published under the new address. Raises `BadRequest`."""
         _require_one_source(None if self.jwks is UNCHANGED else self.jwks, self.jwks_uri)
         return replace(self, jwks=keys)
-
-    @property
-    def said(self) -> Mapping[str, Any]:
-        values = {name: getattr(self, name) for name in names_of(self)}
-        return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.

@@ -32,16 +32,25 @@ LONGEST_PASSWORD: Final = 1000
 LONGEST_FROM_NAME: Final = 100
 
 
-class MailServer(Frozen, kw_only=True):
-    """`failing_since` is the first failure after the last success. `fallen_back_at` is when the installation's server took over."""
-
-    id: MailServerId
-    organization: OrganizationId
+class MailServerSettings(Frozen, kw_only=True):
     host: str
     port: int
     username: str
     from_email: str
-    from_name: str | None
+    from_name: str | None = None
+
+
+class NewMailServer(MailServerSettings, kw_only=True):
+    """A mail server as somebody asks for it. Nothing of it is checked yet."""
+
+    password: str
+
+
+class MailServer(MailServerSettings, kw_only=True):
+    """`failing_since` is the first failure after the last success. `fallen_back_at` is when the installation's server took over."""
+
+    id: MailServerId
+    organization: OrganizationId
     failing_since: datetime | None = None
     rests_until: datetime | None = None
     fallen_back_at: datetime | None = None

@@ -1,10 +1,11 @@
 """Webhooks: an organization's address for events, the events that it wants, and the secret that proves that they come from us."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.json import Json
@@ -28,17 +29,27 @@ _KIND: Final = "whsec_"
 _SUBSCRIBABLE: Final = tuple(one.name for one in WEBHOOK_EVENTS)
 
 
-class Webhook(Frozen, kw_only=True):
+class WebhookSettings(Frozen, kw_only=True):
+    name: str
+    url: str
+    events: Sequence[str]
+    is_active: bool = True
+
+
+class WebhookChange(RecordChange, kw_only=True):
+    name: str | Unchanged = UNCHANGED
+    url: str | Unchanged = UNCHANGED
+    events: Sequence[str] | Unchanged = UNCHANGED
+    is_active: bool | Unchanged = UNCHANGED
+
+
+class Webhook(WebhookSettings, kw_only=True):
     """`paused_at` is the time when Postern disabled the webhook because it had failed for days. `paused_at` is None when the webhook is
     enabled, or when a person has disabled the webhook.
     """
 
     id: WebhookId
     organization: OrganizationId
-    name: str
-    url: str
-    events: tuple[str, ...]
-    is_active: bool
     paused_at: datetime | None
     created_at: datetime
     updated_at: datetime

@@ -27,7 +27,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, replace, values_of
 from core.usecases.identity.account_access import end_access, require_living
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.upstream.providers import UpstreamProviders
@@ -107,16 +107,11 @@ class Passkeys(Frozen):
             raise _unfit(read.fault)
         now = self.system.clock.now()
         passkey = Passkey(
+            **values_of(made),
             id=PasskeyId(self.system.ids.new()),
             user=caller.user,
-            credential_id=made.credential_id,
-            public_key=made.public_key,
-            sign_count=made.sign_count,
             name=named,
-            aaguid=made.aaguid,
             transports=tuple(one for one in given.transports if one in TRANSPORTS),
-            backup_eligible=made.backup_eligible,
-            backed_up=made.backed_up,
             created_at=now,
         )
         async with self.unit_of_work() as uow:

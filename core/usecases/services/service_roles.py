@@ -1,24 +1,25 @@
 """Roles of a service: members add, change and delete them."""
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ServiceRoleId
 from core.domain.record.events import Actor
 from core.domain.services.service_roles import (
+    NewServiceRole,
     ServiceRole,
+    ServiceRoleChange,
     require_known,
     require_room,
-    role_permissions,
     service_role_created,
     service_role_deleted,
     service_role_slug,
     service_role_updated,
+    stored_role,
 )
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability, role_description, role_name
-from core.frozen import Frozen, replace
+from core.domain.tenancy.roles import Capability
+from core.frozen import Frozen, replace, values_of
 from core.usecases.services.services import found
 from core.usecases.tenancy.rights import hold_rights
 from ports.services.service_roles import ServiceRoleStore
@@ -43,39 +44,24 @@ class ServiceRoles(Frozen):
         """Raises `NotFound`."""
         return found_role(await self.lookup.find(member.organization, service_slug, slug))
 
-    async def create(
-        self,
-        member: Member,
-        service_slug: str,
-        slug: str,
-        actor: Actor,
-        *,
-        name: str,
-        description: str,
-        permissions: Collection[str],
-        given_to_everybody: bool,
-    ) -> ServiceRole:
+    async def create(self, member: Member, service_slug: str, wanted: NewServiceRole, actor: Actor) -> ServiceRole:
         """Raises `NotFound`; `BadRequest`, also for a permission that the service does not have; `Conflict` when the service has or had a
         role with this slug; and `Forbidden` when the caller may no longer manage services.
         """
-        slug, name, description = service_role_slug(slug), role_name(name), role_description(description)
-        keys = role_permissions(permissions)
+        slug, settings = service_role_slug(wanted.slug), stored_role(values_of(wanted))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             require_room(await uow.service_roles.count(service.id))
-            if keys:
-                require_known(await uow.permissions.unknown(service.id, keys))
+            if settings["permissions"]:
+                require_known(await uow.permissions.unknown(service.id, settings["permissions"]))
             now = self.system.clock.now()
             role = ServiceRole(
                 id=ServiceRoleId(self.system.ids.new()),
                 organization=service.organization,
                 service=service.id,
                 slug=slug,
-                name=name,
-                description=description,
-                permissions=keys,
-                given_to_everybody=given_to_everybody,
+                **settings,
                 created_at=now,
                 updated_at=now,
             )
@@ -85,34 +71,16 @@ class ServiceRoles(Frozen):
             await uow.commit()
         return role
 
-    async def change(
-        self,
-        member: Member,
-        service_slug: str,
-        slug: str,
-        actor: Actor,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        permissions: Collection[str] | None = None,
-        given_to_everybody: bool | None = None,
-    ) -> ServiceRole:
-        """Fields that are None keep their values. The change counts from the next request on. Raises `NotFound`, `BadRequest`,
-        `Forbidden`.
-        """
-        if name is None and description is None and permissions is None and given_to_everybody is None:
+    async def change(self, member: Member, service_slug: str, slug: str, change: ServiceRoleChange, actor: Actor) -> ServiceRole:
+        """The change counts from the next request on. Raises `NotFound`, `BadRequest`, `Forbidden`."""
+        if not change.said:
             raise BadRequest("Send at least one of name, description, permissions and given_to_everybody")
-        said: dict[str, Any] = {
-            "name": None if name is None else role_name(name),
-            "description": None if description is None else role_description(description),
-            "permissions": None if permissions is None else role_permissions(permissions),
-            "given_to_everybody": given_to_everybody,
-        }
+        settings = stored_role(change.said)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
             before = found_role(await uow.service_roles.get(service.id, slug))
-            after = replace(before, **{field: value for field, value in said.items() if value is not None})
+            after = replace(before, **settings)
             if after == before:
                 return before
             if after.permissions != before.permissions:

@@ -17,6 +17,7 @@ from core.domain.secrets import Secret
 from core.domain.tenancy.mail_servers import (
     PATIENCE,
     MailServer,
+    NewMailServer,
     OrganizationMail,
     mail_host,
     mail_password,
@@ -88,9 +89,7 @@ class MailServers:
         found = await self._lookup.find(member.organization)
         return None if found is None else found.server
 
-    async def configure(
-        self, member: Member, actor: Actor, *, host: str, port: int, username: str, password: str, from_email: str, from_name: str | None
-    ) -> MailServer:
+    async def configure(self, member: Member, actor: Actor, wanted: NewMailServer) -> MailServer:
         """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, and `Forbidden` when the caller may no
         longer change the settings.
         """
@@ -98,17 +97,17 @@ class MailServers:
         server = MailServer(
             id=MailServerId(self._ids.new()),
             organization=member.organization,
-            host=mail_host(host),
-            port=mail_port(port),
-            username=mail_username(username),
-            from_email=self._sender(from_email),
-            from_name=sender_name(from_name),
+            host=mail_host(wanted.host),
+            port=mail_port(wanted.port),
+            username=mail_username(wanted.username),
+            from_email=self._sender(wanted.from_email),
+            from_name=sender_name(wanted.from_name),
             created_at=now,
             updated_at=now,
         )
         if not self._post.may_use(server.host):
             raise BadRequest("host: this address is not public, and the operator of this installation has not allowed it")
-        sealed = self._keyring.seal(mail_password(password).reveal().encode(), sealing_context(server.id))
+        sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
             await uow.mail_servers.save(server, sealed)

@@ -1,6 +1,6 @@
 """Webhooks: members with the right create, change, test and delete them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import WebhookId
@@ -14,6 +14,8 @@ from core.domain.tenancy.webhooks import (
     OVERLAP,
     SECRET_BYTES,
     Webhook,
+    WebhookChange,
+    WebhookSettings,
     require_active,
     require_room,
     secret_of,
@@ -64,19 +66,17 @@ class Webhooks(Frozen):
         """Raises `NotFound`."""
         return found(await self.lookup.get(member.organization, webhook))
 
-    async def create(
-        self, member: Member, actor: Actor, *, name: str, url: str, events: Collection[str], is_active: bool = True
-    ) -> NewWebhook:
+    async def create(self, member: Member, actor: Actor, wanted: WebhookSettings) -> NewWebhook:
         """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""
         now = self.system.clock.now()
-        self._require_callable(url)
+        self._require_callable(wanted.url)
         webhook = Webhook(
             id=WebhookId(self.system.ids.new()),
             organization=member.organization,
-            name=webhook_name(name),
-            url=url,
-            events=subscription(events),
-            is_active=is_active,
+            name=webhook_name(wanted.name),
+            url=wanted.url,
+            events=subscription(wanted.events),
+            is_active=wanted.is_active,
             paused_at=None,
             created_at=now,
             updated_at=now,
@@ -92,34 +92,22 @@ class Webhooks(Frozen):
             await uow.commit()
         return NewWebhook(webhook, secret)
 
-    async def change(
-        self,
-        member: Member,
-        webhook: WebhookId,
-        actor: Actor,
-        *,
-        name: str | None,
-        url: str | None,
-        events: Collection[str] | None,
-        is_active: bool | None,
-    ) -> Webhook:
-        """Fields that are None keep their values. Raises `BadRequest`, `NotFound`."""
-        if name is None and url is None and events is None and is_active is None:
+    async def change(self, member: Member, webhook: WebhookId, actor: Actor, change: WebhookChange) -> Webhook:
+        """Raises `BadRequest`, `NotFound`."""
+        said = {**change.said}
+        if not said:
             raise BadRequest("Send at least one of name, url, events and is_active")
-        wanted_name = None if name is None else webhook_name(name)
-        wanted_events = None if events is None else subscription(events)
-        if url is not None:
-            self._require_callable(url)
+        if "name" in said:
+            said["name"] = webhook_name(said["name"])
+        if "events" in said:
+            said["events"] = subscription(said["events"])
+        if "url" in said:
+            self._require_callable(said["url"])
+        if "is_active" in said:
+            said["paused_at"] = None
         async with self.unit_of_work() as uow:
             before = await _held(uow, member, webhook)
-            after = replace(
-                before,
-                name=before.name if wanted_name is None else wanted_name,
-                url=before.url if url is None else url,
-                events=before.events if wanted_events is None else wanted_events,
-                is_active=before.is_active if is_active is None else is_active,
-                paused_at=before.paused_at if is_active is None else None,
-            )
+            after = replace(before, **said)
             if after == before:
                 return before
             after = replace(after, updated_at=self.system.clock.now())

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, Unchanged
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId
 from core.domain.json import Json
@@ -15,7 +15,7 @@ from core.domain.saml.entities import entity_id, fingerprint
 from core.domain.saml.messages import NameIdFormat, SamlBinding
 from core.domain.services.redirect_uris import web_page
 from core.domain.services.services import Service
-from core.frozen import Frozen, names_of, replace
+from core.frozen import Frozen, replace
 
 MOST_ENDPOINTS: Final = 50
 MOST_CERTIFICATES: Final = 10
@@ -100,7 +100,7 @@ class Configuration(Frozen, kw_only=True):
         return self.acs_url
 
 
-class ConfigurationChange(Frozen, kw_only=True):
+class ConfigurationChange(RecordChange, kw_only=True):
     """A change of the configuration. Fields that are UNCHANGED keep their value, and None removes a value."""
 
     enabled: bool
@@ -146,8 +146,7 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
     """The configuration after a change. Raises `BadRequest`, also when SAML is enabled without a service provider."""
     is_another = _names_another(before, change)
     kept = _without_service_provider(before) if is_another else before
-    given = {name: getattr(change, name) for name in names_of(ConfigurationChange)}
-    after = replace(kept, **{name: value for name, value in given.items() if value is not UNCHANGED}, updated_at=now)
+    after = replace(kept, **change.said, updated_at=now)
     if after.slo_url != kept.slo_url:
         after = replace(after, slo_response_url=None, slo_binding=None)
     if after.require_signed_requests and not after.signing_certificates and (is_another or change.require_signed_requests is True):

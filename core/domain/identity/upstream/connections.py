@@ -17,7 +17,7 @@ from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.json import Json
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.saml.messages import SamlBinding
-from core.frozen import Frozen, names_of, replace
+from core.frozen import Frozen, names_of, replace, values_of
 
 MOST_CONTEXTS: Final = 10
 MOST_SOURCES: Final = 10
@@ -49,15 +49,9 @@ class CertificateSource(StrEnum):
     HAND = "hand"
 
 
-class KeptCertificate(Frozen, kw_only=True):
+class KeptCertificate(DirectoryCertificate, kw_only=True):
     """A certificate with which the directory may sign."""
 
-    pem: str
-    fingerprint: str
-    """SHA-256, in hexadecimal digits."""
-    subject: str
-    valid_from: datetime
-    valid_until: datetime
     source: CertificateSource
     added_at: datetime
     listed_at: datetime | None = None
@@ -67,25 +61,12 @@ class KeptCertificate(Frozen, kw_only=True):
 
 
 def known(certificate: DirectoryCertificate, source: CertificateSource, now: datetime) -> KeptCertificate:
-    return KeptCertificate(
-        pem=certificate.pem,
-        fingerprint=certificate.fingerprint,
-        subject=certificate.subject,
-        valid_from=certificate.valid_from,
-        valid_until=certificate.valid_until,
-        source=source,
-        added_at=now,
-    )
+    return KeptCertificate(**values_of(as_given(certificate)), source=source, added_at=now)
 
 
-def as_given(certificate: KeptCertificate) -> DirectoryCertificate:
-    return DirectoryCertificate(
-        pem=certificate.pem,
-        fingerprint=certificate.fingerprint,
-        subject=certificate.subject,
-        valid_from=certificate.valid_from,
-        valid_until=certificate.valid_until,
-    )
+def as_given(certificate: DirectoryCertificate) -> DirectoryCertificate:
+    """The certificate without what we keep beside it."""
+    return DirectoryCertificate(**{name: getattr(certificate, name) for name in names_of(DirectoryCertificate)})
 
 
 class SeenMetadata(Frozen, kw_only=True):

@@ -12,6 +12,7 @@ from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, example
 from entrypoints.http.routes.services.services import ServicePath
@@ -65,14 +66,4 @@ async def list_authorization_refusals(call: Call[None, None, ServicePath, Member
     return AuthorizationRefusalList([_record(one) for one in listed])
 
 
-def _record(one: ListedRefusal) -> AuthorizationRefusalRecord:
-    return AuthorizationRefusalRecord(
-        id=one.id,
-        place=one.at,
-        reason=one.reason,
-        because=one.because,
-        advice=one.advice,
-        received=one.received,
-        registered=one.registered,
-        created_at=one.occurred_at,
-    )
+_record = shown(ListedRefusal, AuthorizationRefusalRecord, named={"place": "at", "created_at": "occurred_at"})

@@ -13,6 +13,7 @@ from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 from entrypoints.http.machinery.paging import Paging, page_of
@@ -77,17 +78,17 @@ async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, 
     return LogoutNoticeList([_record(notice) for notice in listed.items], pagination)
 
 
-def _record(notice: LogoutNotice) -> LogoutNoticeRecord:
-    return LogoutNoticeRecord(
-        id=notice.id,
-        session_id=notice.session,
-        user_id=notice.user,
-        response_status_code=notice.status_code,
-        attempt_count=notice.attempts,
-        max_attempts=RULES.most_attempts,
-        next_retry_at=notice.next_at,
-        delivered=notice.delivered_at is not None,
-        delivery_error=notice.error,
-        created_at=notice.created_at,
-        updated_at=notice.updated_at,
-    )
+_record = shown(
+    LogoutNotice,
+    LogoutNoticeRecord,
+    named={
+        "session_id": "session",
+        "user_id": "user",
+        "response_status_code": "status_code",
+        "attempt_count": "attempts",
+        "next_retry_at": "next_at",
+        "delivery_error": "error",
+    },
+    max_attempts=lambda _notice: RULES.most_attempts,
+    delivered=lambda notice: notice.delivered_at is not None,
+)

@@ -20,8 +20,9 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, Success, Uri, changed, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, Success, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.routes.services.services import ServicePath
 
@@ -202,6 +203,24 @@ class PublicPath(msgspec.Struct, frozen=True):
     service_slug: SlugOfService
 
 
+_change = taken(SamlConfigurationBody, ConfigurationChange)
+_configuration = shown(
+    Configuration,
+    SamlConfigurationRecord,
+    given=("has_certificate",),
+    acs_endpoints=lambda one: [SamlAcsEndpoint(end.index, end.url, end.is_default is True) for end in one.acs_endpoints],
+    request_certificates=lambda one: len(one.signing_certificates),
+    encrypts_assertions=lambda one: one.encryption_certificate is not None,
+)
+_certificate = shown(Certificate, SamlCertificateRecord, named={"public_key": "pem"})
+_exchange = shown(
+    SamlExchange,
+    SamlExchangeRecord,
+    named={"message_id": "message"},
+    certificate_id=lambda one: None if one.certificate is None else str(one.certificate),
+)
+
+
 @endpoint.post(_SAML, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlDone:
     """Configure SAML by hand
@@ -209,20 +228,8 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
     The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, nobody can sign in. If
     the service provider has metadata, upload these first; then send only `enabled` and the attributes.
     """
-    body = call.body
-    change = ConfigurationChange(
-        enabled=body.enabled,
-        entity_id=changed(body.entity_id),
-        acs_url=changed(body.acs_url),
-        slo_url=changed(body.slo_url),
-        name_id_format=changed(body.name_id_format),
-        attribute_mapping=changed(body.attribute_mapping),
-        sign_assertions=changed(body.sign_assertions),
-        sign_response=changed(body.sign_response),
-        require_signed_requests=changed(body.require_signed_requests),
-    )
-    await postern.federation.saml.configure(call.caller, call.path.service_slug, change, call.actor)
-    return SamlDone(success=True, message="SAML is enabled" if body.enabled else "SAML is disabled")
+    await postern.federation.saml.configure(call.caller, call.path.service_slug, _change(call.body), call.actor)
+    return SamlDone(success=True, message="SAML is enabled" if call.body.enabled else "SAML is disabled")
 
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
@@ -317,38 +324,6 @@ async def saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Po
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 
 
-def _configuration(configuration: Configuration, *, has_certificate: bool) -> SamlConfigurationRecord:
-    return SamlConfigurationRecord(
-        enabled=configuration.enabled,
-        entity_id=configuration.entity_id,
-        acs_url=configuration.acs_url,
-        slo_url=configuration.slo_url,
-        name_id_format=configuration.name_id_format,
-        attribute_mapping=configuration.attribute_mapping,
-        sign_assertions=configuration.sign_assertions,
-        sign_response=configuration.sign_response,
-        require_signed_requests=configuration.require_signed_requests,
-        has_certificate=has_certificate,
-        acs_endpoints=[SamlAcsEndpoint(one.index, one.url, one.is_default is True) for one in configuration.acs_endpoints],
-        request_certificates=len(configuration.signing_certificates),
-        encrypts_assertions=configuration.encryption_certificate is not None,
-        metadata_uploaded_at=configuration.metadata_uploaded_at,
-        metadata_fetched_at=configuration.metadata_fetched_at,
-    )
-
-
-def _certificate(certificate: Certificate) -> SamlCertificateRecord:
-    return SamlCertificateRecord(
-        id=certificate.id,
-        public_key=certificate.pem,
-        valid_from=certificate.valid_from,
-        valid_until=certificate.valid_until,
-        is_active=certificate.is_active,
-        created_at=certificate.created_at,
-        last_signed_at=certificate.last_signed_at,
-    )
-
-
 def _certificates(standing: SamlStanding) -> SamlCertificates:
     active, upcoming, fetched = standing.configured.active, standing.configured.next, standing.configuration.metadata_fetched_at
     assert active is not None  # noqa: S101 - for the type checker: without an active certificate the use case has already refused
@@ -357,20 +332,4 @@ def _certificates(standing: SamlStanding) -> SamlCertificates:
         metadata_fetched_at=fetched,
         next=None if upcoming is None else _certificate(upcoming.certificate),
         next_was_fetched=upcoming is not None and fetched is not None and fetched >= upcoming.certificate.created_at,
-    )
-
-
-def _exchange(exchange: SamlExchange) -> SamlExchangeRecord:
-    return SamlExchangeRecord(
-        id=exchange.id,
-        kind=exchange.kind.value,
-        binding=exchange.binding.value,
-        succeeded=exchange.succeeded,
-        status=exchange.status,
-        reason=exchange.reason,
-        advice=exchange.advice,
-        message_id=exchange.message,
-        in_response_to=exchange.in_response_to,
-        certificate_id=None if exchange.certificate is None else str(exchange.certificate),
-        created_at=exchange.created_at,
     )

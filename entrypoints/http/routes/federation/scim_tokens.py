@@ -17,6 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -141,15 +142,7 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
     """
     body = call.body
     created = await postern.federation.scim_tokens.create(call.caller, call.actor, name=body.name, expires_at=body.expires_at)
-    token = created.key
-    return CreatedScimToken(
-        id=token.id,
-        name=token.name,
-        token=created.text.reveal(),
-        prefix=token.prefix,
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-    )
+    return _created(created.key, token=created.text.reveal())
 
 
 @endpoint.get(_TOKENS, caller=_MANAGE, tags=_TAGS)
@@ -185,29 +178,8 @@ async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, ScimTokensPat
     return ScimExchangeList([_exchange(one) for one in found])
 
 
-def _record(token: ScimToken) -> ScimTokenRecord:
-    return ScimTokenRecord(
-        id=token.id,
-        name=token.name,
-        prefix=token.prefix,
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-        created_by=token.created_by,
-    )
+_created = shown(ScimToken, CreatedScimToken, given=("token",))
+_record = shown(ScimToken, ScimTokenRecord)
 
 
-def _exchange(one: ScimExchange) -> ScimExchangeRecord:
-    return ScimExchangeRecord(
-        id=one.id,
-        occurred_at=one.occurred_at,
-        token_id=one.token,
-        token_name=one.token_name,
-        method=one.method,
-        path=one.path,
-        query=one.query,
-        request=one.request,
-        status=one.status,
-        scim_type=one.scim_type,
-        reason=one.reason,
-    )
+_exchange = shown(ScimExchange, ScimExchangeRecord, named={"token_id": "token"})

@@ -5,24 +5,26 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import UserId
 from core.domain.tenancy.keys.management_keys import PlatformCapability
+from core.domain.tenancy.profile_fields import ProfileField
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import UserUuid
+from entrypoints.http.machinery.fields import UserUuid, changed
 from entrypoints.http.routes.tenancy.profile_fields import (
     FieldKey,
     FieldPatch,
     FieldRecord,
     FieldScope,
     NewField,
-    field_record,
-    wish_of,
+    bounds_record,
+    field_change,
+    field_wish,
 )
 from entrypoints.http.routes.tenancy.profile_values import KeptRecord, ValuesPatch, kept_record
 
@@ -62,13 +64,16 @@ class PlatformFieldRecord(FieldRecord, frozen=True, kw_only=True):
     """The scope that tells the value to applications; null: none does."""
 
 
+_record = shown(ProfileField, PlatformFieldRecord, rule=lambda one: bounds_record(one.rule), written_by=lambda one: sorted(one.written_by))
+
+
 @endpoint.get(_FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, tags=_TAGS)
 async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[PlatformFieldRecord]:
     """List the installation's fields, by position
 
     You get all of them; there are at most 50.
     """
-    return [_record(field_record(one), one.scope) for one in await postern.tenancy.profile_fields.list(None)]
+    return [_record(one) for one in await postern.tenancy.profile_fields.list(None)]
 
 
 @endpoint.post(
@@ -77,16 +82,16 @@ async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[Platfo
 async def create_platform_field(call: Call[NewPlatformField], postern: Postern) -> PlatformFieldRecord:
     """Declare a field of the installation"""
     body = call.body
-    field = await postern.tenancy.profile_fields.create(None, body.key, body.kind, wish_of(body, body.scope), call.actor)
-    return _record(field_record(field), field.scope)
+    field = await postern.tenancy.profile_fields.create(None, body.key, body.kind, field_wish(body, scope=body.scope), call.actor)
+    return _record(field)
 
 
 @endpoint.patch(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFieldPath], postern: Postern) -> PlatformFieldRecord:
     """Change a field of the installation"""
-    scope = UNCHANGED if isinstance(call.body.scope, UnsetType) else call.body.scope
-    field = await postern.tenancy.profile_fields.change(None, call.path.key, wish_of(call.body, scope), call.actor)
-    return _record(field_record(field), field.scope)
+    change = field_change(call.body, scope=changed(call.body.scope))
+    field = await postern.tenancy.profile_fields.change(None, call.path.key, change, call.actor)
+    return _record(field)
 
 
 @endpoint.delete(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=204, refuses=(NotFound,), tags=_TAGS)
@@ -113,7 +118,3 @@ async def change_platform_person_values(call: Call[ValuesPatch, None, PlatformKe
     """
     user = UserId(call.path.user_id)
     return kept_record(await postern.tenancy.profile_values.write_in_installation(user, call.body.values, call.actor))
-
-
-def _record(record: FieldRecord, scope: str | None) -> PlatformFieldRecord:
-    return PlatformFieldRecord(**msgspec.structs.asdict(record), scope=scope)

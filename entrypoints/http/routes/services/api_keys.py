@@ -16,6 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, ServiceUuid, SlugOfOrganization, SlugOfService, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -117,18 +118,7 @@ async def create_api_key(call: Call[NewApiKey, None, ServicePath, Member], poste
         permissions=body.permissions,
         expires_in_days=body.expires_in_days,
     )
-    key = created.key
-    return CreatedApiKey(
-        id=key.id,
-        service_id=key.service,
-        name=key.name,
-        prefix=key.prefix,
-        key=created.text.reveal(),
-        permissions=key.permissions,
-        expires_at=key.expires_at,
-        created_at=key.created_at,
-        created_by=key.created_by,
-    )
+    return _created(created.key, key=created.text.reveal())
 
 
 @endpoint.get(_KEYS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
@@ -163,15 +153,5 @@ async def delete_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Po
     return NO_BODY
 
 
-def _record(key: ApiKey) -> ApiKeyRecord:
-    return ApiKeyRecord(
-        id=key.id,
-        service_id=key.service,
-        name=key.name,
-        prefix=key.prefix,
-        permissions=key.permissions,
-        last_used_at=key.last_used_at,
-        expires_at=key.expires_at,
-        created_at=key.created_at,
-        created_by=key.created_by,
-    )
+_created = shown(ApiKey, CreatedApiKey, given=("key",), named={"service_id": "service"})
+_record = shown(ApiKey, ApiKeyRecord, named={"service_id": "service"})

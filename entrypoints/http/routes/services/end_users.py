@@ -8,12 +8,13 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId, UserId
-from core.domain.services.end_users import LONGEST_SEARCH
+from core.domain.services.end_users import LONGEST_SEARCH, EndUser, EndUserDetail, UsedIdentity
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -134,6 +135,18 @@ class SessionsRevoked(msgspec.Struct, frozen=True):
     """How many sessions ended."""
 
 
+_summary = shown(EndUser, EndUserSummary, named={"email": "email.address"})
+_identity = shown(UsedIdentity, IdentityRecord, named={"provider_user_id": "subject"}, email=lambda one: one.email or None)
+_answer = shown(
+    EndUserDetail,
+    EndUserAnswer,
+    given=("services",),
+    named={"email": "email.address"},
+    linked_identities=lambda found: [_identity(one) for one in found.identities],
+    sessions=lambda found: SessionsOfEndUser(found.active_sessions, found.last_session_at),
+)
+
+
 @endpoint.get(
     "/api/organizations/{org_slug}/users",
     caller=able(Capability.END_USERS_VIEW, impersonated=True),
@@ -152,18 +165,7 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
     service = None if query.service_id is None else ServiceId(query.service_id)
     found = await postern.services.end_users.list(call.caller.organization, page_of(query), search=query.search, service=service)
     return EndUserList(
-        [
-            EndUserSummary(
-                id=one.id,
-                email=one.email.address,
-                name=one.name,
-                created_at=one.created_at,
-                last_login_at=one.last_login_at,
-                mfa_enabled=one.mfa_enabled,
-                services=one.services,
-            )
-            for one in found.items
-        ],
+        [_summary(one) for one in found.items],
         Pagination(query.page, query.limit, found.total),
     )
 
@@ -175,24 +177,12 @@ async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: 
     """Get an end user of the organization's services"""
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
     manages = call.caller.may(Capability.END_USERS_MANAGE)
-    return EndUserAnswer(
-        id=found.id,
-        email=found.email.address,
-        name=found.name,
-        email_verified=found.email_verified,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        last_login_at=found.last_login_at,
-        mfa_enabled=found.mfa_enabled,
-        linked_identities=[
-            IdentityRecord(provider=one.provider, provider_user_id=one.subject, email=one.email or None, linked_at=one.linked_at)
-            for one in found.identities
-        ],
+    return _answer(
+        found,
         services=[
             ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at, one.metadata if manages else None)
             for one in found.services
         ],
-        sessions=SessionsOfEndUser(found.active_sessions, found.last_session_at),
     )
 
 

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import PlanId
+from core.domain.services import plans
 from core.domain.services.plans import PlanOverview
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -16,6 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -28,7 +29,6 @@ from entrypoints.http.machinery.fields import (
     SlugOfOrganization,
     SlugOfService,
     example,
-    given,
 )
 
 Value = TypeVar("Value")
@@ -119,19 +119,7 @@ async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern
 @endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
     """Add a plan to a service"""
-    body = call.body
-    plan = await postern.services.plans.create(
-        call.caller,
-        call.path.service_slug,
-        call.actor,
-        name=body.name,
-        price_cents=body.price_cents,
-        currency=body.currency,
-        features=body.features,
-        billing_price_id=body.billing_price_id,
-        key=body.key,
-    )
-    return plan_record(plan)
+    return plan_record(await postern.services.plans.create(call.caller, call.path.service_slug, call.actor, _wanted(call.body)))
 
 
 @endpoint.patch(_PLAN, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
@@ -140,19 +128,8 @@ async def change_plan(call: Call[PlanPatch, None, PlanPath, Member], postern: Po
 
     Send at least one field. Subscribers get the new terms with their next access token.
     """
-    body = call.body
-    plan = await postern.services.plans.change(
-        call.caller,
-        call.path.service_slug,
-        PlanId(call.path.plan_id),
-        call.actor,
-        name=given(body.name),
-        price_cents=given(body.price_cents),
-        currency=given(body.currency),
-        features=given(body.features),
-        billing_price_id=UNCHANGED if isinstance(body.billing_price_id, msgspec.UnsetType) else body.billing_price_id,
-    )
-    return plan_record(plan)
+    plan, change = PlanId(call.path.plan_id), _change(call.body)
+    return plan_record(await postern.services.plans.change(call.caller, call.path.service_slug, plan, call.actor, change))
 
 
 @endpoint.delete(
@@ -167,17 +144,6 @@ async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern
     return NO_BODY
 
 
-def plan_record(overview: PlanOverview) -> PlanRecord:
-    plan = overview.plan
-    return PlanRecord(
-        id=plan.id,
-        service_id=plan.service,
-        key=plan.key,
-        name=plan.name,
-        price_cents=plan.price_cents,
-        currency=plan.currency,
-        features=plan.features,
-        billing_price_id=plan.billing_price_id,
-        subscription_count=overview.subscription_count,
-        created_at=plan.created_at,
-    )
+_wanted = taken(NewPlan, plans.NewPlan)
+_change = taken(PlanPatch, plans.PlanChange)
+plan_record = shown(PlanOverview, PlanRecord, within=("plan",), named={"service_id": "plan.service"})

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.changes import UNCHANGED
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ServiceClaimId
@@ -18,6 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -111,9 +111,7 @@ async def create_service_claim(call: Call[NewServiceClaim, None, ServicePath, Me
 
     The next token has the claim.
     """
-    body = call.body
-    wanted = ServiceClaim(body.name, body.source, body.argument, body.into)
-    return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, wanted, call.actor))
+    return _record(await postern.services.service_claims.create(call.caller, call.path.service_slug, _wanted(call.body), call.actor))
 
 
 @endpoint.patch(_CLAIM, caller=_SET, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
@@ -122,15 +120,9 @@ async def change_service_claim(call: Call[ServiceClaimPatch, None, ServiceClaimP
 
     Send at least one field. The next token has the changed claim.
     """
-    body, path = call.body, call.path
-    change = ServiceClaimChange(
-        name=UNCHANGED if isinstance(body.name, msgspec.UnsetType) else body.name,
-        source=UNCHANGED if isinstance(body.source, msgspec.UnsetType) else body.source,
-        argument=UNCHANGED if isinstance(body.argument, msgspec.UnsetType) else body.argument,
-        into=UNCHANGED if isinstance(body.into, msgspec.UnsetType) else body.into,
-    )
+    path = call.path
     claim = ServiceClaimId(path.claim_id)
-    return _record(await postern.services.service_claims.change(call.caller, path.service_slug, claim, change, call.actor))
+    return _record(await postern.services.service_claims.change(call.caller, path.service_slug, claim, _change(call.body), call.actor))
 
 
 @endpoint.delete(_CLAIM, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
@@ -144,14 +136,6 @@ async def delete_service_claim(call: Call[None, None, ServiceClaimPath, Member],
     return NO_BODY
 
 
-def _record(configured: ConfiguredClaim) -> ServiceClaimRecord:
-    claim = configured.claim
-    return ServiceClaimRecord(
-        id=configured.id,
-        name=claim.name,
-        source=claim.source,
-        argument=claim.argument,
-        into=claim.into,
-        person_writes=configured.person_writes,
-        created_at=configured.created_at,
-    )
+_wanted = taken(NewServiceClaim, ServiceClaim)
+_change = taken(ServiceClaimPatch, ServiceClaimChange)
+_record = shown(ConfiguredClaim, ServiceClaimRecord, within=("claim",))

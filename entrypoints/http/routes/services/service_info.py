@@ -7,10 +7,12 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.service_analytics import ServiceAnalytics
 from core.domain.services.services import Service, ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -63,16 +65,8 @@ class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
 async def service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
     """Get the service that the API key belongs to"""
     holder = call.caller
-    profile, kept = holder.profile, await postern.services.service_info.metadata(holder)
-    return ServiceInfoRecord(
-        id=holder.service,
-        name=profile.name,
-        slug=holder.service_slug,
-        service_type=profile.service_type,
-        created_at=profile.created_at,
-        metadata=kept.of_service,
-        organization_metadata=kept.of_organization,
-    )
+    kept = await postern.services.service_info.metadata(holder)
+    return _of_holder(holder, metadata=kept.of_service, organization_metadata=kept.of_organization)
 
 
 @endpoint.patch(_INFO, caller=key(Permission.WRITE_SERVICE), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
@@ -91,22 +85,21 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
 async def service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
     """Get figures on how much the service is used"""
     found = await postern.services.service_analytics.get(call.caller)
-    return ServiceAnalyticsRecord(
-        total_users=found.total_users,
-        total_subscriptions=found.total_subscriptions,
-        active_subscriptions=found.active_subscriptions,
-        total_logins_30d=found.total_logins,
-        unique_users_30d=found.unique_users,
-    )
+    return _analytics(found)
 
 
 def _record(service: Service, kept: KeptMetadata) -> ServiceInfoRecord:
-    return ServiceInfoRecord(
-        id=service.id,
-        name=service.name,
-        slug=service.slug,
-        service_type=service.service_type,
-        created_at=service.created_at,
-        metadata=kept.of_service,
-        organization_metadata=kept.of_organization,
-    )
+    return _of_service(service, metadata=kept.of_service, organization_metadata=kept.of_organization)
+
+
+_KEPT = ("metadata", "organization_metadata")
+_of_service = shown(Service, ServiceInfoRecord, given=_KEPT)
+# The name of a key's holder is the name of the key.
+_of_holder = shown(
+    KeyHolder,
+    ServiceInfoRecord,
+    within=("profile",),
+    given=_KEPT,
+    named={"id": "service", "slug": "service_slug", "name": "profile.name"},
+)
+_analytics = shown(ServiceAnalytics, ServiceAnalyticsRecord, named={"total_logins_30d": "total_logins", "unique_users_30d": "unique_users"})

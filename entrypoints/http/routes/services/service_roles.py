@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
+from core.domain.services import service_roles
 from core.domain.services.service_roles import ServiceRole
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -13,6 +14,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -24,7 +26,6 @@ from entrypoints.http.machinery.fields import (
     SlugOfService,
     UpdatedAt,
     example,
-    given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.services.services import ServicePath
@@ -110,18 +111,7 @@ async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Memb
 
     The role counts in the service's application alone. Assign it to people, to roles of the organization or to teams.
     """
-    body = call.body
-    role = await postern.services.service_roles.create(
-        call.caller,
-        call.path.service_slug,
-        body.slug,
-        call.actor,
-        name=body.name,
-        description=body.description,
-        permissions=body.permissions,
-        given_to_everybody=body.given_to_everybody,
-    )
-    return _record(role)
+    return _record(await postern.services.service_roles.create(call.caller, call.path.service_slug, _wanted(call.body), call.actor))
 
 
 @endpoint.get(_ROLE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
@@ -138,18 +128,8 @@ async def change_service_role(call: Call[ServiceRolePatch, None, ServiceRolePath
 
     An application that asks is told the change from the next request on; tokens have it when they are made anew.
     """
-    body = call.body
-    role = await postern.services.service_roles.change(
-        call.caller,
-        call.path.service_slug,
-        call.path.role_slug,
-        call.actor,
-        name=given(body.name),
-        description=given(body.description),
-        permissions=given(body.permissions),
-        given_to_everybody=given(body.given_to_everybody),
-    )
-    return _record(role)
+    path, change = call.path, _change(call.body)
+    return _record(await postern.services.service_roles.change(call.caller, path.service_slug, path.role_slug, change, call.actor))
 
 
 @endpoint.delete(_ROLE, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
@@ -163,14 +143,6 @@ async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], p
     return NO_BODY
 
 
-def _record(role: ServiceRole) -> ServiceRoleRecord:
-    return ServiceRoleRecord(
-        id=role.id,
-        slug=role.slug,
-        name=role.name,
-        description=role.description,
-        permissions=role.permissions,
-        given_to_everybody=role.given_to_everybody,
-        created_at=role.created_at,
-        updated_at=role.updated_at,
-    )
+_wanted = taken(NewServiceRole, service_roles.NewServiceRole)
+_change = taken(ServiceRolePatch, service_roles.ServiceRoleChange)
+_record = shown(ServiceRole, ServiceRoleRecord)

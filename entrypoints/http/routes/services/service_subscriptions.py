@@ -15,6 +15,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, Total, UserUuid, example, given
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -156,12 +157,4 @@ async def delete_subscription(call: Call[None, None, SubscriptionPath, KeyHolder
     return NO_BODY
 
 
-def _record(subscription: Subscription) -> SubscriptionRecord:
-    return SubscriptionRecord(
-        id=subscription.id,
-        user_id=subscription.user,
-        plan_id=subscription.plan,
-        plan_name=subscription.plan_name,
-        status=subscription.status,
-        current_period_end=subscription.current_period_end,
-    )
+_record = shown(Subscription, SubscriptionRecord, named={"user_id": "user", "plan_id": "plan"})

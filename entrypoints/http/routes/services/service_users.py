@@ -12,6 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -141,17 +142,7 @@ async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder]
     return NO_BODY
 
 
-def _whole(found: ServiceUserDetail) -> ServiceUserWhole:
-    user = found.user
-    return ServiceUserWhole(
-        id=user.id,
-        email=user.email.address,
-        name=user.name,
-        created_at=user.created_at,
-        metadata=found.metadata,
-        profile=found.profile,
-    )
+_whole = shown(ServiceUserDetail, ServiceUserWhole, within=("user",), named={"email": "user.email.address"})
 
 
-def _record(user: ServiceUser) -> ServiceUserRecord:
-    return ServiceUserRecord(id=user.id, email=user.email.address, name=user.name, created_at=user.created_at)
+_record = shown(ServiceUser, ServiceUserRecord, named={"email": "email.address"})

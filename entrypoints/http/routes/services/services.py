@@ -28,6 +28,7 @@ from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -38,7 +39,6 @@ from entrypoints.http.machinery.fields import (
     SlugOfOrganization,
     SlugOfService,
     Uri,
-    changed,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -62,7 +62,7 @@ _KEY: Final = {
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }
 Metadata = Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
-ClientKeys = Annotated[dict[str, Any], example({"keys": [_KEY]})]
+ClientKeys = Annotated[Mapping[str, Any], example({"keys": [_KEY]})]
 
 
 class ServicesPath(msgspec.Struct, frozen=True):
@@ -268,6 +268,13 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
     """The number of the organization's services, and its limit."""
 
 
+_wanted = taken(ServiceWish, NewService)
+_change = taken(ServicePatch, ServiceChange)
+service_record = shown(Service, ServiceRecord, named={"org_id": "organization"})
+_with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"})
+_listed = shown(ListedService, ListedServiceRecord, within=("service",), named={"org_id": "service.organization"})
+
+
 @endpoint.post(
     _SERVICES,
     caller=able(Capability.SERVICES_CREATE, impersonated=False),
@@ -285,28 +292,7 @@ async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], po
     or [::1]; `mobile` and `desktop` services may use a scheme of their own, as in `com.example.app:/callback` (RFC 8252). Redirect URIs are
     compared byte for byte.
     """
-    body = call.body
-    wanted = NewService(
-        slug=body.slug,
-        name=body.name,
-        service_type=body.service_type,
-        codehost_scopes=body.codehost_scopes,
-        websuite_scopes=body.websuite_scopes,
-        officesuite_scopes=body.officesuite_scopes,
-        redirect_uris=body.redirect_uris,
-        device_activation_uri=body.device_activation_uri,
-        sign_in_policy=body.sign_in_policy,
-        trusted=body.trusted,
-        jwks=body.jwks,
-        jwks_uri=body.jwks_uri,
-        id_token_alg=body.id_token_alg,
-        assertion_audience=body.assertion_audience,
-        post_logout_redirect_uris=body.post_logout_redirect_uris,
-        backchannel_logout_uri=body.backchannel_logout_uri,
-        backchannel_logout_session_required=body.backchannel_logout_session_required,
-        metadata=body.metadata,
-    )
-    created = await postern.services.services.create(call.caller, wanted, call.actor)
+    created = await postern.services.services.create(call.caller, _wanted(call.body), call.actor)
     return ServiceCreated(_with_metadata(created.service), plan_record(PlanOverview(created.default_plan, 0)), _usage(created.usage))
 
 
@@ -336,26 +322,7 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
     secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in somebody's name, you can remove but
     not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
     """
-    body = call.body
-    change = ServiceChange(
-        name=changed(body.name),
-        service_type=changed(body.service_type),
-        codehost_scopes=changed(body.codehost_scopes),
-        websuite_scopes=changed(body.websuite_scopes),
-        officesuite_scopes=changed(body.officesuite_scopes),
-        redirect_uris=changed(body.redirect_uris),
-        device_activation_uri=changed(body.device_activation_uri),
-        sign_in_policy=changed(body.sign_in_policy),
-        trusted=changed(body.trusted),
-        jwks=changed(body.jwks),
-        jwks_uri=changed(body.jwks_uri),
-        id_token_alg=changed(body.id_token_alg),
-        assertion_audience=changed(body.assertion_audience),
-        post_logout_redirect_uris=changed(body.post_logout_redirect_uris),
-        backchannel_logout_uri=changed(body.backchannel_logout_uri),
-        backchannel_logout_session_required=changed(body.backchannel_logout_session_required),
-        metadata=changed(body.metadata),
-    )
+    change = _change(call.body)
     return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
 
@@ -369,41 +336,6 @@ async def delete_service(call: Call[None, None, ServicePath, Member], postern: P
     """
     await postern.services.services.delete(call.caller, call.path.service_slug, call.actor)
     return NO_BODY
-
-
-def service_record(service: Service) -> ServiceRecord:
-    return ServiceRecord(
-        id=service.id,
-        org_id=service.organization,
-        slug=service.slug,
-        name=service.name,
-        service_type=service.service_type,
-        client_id=service.client_id,
-        codehost_scopes=service.codehost_scopes,
-        websuite_scopes=service.websuite_scopes,
-        officesuite_scopes=service.officesuite_scopes,
-        redirect_uris=service.redirect_uris,
-        device_activation_uri=service.device_activation_uri,
-        sign_in_policy=service.sign_in_policy,
-        trusted=service.trusted,
-        jwks=None if service.jwks is None else dict(service.jwks),
-        jwks_uri=service.jwks_uri,
-        id_token_alg=service.id_token_alg,
-        assertion_audience=service.assertion_audience,
-        post_logout_redirect_uris=service.post_logout_redirect_uris,
-        backchannel_logout_uri=service.backchannel_logout_uri,
-        backchannel_logout_session_required=service.backchannel_logout_session_required,
-        created_at=service.created_at,
-    )
-
-
-def _with_metadata(service: Service) -> ServiceWithMetadata:
-    return ServiceWithMetadata(**msgspec.structs.asdict(service_record(service)), metadata=service.metadata)
-
-
-def _listed(one: ListedService) -> ListedServiceRecord:
-    record = msgspec.structs.asdict(service_record(one.service))
-    return ListedServiceRecord(**record, plan_count=one.plan_count, subscription_count=one.subscription_count)
 
 
 def _usage(usage: ServiceUsage) -> ServiceUsageRecord:

@@ -7,9 +7,11 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest
+from core.domain.services.subscriptions import OwnSubscription
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import USER
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import example
 
@@ -35,11 +37,7 @@ async def own_subscription(call: Call, postern: Postern) -> OwnSubscriptionRecor
 
     If you never subscribed, you have the plan `free`, which is active, has no features and never ends.
     """
-    found = await postern.services.subscriptions.own(call.caller)
-    return OwnSubscriptionRecord(
-        service=found.service_slug,
-        plan=found.state.plan,
-        features=found.state.features,
-        status=found.state.status,
-        current_period_end=found.state.current_period_end,
-    )
+    return _record(await postern.services.subscriptions.own(call.caller))
+
+
+_record = shown(OwnSubscription, OwnSubscriptionRecord, within=("state",), named={"service": "service_slug"})

@@ -12,8 +12,9 @@ from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, changed
+from entrypoints.http.machinery.fields import SlugOfOrganization
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -78,10 +79,7 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
     We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
     """
-    body = call.body
-    links = (changed(body.help_url), changed(body.privacy_url), changed(body.terms_url))
-    change = LookChange(changed(body.logo_url), changed(body.primary_color), *links)
-    return _record(await postern.tenancy.branding.change(call.caller, change, call.actor))
+    return _record(await postern.tenancy.branding.change(call.caller, _change(call.body), call.actor))
 
 
 @endpoint.get(_BRANDING, caller=MEMBER, keys=True, tags=_TAGS)
@@ -90,11 +88,5 @@ async def show_branding(call: Call[None, None, BrandingPath, Member], postern: P
     return _record(await postern.tenancy.branding.get(call.caller))
 
 
-def _record(look: OrganizationLook) -> BrandingRecord:
-    return BrandingRecord(
-        logo_url=look.logo_url,
-        primary_color=look.primary_color,
-        help_url=look.help_url,
-        privacy_url=look.privacy_url,
-        terms_url=look.terms_url,
-    )
+_change = taken(BrandingPatch, LookChange)
+_record = shown(OrganizationLook, BrandingRecord)

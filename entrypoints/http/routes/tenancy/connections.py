@@ -20,6 +20,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.callers import ANYONE, OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
@@ -276,26 +277,10 @@ async def connection_metadata(call: Call[None, None, DirectoryPath], postern: Po
     return await postern.tenancy.connections.metadata(UpstreamProviderId(call.path.connection_id))
 
 
-def _exchange(exchange: ConnectionExchange) -> ConnectionExchangeRecord:
-    return ConnectionExchangeRecord(
-        id=exchange.id,
-        reference=exchange.reference,
-        kind=exchange.kind.value,
-        succeeded=exchange.succeeded,
-        fault=exchange.fault,
-        reason=exchange.reason,
-        advice=exchange.advice,
-        checks=[_check(one) for one in exchange.checks],
-        certificate=exchange.certificate,
-        message_id=exchange.message,
-        in_response_to=exchange.in_response_to,
-        created_at=exchange.created_at,
-        times=exchange.times,
-        last_at=exchange.last_at,
-    )
-
-
-def _check(check: Check) -> ConnectionCheckRecord:
-    return ConnectionCheckRecord(
-        name=check.name.value, state=check.state.value, words=check.words, came=check.came, expected=check.expected, mend=check.mend
-    )
+_check = shown(Check, ConnectionCheckRecord)
+_exchange = shown(
+    ConnectionExchange,
+    ConnectionExchangeRecord,
+    named={"message_id": "message"},
+    checks=lambda exchange: [_check(one) for one in exchange.checks],
+)

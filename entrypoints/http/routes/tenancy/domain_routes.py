@@ -18,8 +18,9 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, changed, example, given
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
@@ -161,11 +162,7 @@ async def change_domain_route(call: Call[DomainRoutePatch, None, DomainRoutePath
     The change takes effect with the next sign-in; sessions stay. To let people become members, or ask to, you also need the right to manage
     members and the rights of the role `member`. You need a recent proof of who you are: of the second factor, if you have one.
     """
-    body = call.body
-    change = DomainRouteChange(
-        provider=changed(body.upstream_provider_id), login_policy=given(body.login_policy), join_policy=given(body.join_policy)
-    )
-    return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, change))
+    return _record(await postern.tenancy.domain_routes.change(call.caller, DomainId(call.path.domain_id), call.actor, _change(call.body)))
 
 
 @endpoint.post(f"{_ROUTE}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
@@ -192,21 +189,17 @@ async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], p
     return NO_BODY
 
 
-def _record(route: DomainRoute) -> DomainRouteRecord:
-    return DomainRouteRecord(
-        id=route.id,
-        domain=route.name,
-        verified=route.is_verified,
-        verified_at=route.verified_at,
-        checked_at=route.checked_at,
-        upstream_provider_id=route.provider,
-        login_policy=route.login_policy,
-        join_policy=route.join_policy,
-        verification_token=route.token,
-        txt_name=route.record,
-        txt_value=route.token,
-        file_url=route.file_url,
-        file_content=route.token,
-        created_at=route.created_at,
-        updated_at=route.updated_at,
-    )
+_change = taken(DomainRoutePatch, DomainRouteChange, named={"provider": "upstream_provider_id"})
+_record = shown(
+    DomainRoute,
+    DomainRouteRecord,
+    named={
+        "domain": "name",
+        "verified": "is_verified",
+        "upstream_provider_id": "provider",
+        "verification_token": "token",
+        "txt_name": "record",
+        "txt_value": "token",
+        "file_content": "token",
+    },
+)

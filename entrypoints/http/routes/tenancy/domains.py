@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import MessageText, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -123,14 +124,18 @@ async def remove_domain(call: Call[None, None, DomainPath, Member], postern: Pos
 def _record(domain: Domain | None) -> DomainRecord:
     if domain is None:
         return _NONE
-    return DomainRecord(
-        domain=domain.name,
-        verified=domain.is_verified,
-        verified_at=domain.verified_at,
-        checked_at=domain.checked_at,
-        verification_token=domain.token,
-        txt_name=domain.record,
-        txt_value=domain.token,
-        file_url=domain.file_url,
-        file_content=domain.token,
-    )
+    return _shown(domain)
+
+
+_shown = shown(
+    Domain,
+    DomainRecord,
+    named={
+        "domain": "name",
+        "verified": "is_verified",
+        "verification_token": "token",
+        "txt_name": "record",
+        "txt_value": "token",
+        "file_content": "token",
+    },
+)

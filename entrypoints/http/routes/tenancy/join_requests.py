@@ -16,6 +16,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NOTHING, Nothing
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -99,13 +100,4 @@ async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], 
     return NOTHING
 
 
-def _record(request: JoinRequest) -> JoinRequestRecord:
-    return JoinRequestRecord(
-        id=request.id,
-        user_id=request.user,
-        email=request.email.address,
-        status=request.status,
-        created_at=request.created_at,
-        decided_at=request.decided_at,
-        decided_by=request.decided_by,
-    )
+_record = shown(JoinRequest, JoinRequestRecord, named={"user_id": "user", "email": "email.address"})

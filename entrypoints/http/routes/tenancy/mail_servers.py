@@ -6,13 +6,14 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest
-from core.domain.tenancy.mail_servers import LONGEST_FROM_NAME, LONGEST_PASSWORD, LONGEST_USERNAME, MailServer
+from core.domain.tenancy.mail_servers import LONGEST_FROM_NAME, LONGEST_PASSWORD, LONGEST_USERNAME, MailServer, NewMailServer
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, MessageText, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -81,6 +82,10 @@ class SmtpTest(msgspec.Struct, frozen=True):
     message: MessageText
 
 
+_wanted = taken(SmtpBody, NewMailServer)
+_record = shown(MailServer, SmtpRecord, named={"fallback_since": "fallen_back_at"}, configured=lambda _server: True)
+
+
 @endpoint.post(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
     """Set the mail server of an organization
@@ -89,17 +94,7 @@ async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern:
     accounts do not, since their links open the account. While the server fails, mails wait. After an hour of failures, the installation's
     server takes over until this server accepts mails again, and the owners get a mail.
     """
-    body = call.body
-    server = await postern.tenancy.mail_servers.configure(
-        call.caller,
-        call.actor,
-        host=body.host,
-        port=body.port,
-        username=body.username,
-        password=body.password,
-        from_email=body.from_email,
-        from_name=body.from_name,
-    )
+    server = await postern.tenancy.mail_servers.configure(call.caller, call.actor, _wanted(call.body))
     return _record(server)
 
 
@@ -128,16 +123,3 @@ async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Po
     """
     tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
     return SmtpTest(tested.success, tested.message)
-
-
-def _record(server: MailServer) -> SmtpRecord:
-    return SmtpRecord(
-        configured=True,
-        host=server.host,
-        port=server.port,
-        username=server.username,
-        from_email=server.from_email,
-        from_name=server.from_name,
-        failing_since=server.failing_since,
-        fallback_since=server.fallen_back_at,
-    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
@@ -11,12 +11,13 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import ManagementKeyId
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
-from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, ManagementKey
+from core.domain.tenancy.keys.management_keys import LONGEST_LIFE, USUAL_LIFE, MadeByKey, MadeInvitation, MadeKey, MadeSecret, ManagementKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -250,57 +251,31 @@ async def adopt_management_key(call: Call[None, None, ManagementKeyPath, Member]
 
 
 def created_management_key(key: ManagementKey, text: str) -> CreatedManagementKey:
-    return CreatedManagementKey(
-        id=key.id,
-        name=key.name,
-        prefix=key.prefix,
-        key=text,
-        capabilities=key.capabilities,
-        expires_at=key.expires_at,
-        created_at=key.created_at,
-        created_by=key.created_by,
-    )
-
-
-def management_key_record(key: ManagementKey) -> ManagementKeyRecord:
-    return ManagementKeyRecord(**_recorded(key))
+    return _created(key, key=text)
 
 
 def adopted_management_key(key: ManagementKey, text: Token | None) -> AdoptedManagementKey:
-    return AdoptedManagementKey(key=None if text is None else text.reveal(), **_recorded(key))
+    return _adopted(key, key=None if text is None else text.reveal())
 
 
-def _recorded(key: ManagementKey) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "prefix": key.prefix,
-        "capabilities": key.capabilities,
-        "last_used_at": key.last_used_at,
-        "expires_at": key.expires_at,
-        "created_at": key.created_at,
-        "created_by": key.created_by,
-        "maker_email": None if key.maker is None else key.maker.address,
-        "maker_is_here": key.maker_is_here,
-        "adopted_at": key.adopted_at,
-        "adopted_by": key.adopted_by,
-        "former_secret_until": key.former_until,
-    }
+def _maker_email(key: ManagementKey) -> str | None:
+    return None if key.maker is None else key.maker.address
+
+
+_created = shown(ManagementKey, CreatedManagementKey, given=("key",))
+management_key_record = shown(ManagementKey, ManagementKeyRecord, named={"former_secret_until": "former_until"}, maker_email=_maker_email)
+_adopted = shown(
+    ManagementKey, AdoptedManagementKey, given=("key",), named={"former_secret_until": "former_until"}, maker_email=_maker_email
+)
+_made_key = shown(MadeKey, MadeApiKey)
+_made_secret = shown(MadeSecret, MadeClientSecret)
+_sent = shown(MadeInvitation, SentInvitation, given=("email",))
 
 
 def _things(made: MadeByKey, reader: Member) -> MadeThings:
     sees_addresses = reader.may(Capability.MEMBERS_MANAGE)
     return MadeThings(
-        api_keys=[MadeApiKey(id=one.id, service_slug=one.service_slug, name=one.name, prefix=one.prefix) for one in made.api_keys],
-        client_secrets=[MadeClientSecret(id=one.id, service_slug=one.service_slug, prefix=one.prefix) for one in made.client_secrets],
-        invitations=[
-            SentInvitation(
-                id=one.id,
-                email=one.email.address if sees_addresses else None,
-                role=one.role,
-                accepted=one.accepted,
-                created_at=one.created_at,
-            )
-            for one in made.invitations
-        ],
+        api_keys=[_made_key(one) for one in made.api_keys],
+        client_secrets=[_made_secret(one) for one in made.client_secrets],
+        invitations=[_sent(one, email=one.email.address if sees_addresses else None) for one in made.invitations],
     )

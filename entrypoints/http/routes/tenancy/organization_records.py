@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import Tier
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 
 
@@ -61,25 +62,7 @@ class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-def organization_record(organization: Organization) -> OrganizationRecord:
-    return OrganizationRecord(
-        id=organization.id,
-        slug=organization.slug,
-        name=organization.name,
-        status=organization.status,
-        tier_id=organization.tier,
-        owner_user_id=organization.owner,
-        max_services=organization.max_services,
-        max_users=organization.max_users,
-        approved_at=organization.approved_at,
-        approved_by=organization.approved_by,
-        rejected_at=organization.rejected_at,
-        rejection_reason=organization.rejection_reason,
-        suspended_at=organization.suspended_at,
-        suspension_reason=organization.suspension_reason,
-        created_at=organization.created_at,
-        updated_at=organization.updated_at,
-    )
+organization_record = shown(Organization, OrganizationRecord, named={"tier_id": "tier", "owner_user_id": "owner"})
 
 
 def tier_record(tier: Tier) -> TierRecord:

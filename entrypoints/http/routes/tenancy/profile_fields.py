@@ -6,7 +6,6 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest, Conflict
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.profile_fields import (
@@ -25,8 +24,9 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 Value = TypeVar("Value")
@@ -141,6 +141,25 @@ class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
+field_wish = taken(
+    NewField,
+    FieldWish,
+    apart=("key", "kind"),
+    given=("scope",),
+    rule=lambda body: body.rule.rule(),
+    written_by=lambda body: frozenset(body.written_by),
+)
+field_change = taken(
+    FieldPatch,
+    FieldWish,
+    given=("scope",),
+    rule=lambda body: turned(body.rule, FieldBounds.rule),
+    written_by=lambda body: turned(body.written_by, frozenset),
+)
+bounds_record = shown(FieldRule, FieldBounds)
+field_record = shown(ProfileField, FieldRecord, rule=lambda one: bounds_record(one.rule), written_by=lambda one: sorted(one.written_by))
+
+
 @endpoint.get(_FIELDS, caller=MEMBER, keys=True, tags=_TAGS)
 async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Postern) -> Sequence[FieldRecord]:
     """List the organization's fields, by position
@@ -157,7 +176,7 @@ async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: 
     The organization keeps its values for itself: no other organization and no application of others sees them. Each person sees their own.
     """
     body = call.body
-    return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, wish_of(body), call.actor))
+    return field_record(await postern.tenancy.profile_fields.create(call.caller, body.key, body.kind, field_wish(body), call.actor))
 
 
 @endpoint.patch(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
@@ -166,7 +185,7 @@ async def change_field(call: Call[FieldPatch, None, FieldPath, Member], postern:
 
     If an application makes a claim of the field, you need the right to manage services to let further people or programs write it.
     """
-    return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, wish_of(call.body), call.actor))
+    return field_record(await postern.tenancy.profile_fields.change(call.caller, call.path.key, field_change(call.body), call.actor))
 
 
 @endpoint.delete(_FIELD, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
@@ -177,42 +196,3 @@ async def delete_field(call: Call[None, None, FieldPath, Member], postern: Poste
     """
     await postern.tenancy.profile_fields.delete(call.caller, call.path.key, call.actor)
     return NO_BODY
-
-
-def wish_of(body: NewField | FieldPatch, scope: str | Unchanged | None = UNCHANGED) -> FieldWish:
-    rule, written_by, position = given(body.rule), given(body.written_by), body.position
-    return FieldWish(
-        label=given(body.label),
-        rule=None if rule is None else rule.rule(),
-        written_by=None if written_by is None else frozenset(written_by),
-        scope=scope,
-        required=given(body.required),
-        asked_at=UNCHANGED if isinstance(body.asked_at, UnsetType) else body.asked_at,
-        position=None if isinstance(position, UnsetType) else position,
-    )
-
-
-def field_record(field: ProfileField) -> FieldRecord:
-    rule = field.rule
-    return FieldRecord(
-        id=field.id,
-        key=field.key,
-        label=field.label,
-        kind=field.kind,
-        rule=FieldBounds(
-            min_length=rule.min_length,
-            max_length=rule.max_length,
-            minimum=rule.minimum,
-            maximum=rule.maximum,
-            earliest=rule.earliest,
-            latest=rule.latest,
-            choices=rule.choices,
-            max_items=rule.max_items,
-        ),
-        written_by=sorted(field.written_by),
-        required=field.required,
-        asked_at=field.asked_at,
-        position=field.position,
-        created_at=field.created_at,
-        updated_at=field.updated_at,
-    )

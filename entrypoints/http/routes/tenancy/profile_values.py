@@ -14,6 +14,7 @@ from core.domain.tenancy.profile_values import KeptBy
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import MEMBER, MEMBER_IN_PERSON, OWN_USER
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -132,12 +133,13 @@ def kept_record(kept: KeptValues) -> KeptRecord:
     return KeptRecord(kept.by_key, kept.updated_at)
 
 
-def _own(one: KeptBy) -> OwnKept:
-    return OwnKept(
-        organization=one.slug or None,
-        name=one.name or None,
-        fields=[field_record(field) for field in one.kept.fields],
-        values=one.kept.by_key,
-        writable=[field.key for field in one.kept.written_by(FieldWriter.PERSON)],
-        updated_at=one.kept.updated_at,
-    )
+_own = shown(
+    KeptBy,
+    OwnKept,
+    within=("kept",),
+    named={"values": "kept.by_key"},
+    organization=lambda one: one.slug or None,
+    name=lambda one: one.name or None,
+    fields=lambda one: [field_record(field) for field in one.kept.fields],
+    writable=lambda one: [field.key for field in one.kept.written_by(FieldWriter.PERSON)],
+)

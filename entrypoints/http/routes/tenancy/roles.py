@@ -14,6 +14,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -168,14 +169,9 @@ async def delete_role(call: Call[None, None, RolePath, Member], postern: Postern
     return NO_BODY
 
 
-def _record(role: Role) -> RoleRecord:
-    return RoleRecord(
-        id=role.id,
-        org_id=role.organization,
-        slug=role.slug,
-        name=role.name,
-        description=role.description,
-        permissions=[capability for capability in Capability if capability in role.permissions],
-        created_at=role.created_at,
-        updated_at=role.updated_at,
-    )
+_record = shown(
+    Role,
+    RoleRecord,
+    named={"org_id": "organization"},
+    permissions=lambda role: [capability for capability in Capability if capability in role.permissions],
+)

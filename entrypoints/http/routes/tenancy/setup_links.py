@@ -24,6 +24,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -261,59 +262,30 @@ def wanted_link(
 
 
 def created_setup_link(made: NewMachineKey[SetupLink], postern: Postern) -> CreatedSetupLink:
-    link = made.key
-    return CreatedSetupLink(
-        id=link.id,
-        name=link.name,
-        url=postern.foundation.links.setup(made.text),
-        purposes=link.purposes,
-        activates=link.activates,
-        mailed_to=link.mailed_to,
-        expires_at=link.expires_at,
-        created_at=link.created_at,
-    )
+    return _created(made.key, url=postern.foundation.links.setup(made.text))
 
 
 def setup_link_record(listed: ListedSetupLink, now: datetime, postern: Postern) -> SetupLinkRecord:
-    link = listed.link
-    return SetupLinkRecord(
-        id=link.id,
-        name=link.name,
-        prefix=link.prefix,
-        purposes=link.purposes,
-        activates=link.activates,
-        by_platform=link.by_platform,
-        state=link.state(now),
-        mailed_to=link.mailed_to,
-        expires_at=link.expires_at,
-        created_at=link.created_at,
-        created_by=link.created_by,
-        used_by=link.used_by,
-        used_at=link.used_at,
-        used_from=link.used_from,
-        used_with=link.used_with,
-        revoked_at=link.revoked_at,
-        drafts=[_draft_record(draft, listed.connections, postern) for draft in listed.drafts],
-    )
+    drafts = [_draft_record(draft, listed.connections, postern) for draft in listed.drafts]
+    return _record(listed.link, state=listed.link.state(now), drafts=drafts)
+
+
+_created = shown(SetupLink, CreatedSetupLink, given=("url",))
+_record = shown(SetupLink, SetupLinkRecord, given=("state", "drafts"))
+_draft = shown(
+    SetupDraft,
+    SetupDraftRecord,
+    given=("digest", "connection"),
+    provider_type=lambda draft: _text(draft, SetupPurpose.SIEM, "provider"),
+    endpoint_url=lambda draft: _text(draft, SetupPurpose.SIEM, "endpoint_url"),
+    token_prefix=lambda draft: _text(draft, SetupPurpose.SCIM, "prefix"),
+)
 
 
 def _draft_record(draft: SetupDraft, connections: Mapping[UpstreamProviderId, UpstreamProvider], postern: Postern) -> SetupDraftRecord:
     connection = None if draft.provider is None else connections.get(draft.provider)
-    return SetupDraftRecord(
-        id=draft.id,
-        purpose=draft.purpose,
-        subject=draft.subject,
-        state=draft.state,
-        digest=seen_digest(draft, connection).hex(),
-        connection=None if connection is None else record_of(postern, connection),
-        provider_type=_text(draft, SetupPurpose.SIEM, "provider"),
-        endpoint_url=_text(draft, SetupPurpose.SIEM, "endpoint_url"),
-        token_prefix=_text(draft, SetupPurpose.SCIM, "prefix"),
-        tested_at=draft.tested_at,
-        waiting_since=draft.waiting_since,
-        activated_at=draft.activated_at,
-        created_at=draft.created_at,
-    )
+    shown_connection = None if connection is None else record_of(postern, connection)
+    return _draft(draft, digest=seen_digest(draft, connection).hex(), connection=shown_connection)
 
 
 def _text(draft: SetupDraft, purpose: SetupPurpose, name: str) -> str | None:

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.tenancy.members import Member
@@ -17,8 +16,9 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from ports.tenancy.siem import ShownSiem
 
@@ -121,18 +121,18 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
     While the configuration is disabled, we send nothing, and no entry is lost. You also need the right to see the audit log.
     """
     body = call.body
-    shown = await postern.tenancy.siem.configure(
+    configured = await postern.tenancy.siem.configure(
         call.caller,
         call.actor,
         name=body.name,
         provider_type=body.provider_type,
         endpoint_url=body.endpoint_url,
-        api_key=_or_unchanged(body.api_key),
-        auth_header=_or_unchanged(body.auth_header),
+        api_key=changed(body.api_key),
+        auth_header=changed(body.auth_header),
         batch_size=body.batch_size,
         is_active=body.is_active,
     )
-    return _record(shown)
+    return _record(configured)
 
 
 @endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
@@ -173,24 +173,4 @@ async def export_keys(_call: Call, postern: Postern) -> ExportKeySet:
     return ExportKeySet([dict(await postern.tenancy.siem.heads.public_key())])
 
 
-def _or_unchanged(value: str | msgspec.UnsetType | None) -> str | Unchanged | None:
-    return UNCHANGED if isinstance(value, msgspec.UnsetType) else value
-
-
-def _record(shown: ShownSiem) -> SiemRecord:
-    configuration, health = shown.configuration, shown.health
-    return SiemRecord(
-        id=configuration.id,
-        name=configuration.name,
-        provider_type=configuration.provider.value,
-        endpoint_url=configuration.endpoint_url,
-        has_credentials=configuration.has_credentials,
-        batch_size=configuration.batch_size,
-        is_active=configuration.is_active,
-        last_delivered_at=health.last_delivered_at,
-        lag=health.lag,
-        lag_seconds=health.lag_seconds,
-        last_error=health.last_error,
-        created_at=configuration.created_at,
-        updated_at=configuration.updated_at,
-    )
+_record = shown(ShownSiem, SiemRecord, within=("configuration", "health"), named={"provider_type": "configuration.provider"})

@@ -22,8 +22,9 @@ from core.domain.tenancy.sign_in_rules import (
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, changed, example, given
+from entrypoints.http.machinery.fields import SlugOfOrganization, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("organizations",)
@@ -111,24 +112,5 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPat
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 
 
-def change_of(body: SignInRulesPatch) -> SignInRulesChange:
-    return SignInRulesChange(
-        mfa_policy=given(body.mfa_policy),
-        mfa_grace_days=given(body.mfa_grace_days),
-        device_trust_days=given(body.device_trust_days),
-        session_hours=changed(body.session_lifetime_hours),
-        invitation_domains=given(body.invitation_domains),
-        sign_in_links=given(body.sign_in_links),
-    )
-
-
-def _record(rules: SignInRules) -> SignInRulesRecord:
-    return SignInRulesRecord(
-        mfa_policy=rules.mfa_policy,
-        mfa_required_since=rules.mfa_required_since,
-        mfa_grace_days=rules.mfa_grace_days,
-        device_trust_days=rules.device_trust_days,
-        session_lifetime_hours=rules.session_hours,
-        invitation_domains=rules.invitation_domains,
-        sign_in_links=rules.sign_in_links,
-    )
+change_of = taken(SignInRulesPatch, SignInRulesChange, named={"session_hours": "session_lifetime_hours"})
+_record = shown(SignInRules, SignInRulesRecord, named={"session_lifetime_hours": "session_hours"})

@@ -17,6 +17,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
@@ -226,15 +227,4 @@ async def remove_team_member(call: Call[None, None, TeamMemberPath, Member], pos
     return NO_BODY
 
 
-def _record(team: Team) -> TeamRecord:
-    return TeamRecord(
-        id=team.id,
-        org_id=team.organization,
-        slug=team.slug,
-        name=team.name,
-        source=team.source,
-        external_id=team.external_id,
-        role=team.role or None,
-        created_at=team.created_at,
-        updated_at=team.updated_at,
-    )
+_record = shown(Team, TeamRecord, named={"org_id": "organization"}, role=lambda team: team.role or None)

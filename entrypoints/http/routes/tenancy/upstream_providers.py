@@ -17,6 +17,7 @@ from core.domain.identity.upstream.connections import (
     KeptCertificate,
     ProviderKind,
     SamlChange,
+    SamlSettings,
     addresses,
 )
 from core.domain.identity.upstream.saml.mappings import Directory
@@ -26,11 +27,12 @@ from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, Upkeep, UpstreamProvider
+from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example, given
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -294,6 +296,49 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
+# What a body says besides the settings of SAML, and what only metadata say of these settings.
+_BESIDES = ("name", "issuer", "client_id", "client_secret", "scopes", "enabled", "profile_mapping", "certificates")
+_BY_METADATA = ("certificates", "certificate_source", "by_hand", "metadata")
+
+_new_settings = taken(
+    NewUpstreamProvider,
+    SamlChange,
+    apart=("kind", *_BESIDES, "requested_contexts"),
+    given=_BY_METADATA,
+    email_sources=lambda body: turned(body.email_sources, tuple),
+    contexts=lambda body: turned(body.requested_contexts, tuple),
+)
+_changed_settings = taken(
+    UpstreamProviderPatch,
+    SamlChange,
+    apart=(*_BESIDES, "requested_contexts"),
+    given=_BY_METADATA,
+    email_sources=lambda body: turned(body.email_sources, tuple),
+    contexts=lambda body: turned(body.requested_contexts, tuple),
+)
+_record = shown(
+    UpstreamProvider,
+    UpstreamProviderRecord,
+    given=("saml", "callback_url"),
+    named={"metadata_read_at": "upkeep.read_at", "metadata_fault": "upkeep.fault", "metadata_failing_since": "upkeep.failing_since"},
+    successor_of=lambda provider: [str(one.provider) for one in provider.succeeds],
+    digest=lambda provider: provider.digest.hex(),
+    client_id=lambda provider: provider.client_id if provider.saml is None else None,
+    has_secret=lambda provider: provider.saml is None,
+    profile_mapping=lambda provider: dict(provider.profile_mapping),
+)
+_saml_settings = shown(
+    SamlSettings,
+    SamlProviderRecord,
+    given=(
+        *("entity_id", "acs_url", "single_logout_url", "certificate", "next_certificate", "former_certificate", "certificate_valid_until"),
+        *("certificates", "waiting_certificates"),
+    ),
+    named={"metadata_valid_until": "metadata.valid_until", "requested_contexts": "contexts"},
+)
+_certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_at",), named={"public_key": "pem"})
+
+
 @endpoint.get(_PROVIDERS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_upstream_providers(
     call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
@@ -324,7 +369,7 @@ async def create_upstream_provider(
     most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
-    settings = _saml_change(body)
+    settings = _new_settings(body)
     if body.kind is ProviderKind.SAML:
         if body.client_id or body.client_secret or body.scopes:
             raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
@@ -385,7 +430,7 @@ async def change_upstream_provider(
         asked=given(body.scopes),
         enabled=given(body.enabled),
         mapping=given(body.profile_mapping),
-        settings=_saml_change(body),
+        settings=_changed_settings(body),
         certificates=given(body.certificates),
     )
     return record_of(postern, changed)
@@ -404,45 +449,11 @@ async def delete_upstream_provider(call: Call[None, None, UpstreamProviderPath, 
     return NO_BODY
 
 
-def _saml_change(body: NewUpstreamProvider | UpstreamProviderPatch) -> SamlChange:
-    contexts, sources = given(body.requested_contexts), given(body.email_sources)
-    return SamlChange(
-        sso_url=given(body.sso_url),
-        slo_url=given(body.slo_url),
-        slo_response_url=given(body.slo_response_url),
-        slo_binding=given(body.slo_binding),
-        metadata_url=given(body.metadata_url),
-        preset=given(body.preset),
-        subject_source=given(body.subject_source),
-        email_sources=None if sources is None else tuple(sources),
-        wants_encrypted=given(body.wants_encrypted),
-        contexts=None if contexts is None else tuple(contexts),
-    )
-
-
 def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderRecord:
-    is_saml = provider.saml is not None
-    return UpstreamProviderRecord(
-        id=provider.id,
-        successor_of=[str(one.provider) for one in provider.succeeds],
-        kind=provider.kind,
-        state=provider.state,
-        digest=provider.digest.hex(),
-        tested_at=provider.tested_at,
-        metadata_read_at=provider.upkeep.read_at,
-        metadata_fault=provider.upkeep.fault,
-        metadata_failing_since=provider.upkeep.failing_since,
-        name=provider.name,
-        issuer=provider.issuer,
-        client_id=None if is_saml else provider.client_id,
-        has_secret=not is_saml,
-        scopes=provider.scopes,
-        enabled=provider.enabled,
-        profile_mapping=dict(provider.profile_mapping),
+    return _record(
+        provider,
         saml=_saml_record(postern, provider),
         callback_url=postern.identity.journeys.callback(str(provider.id)),
-        created_at=provider.created_at,
-        updated_at=provider.updated_at,
     )
 
 
@@ -450,40 +461,16 @@ def _saml_record(postern: Postern, provider: UpstreamProvider) -> SamlProviderRe
     settings = provider.saml
     if settings is None:
         return None
-    ours = addresses(postern.foundation.public_url, provider.id)
-    return SamlProviderRecord(
+    ours, upkeep = addresses(postern.foundation.public_url, provider.id), provider.upkeep
+    return _saml_settings(
+        settings,
         entity_id=ours.entity_id,
         acs_url=ours.acs,
         single_logout_url=ours.slo,
         certificate=provider.certificate,
         next_certificate=provider.next_certificate or None,
         former_certificate=provider.former_certificate or None,
-        certificate_valid_until=provider.upkeep.certificate_until,
-        sso_url=settings.sso_url,
-        slo_url=settings.slo_url,
-        slo_response_url=settings.slo_response_url,
-        slo_binding=settings.slo_binding,
-        certificates=[_certificate(one, provider.upkeep) for one in settings.certificates],
-        waiting_certificates=[_certificate(one, provider.upkeep) for one in settings.waiting],
-        metadata_valid_until=settings.metadata.valid_until,
-        metadata_url=settings.metadata_url,
-        preset=settings.preset,
-        subject_source=settings.subject_source,
-        email_sources=settings.email_sources,
-        wants_encrypted=settings.wants_encrypted,
-        requested_contexts=settings.contexts,
-    )
-
-
-def _certificate(certificate: KeptCertificate, upkeep: Upkeep) -> ProviderCertificateRecord:
-    return ProviderCertificateRecord(
-        public_key=certificate.pem,
-        fingerprint=certificate.fingerprint,
-        valid_from=certificate.valid_from,
-        valid_until=certificate.valid_until,
-        source=certificate.source,
-        added_at=certificate.added_at,
-        listed_at=certificate.listed_at,
-        missing_since=certificate.missing_since,
-        signed_at=upkeep.signed.get(certificate.fingerprint),
+        certificate_valid_until=upkeep.certificate_until,
+        certificates=[_certificate(one, signed_at=upkeep.signed.get(one.fingerprint)) for one in settings.certificates],
+        waiting_certificates=[_certificate(one, signed_at=upkeep.signed.get(one.fingerprint)) for one in settings.waiting],
     )

@@ -15,6 +15,7 @@ from core.domain.tenancy.webhook_deliveries import RULES, Delivery
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -172,20 +173,18 @@ async def replay_webhook(call: Call[ReplayBody, None, WebhookPath, Member], post
     return ReplayResult(replayed.queued, replayed.continue_from)
 
 
-def _record(delivery: Delivery) -> DeliveryRecord:
-    return DeliveryRecord(
-        id=delivery.id,
-        webhook_id=delivery.webhook,
-        webhook_name=delivery.webhook_name,
-        event_type=delivery.happened.name,
-        payload=delivery.happened.payload(),
-        response_status_code=delivery.status_code,
-        response_body=delivery.response_body,
-        attempt_count=delivery.attempts,
-        max_attempts=RULES.most_attempts,
-        next_retry_at=delivery.next_at,
-        delivered=delivery.delivered_at is not None,
-        delivery_error=delivery.error,
-        created_at=delivery.created_at,
-        updated_at=delivery.updated_at,
-    )
+_record = shown(
+    Delivery,
+    DeliveryRecord,
+    named={
+        "webhook_id": "webhook",
+        "event_type": "happened.name",
+        "response_status_code": "status_code",
+        "attempt_count": "attempts",
+        "next_retry_at": "next_at",
+        "delivery_error": "error",
+    },
+    payload=lambda delivery: delivery.happened.payload(),
+    max_attempts=lambda _delivery: RULES.most_attempts,
+    delivered=lambda delivery: delivery.delivered_at is not None,
+)

@@ -13,12 +13,13 @@ from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.record.event_data import EVENT_DATA
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.webhooks import Webhook
+from core.domain.tenancy.webhooks import Webhook, WebhookChange, WebhookSettings
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("webhooks",)
@@ -131,11 +132,8 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
     minutes, or later if the answer has `Retry-After`. An event may arrive twice, with the same `webhook-id`, and events may arrive out of
     order. An organization has at most 50 webhooks.
     """
-    body = call.body
-    created = await postern.tenancy.webhooks.create(
-        call.caller, call.actor, name=body.name, url=body.url, events=body.events, is_active=body.is_active
-    )
-    return _with_secret(created.webhook, created.secret.reveal())
+    created = await postern.tenancy.webhooks.create(call.caller, call.actor, _wanted(call.body))
+    return _with_secret(created.webhook, secret=created.secret.reveal())
 
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
@@ -166,17 +164,8 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
 
     While the webhook is disabled, we send nothing. Waiting deliveries are given up within minutes: a replay sends them again.
     """
-    body = call.body
-    changed = await postern.tenancy.webhooks.change(
-        call.caller,
-        WebhookId(call.path.webhook_id),
-        call.actor,
-        name=given(body.name),
-        url=given(body.url),
-        events=given(body.events),
-        is_active=given(body.is_active),
-    )
-    return _record(changed)
+    webhook = WebhookId(call.path.webhook_id)
+    return _record(await postern.tenancy.webhooks.change(call.caller, webhook, call.actor, _change(call.body)))
 
 
 @endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
@@ -194,21 +183,10 @@ async def rotate_webhook_secret(call: Call[None, None, WebhookPath, Member], pos
     `X-Webhook-Signature` uses the new secret at once.
     """
     rotated = await postern.tenancy.webhooks.rotate_secret(call.caller, WebhookId(call.path.webhook_id), call.actor)
-    return _with_secret(rotated.webhook, rotated.secret.reveal())
+    return _with_secret(rotated.webhook, secret=rotated.secret.reveal())
 
 
-def _with_secret(webhook: Webhook, secret: str) -> WebhookWithSecret:
-    return WebhookWithSecret(**msgspec.structs.asdict(_record(webhook)), secret=secret)
-
-
-def _record(webhook: Webhook) -> WebhookRecord:
-    return WebhookRecord(
-        id=webhook.id,
-        name=webhook.name,
-        url=webhook.url,
-        events=webhook.events,
-        is_active=webhook.is_active,
-        paused_at=webhook.paused_at,
-        created_at=webhook.created_at,
-        updated_at=webhook.updated_at,
-    )
+_wanted = taken(NewWebhookBody, WebhookSettings)
+_change = taken(WebhookPatch, WebhookChange)
+_with_secret = shown(Webhook, WebhookWithSecret, given=("secret",))
+_record = shown(Webhook, WebhookRecord)
