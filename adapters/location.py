@@ -5,13 +5,15 @@ from contextlib import contextmanager
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import maxminddb
 import structlog
 import trio
 
 from core.domain.identity.devices import Location
+
+if TYPE_CHECKING:
+    from maxminddb import Reader
 
 _CACHED: Final = 2048
 _LONGEST_NAME: Final = 100
@@ -36,7 +38,7 @@ class MaxMindLocations:
     when it is needed.
     """
 
-    def __init__(self, reader: maxminddb.Reader) -> None:
+    def __init__(self, reader: "Reader") -> None:
         self._reader = reader
         self._version = reader.metadata().ip_version
         # A look-up runs in a thread, because it may have to read a page from the disk. One thread is enough.
@@ -52,9 +54,11 @@ class MaxMindLocations:
     def _read(self, address: IPv4Address | IPv6Address) -> Location | None:
         if address.version > self._version:
             return None
+        from maxminddb import InvalidDatabaseError  # noqa: PLC0415 - loaded with the reader
+
         try:
             record = self._reader.get(address)
-        except (maxminddb.InvalidDatabaseError, ValueError) as error:
+        except (InvalidDatabaseError, ValueError) as error:
             # Part of the file is damaged. A sign-in without a known place is better than no sign-in.
             log.warning("location_database_damaged", error=str(error))
             return None
@@ -67,6 +71,8 @@ def locations(file: Path | None) -> Iterator[NoLocations | MaxMindLocations]:
     if file is None:
         yield NoLocations()
         return
+    import maxminddb  # noqa: PLC0415 - it takes half a megabyte, and most installations have no such file
+
     try:
         reader = maxminddb.open_database(file)
     except OSError as error:

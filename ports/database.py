@@ -18,8 +18,6 @@ class RoundTrips(Protocol):
 
 
 class Database(Protocol):
-    """Only PostgreSQL implements it."""
-
     async def ping(self) -> bool:
         """A trivial query, within a second, which also compares the clocks. Never raises."""
 
@@ -65,7 +63,7 @@ class Housekeeping(Protocol):
 
 
 class Partitions(Protocol):
-    """A table that is cut by month, so that retention drops a month instead of deleting its rows. PostgreSQL implements it."""
+    """A table that is cut by month, so that retention drops a month instead of deleting its rows."""
 
     @property
     def table(self) -> str: ...

@@ -40,9 +40,7 @@ class SealedValue(Frozen):
 
 
 class SealedColumns(Protocol):
-    """Every place where the database keeps sealed values. After a rotation of the ring, these values are sealed again. Only PostgreSQL
-    implements it.
-    """
+    """Every place where the database keeps sealed values. After a rotation of the ring, these values are sealed again."""
 
     @property
     def columns(self) -> Sequence[str]:

@@ -9,7 +9,7 @@ from core.domain.jobs import DeadJob, Job, NewJob, QueueState
 
 
 class JobStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def add(self, job: NewJob) -> JobId:
         """Queue a job. It becomes visible to the workers, and the doorbell rings, when the transaction commits."""
@@ -48,7 +48,7 @@ class JobQueue(Protocol):
 
 
 class DeadJobLookup(Protocol):
-    """Outside any unit of work. Only PostgreSQL implements it."""
+    """Outside any unit of work."""
 
     async def dead(self, limit: int) -> Sequence[DeadJob]:
         """The jobs that died last."""

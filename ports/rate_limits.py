@@ -7,7 +7,7 @@ from core.domain.rate_limits import Place, RateLimit
 
 
 class SharedBuckets(Protocol):
-    """PostgreSQL implements it. Where an operator turns rate limits off, buckets without a limit do."""
+    """Where an operator turns rate limits off, buckets without a limit do."""
 
     async def take(self, limit: RateLimit, key: str) -> float:
         """Take one token in one round trip. However many callers ask at once, the bucket gives no more tokens than it holds. Returns the

@@ -11,7 +11,7 @@ class ServerSecrets(Protocol):
 
 
 class KeptSecrets(ServerSecrets, Protocol):
-    """For those who must not write. PostgreSQL implements it."""
+    """For those who must not write."""
 
     async def find(self, purpose: str) -> bytes | None:
         """As `get`, but makes nothing. None when nobody has used the purpose yet."""

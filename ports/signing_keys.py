@@ -9,7 +9,7 @@ from core.domain.signing_keys import KeyPurpose, SigningKey
 
 
 class SigningKeyStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def hold(self) -> None:
         """One writer at a time, across all processes, until the transaction ends. Readers do not wait."""

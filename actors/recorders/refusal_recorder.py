@@ -24,7 +24,6 @@ class RefusalRecorder(Recorder[AuthorizationRefusalId, AuthorizationRefusal]):
         super().__init__("refusal_recorder", store.add, metrics, spread=spread, most=most)
 
     def record(self, refusal: AuthorizationRefusal) -> None:
-        """Never waits and never fails."""
         self.post(refusal.id, refusal)
 
     def _owner(self, value: AuthorizationRefusal) -> tuple[str, str]:

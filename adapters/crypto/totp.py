@@ -6,7 +6,6 @@ from io import BytesIO
 from typing import Final
 
 import pyotp
-import segno
 import trio
 
 from core.domain.identity.mfa import STEP, TOLERANCE, step_at
@@ -50,6 +49,8 @@ class PyotpTotp:
 
 def _draw(uri: str) -> str:
     """The code has a white ground and a quiet zone, because cameras could not read it off a dark page otherwise."""
+    import segno  # noqa: PLC0415 - most processes draw none, and it takes a megabyte; this is a thread of its own
+
     drawn = BytesIO()
     code = segno.make(uri, error="l", micro=False)
     code.save(drawn, kind="svg", scale=4, light="#fff", xmldecl=False, nl=False, svgclass=None, lineclass=None, title="QR code")

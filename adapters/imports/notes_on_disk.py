@@ -18,7 +18,6 @@ class NotesOnDisk:
         self._database.execute("create table notes (key blob primary key, note blob not null) without rowid")
 
     def note(self, entries: Iterable[tuple[str, bytes]]) -> None:
-        """The first note under a key stays."""
         self._database.execute("begin")
         self._database.executemany("insert or ignore into notes values (?, ?)", ((_digest(key), note) for key, note in entries))
         self._database.execute("commit")

@@ -4,13 +4,14 @@ Our own connection class hands a request straight to the dispatcher. Quart's sto
 and calls the view (`quart_views.py`). Both ways end in the same dispatcher. Decision 0074 has the reasons.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, get_type_hints
 from uuid import UUID
 
 import msgspec
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope, WebsocketScope
 from quart import Blueprint
+from quart.routing import QuartRule
 from quart_trio import QuartTrio
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
@@ -45,6 +46,23 @@ class RefusedWebsocket:
         await send({"type": "websocket.close", "code": 1000, "reason": ""})
 
 
+class MatchingRule(QuartRule):
+    """Werkzeug compiles two functions for each rule that make URLs. We have hundreds of rules and never ask for a URL. The functions would
+    take 3 MiB.
+    """
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:  # noqa: ARG002, FBT001, FBT002 - Werkzeug's
+        return _make_no_url
+
+
+def _make_no_url(*_: object, **__: object) -> tuple[str, str]:
+    raise NotImplementedError("our rules match paths, and make no URLs")
+
+
+class RoutesOnly(QuartTrio):
+    url_rule_class = MatchingRule  # type: ignore[assignment]  # Flask types its seam by its own rule
+
+
 class DispatchedApplication(QuartTrio):
     asgi_http_class = DispatchedConnection  # type: ignore[assignment]  # Quart types its seam by its own application
     asgi_websocket_class = RefusedWebsocket  # type: ignore[assignment]
@@ -66,7 +84,7 @@ def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
     """Register the endpoints, in one blueprint for each family. Werkzeug compiles every rule, which takes most of the time of making an
     application. So applications with the same routes share the result.
     """
-    application = QuartTrio(_NAME, static_folder=None, template_folder=None)
+    application = RoutesOnly(_NAME, static_folder=None, template_folder=None)
     # A path with two slashes in a row is another path, and not ours. Werkzeug would redirect it to the path with one slash.
     application.url_map.merge_slashes = False
     blueprints: dict[str, Blueprint] = {}

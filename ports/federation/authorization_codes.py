@@ -10,7 +10,7 @@ from core.domain.identifiers import ClientId
 
 
 class AuthorizationCodeStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
         """Stores the code. The caller has already locked the account. False when the account or the service has ended, or when the service

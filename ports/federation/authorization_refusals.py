@@ -8,7 +8,7 @@ from core.domain.identifiers import OrganizationId
 
 
 class AuthorizationRefusalStore(Protocol):
-    """Outside any unit of work. Only PostgreSQL implements it."""
+    """Outside any unit of work."""
 
     async def add(self, refusals: Sequence[AuthorizationRefusal]) -> None:
         """Adds the refusals of clients that exist, in parts. The oldest of each service go when there are too many. A refused code is

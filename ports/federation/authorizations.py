@@ -21,7 +21,7 @@ class AuthorizationEncounter(Frozen):
 
 class Encounters(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Services that are being deleted, and their organizations,
-    do not exist here. Only PostgreSQL implements it.
+    do not exist here.
     """
 
     async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
@@ -35,7 +35,5 @@ class Encounters(Protocol):
 
 
 class PushedRequestStore(Protocol):
-    """Only PostgreSQL implements it."""
-
     async def add(self, id: PushedRequestId, digest: bytes, service: ServiceId, request: Mapping[str, Json], expires_at: datetime) -> None:  # noqa: A002 - the noun's own word
         """One statement and one round trip, outside any unit of work."""

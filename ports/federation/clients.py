@@ -9,7 +9,7 @@ from core.domain.json import Json
 
 
 class ClientLookup(Protocol):
-    """Look-ups of many requests share one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Look-ups of many requests share one statement and one round trip, outside any unit of work."""
 
     async def find(self, client: ClientId, secret_digest: bytes | None) -> RegisteredClient | None:
         """The client, and whether it has this secret. None when there is no such service, or the service or its organization is being
@@ -18,7 +18,7 @@ class ClientLookup(Protocol):
 
 
 class UsedAssertions(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def use(self, client: RegisteredClient, assertion: UsedAssertion) -> bool:
         """False when the assertion has been used before: of two callers, one gets True. False also when the client is gone or closed by

@@ -8,7 +8,7 @@ from core.domain.identifiers import ClientId, SessionId, UserId
 
 
 class GivenSessionLookup(Protocol):
-    """Look-ups of many requests share one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Look-ups of many requests share one statement and one round trip, outside any unit of work."""
 
     async def find(
         self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId

@@ -15,7 +15,7 @@ class ClaimedService(ClaimedReceiver, kw_only=True):
 
 
 class LogoutNoticeLookup(Protocol):
-    """Outside any unit of work. Only PostgreSQL implements it."""
+    """Outside any unit of work."""
 
     async def list(self, organization: OrganizationId, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice] | None:
         """Newest first. The total is counted up to `MOST_COUNTED`. None when the organization has no such service."""

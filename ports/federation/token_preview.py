@@ -8,7 +8,7 @@ from core.domain.identifiers import OrganizationId, UserId
 
 
 class PreviewLookup(Protocol):
-    """Each question is one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each question is one round trip, outside any unit of work."""
 
     async def find(self, organization: OrganizationId, service_slug: str, user: UserId) -> PreviewedPerson | None:
         """None when there is no such service, or the person is neither a member of the organization nor a user of the service."""

@@ -9,9 +9,7 @@ from core.domain.identity.accounts import AccountPassword, BeforeReset, Registra
 
 
 class AccountPasswordStore(Protocol):
-    """All methods need a unit of work. Methods that change an account skip deactivated ones, unless they say otherwise. Only PostgreSQL
-    implements it.
-    """
+    """All methods need a unit of work. Methods that change an account skip deactivated ones, unless they say otherwise."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         """None when there is no such account, or it is deactivated."""

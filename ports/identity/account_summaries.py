@@ -8,7 +8,7 @@ from core.domain.identity.account_summaries import AccountSummary, StartingPlace
 
 
 class AccountSummaryLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
         """None when there is no such account."""

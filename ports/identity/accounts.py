@@ -11,7 +11,7 @@ from core.domain.identity.ways_in import WaysIn
 
 
 class AccountStore(Protocol):
-    """All methods need a unit of work. Methods that change an account skip deactivated ones. Only PostgreSQL implements it."""
+    """All methods need a unit of work. Methods that change an account skip deactivated ones."""
 
     async def add(
         self,

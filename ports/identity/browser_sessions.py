@@ -10,7 +10,7 @@ from core.domain.identity.proofs import Proved
 
 
 class BrowserSessionStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def add(self, digest: bytes, session: SessionId) -> None:
         """Adds the cookie of a new session. Needs no round trip of its own."""

@@ -11,7 +11,7 @@ from core.domain.identity.risk import Approach, Knowledge, Sighting
 
 class DeviceStore(Protocol):
     """Outside a unit of work, `list` and `get` are one statement and one round trip each; both skip revoked devices. The other methods need
-    a unit of work. Only PostgreSQL implements it.
+    a unit of work.
     """
 
     async def list(self, user: UserId) -> Sequence[Device]:

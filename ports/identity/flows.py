@@ -8,9 +8,7 @@ from core.domain.identity.flows import Flow
 
 
 class FlowStore(Protocol):
-    """Outside a unit of work, `find` is one statement and one round trip. The other methods need a unit of work. Only PostgreSQL implements
-    it.
-    """
+    """Outside a unit of work, `find` is one statement and one round trip. The other methods need a unit of work."""
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
         """The flow with the branding of its organization. None when the flow has expired, belongs to another browser or does not exist."""

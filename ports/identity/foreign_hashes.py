@@ -15,7 +15,7 @@ class PasswordCounts(Frozen):
 
 
 class ForeignHashStore(Protocol):
-    """All methods are transactions of their own. Only PostgreSQL implements it."""
+    """All methods are transactions of their own."""
 
     async def shapes(self) -> Sequence[str]:
         """The first shapes that stored hashes have, in the order of the alphabet. One look into an index for each."""

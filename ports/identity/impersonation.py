@@ -32,7 +32,7 @@ class Impersonable(Frozen):
 
 
 class ImpersonationStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def find_user(
         self, user: UserId, organization_slug: str, service_slug: str, *, by: UserId, session: SessionId

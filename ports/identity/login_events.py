@@ -8,7 +8,7 @@ from core.domain.identity.login_events import LoginEvent, OwnLogin
 
 
 class LoginEventStore(Protocol):
-    """Outside a unit of work, `list_own` is one statement and one round trip. `add` needs a unit of work. Only PostgreSQL implements it."""
+    """Outside a unit of work, `list_own` is one statement and one round trip. `add` needs a unit of work."""
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         """The attempts to sign in to this account, newest first; with `before`, only older ones. A device that the person does not have, or

@@ -9,7 +9,7 @@ from core.domain.identity.mailed_tokens import MailedToken, MailedTokenPurpose
 
 
 class MailedTokenStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def issue(self, token: MailedToken, asked_at: datetime | None = None) -> None:
         """Earlier unused tokens of the same person and purpose end. If there is no account of this id, no token is issued, by the same

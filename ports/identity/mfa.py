@@ -15,7 +15,7 @@ from core.domain.secrets import Secret
 
 class MfaStore(Protocol):
     """Outside a unit of work, `status`, `has_codes` and `find` are one statement and one round trip each. The other methods need a unit of
-    work. Only PostgreSQL implements it.
+    work.
     """
 
     async def status(self, user: UserId) -> SecondFactorStatus:

@@ -10,7 +10,7 @@ from core.domain.pages import Page
 
 
 class OwnSessionLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         """The living sessions of the person. `of` is the session from which the person looks, and comes first. Beyond the last page the

@@ -26,9 +26,7 @@ class HeldPasskey(Frozen):
 
 
 class PasskeyStore(Protocol):
-    """Outside a unit of work, `list`, `get` and `take` are one statement and one round trip each. The other methods need a unit of work.
-    Only PostgreSQL implements it.
-    """
+    """Outside a unit of work, `list`, `get` and `take` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         """Oldest first."""

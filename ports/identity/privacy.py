@@ -15,7 +15,7 @@ class PlaceholderTaken(Exception):
 
 class PrivacyStore(Protocol):
     """Outside a unit of work, `export`, `logins`, `request` and `user` are one statement and one round trip each. The other methods need a
-    unit of work. Only PostgreSQL implements it.
+    unit of work.
     """
 
     async def export(

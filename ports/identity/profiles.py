@@ -8,9 +8,7 @@ from core.domain.identity.profile.profiles import HeldProfile
 
 
 class ProfileStore(Protocol):
-    """All methods need a unit of work, in which the account is held. Only PostgreSQL implements it. The look-up of the caller reads the
-    caller's own profile.
-    """
+    """All methods need a unit of work, in which the account is held. The look-up of the caller reads the caller's own profile."""
 
     async def find(self, user: UserId) -> HeldProfile | None:
         """None when there is no such account, or the account is deactivated."""

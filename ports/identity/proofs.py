@@ -7,7 +7,7 @@ from core.domain.identity.proofs import Standing
 
 
 class ProofLookup(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def find(self, session: SessionId, user: UserId) -> Standing | None:
         """None when this person has no such session, or it was revoked."""

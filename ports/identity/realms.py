@@ -11,7 +11,7 @@ from core.domain.json import Json
 
 
 class RealmLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def find(self, domain: str) -> Realm | None:
         """The realm of the active organization that has proved the domain. None when no organization decides on the domain."""
@@ -21,16 +21,14 @@ class RealmLookup(Protocol):
 
 
 class RealmProviders(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def find(self, realm: Realm) -> RealmProvider | None:
         """The provider that the realm names. None when it names none, or names one that is not there."""
 
 
 class ProviderOutageStore(Protocol):
-    """All methods need a unit of work. Callers of a provider report here, under the name that `Realm.provider` has for it. Only PostgreSQL
-    implements it.
-    """
+    """All methods need a unit of work. Callers of a provider report here, under the name that `Realm.provider` has for it."""
 
     async def failed(self, provider: str, at: datetime) -> None:
         """The provider could not be reached, or answered that it is down (5xx). An answer about a sign-in is no failure."""

@@ -7,7 +7,7 @@ from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 
 
 class RefreshTokens(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def rotate(
         self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None

@@ -19,7 +19,7 @@ class Opener(Frozen):
 
 class SessionStore(Protocol):
     """All methods need a unit of work. Methods that end sessions also end all sessions that were opened from those. Call them with the
-    account held, because a request that opens a session holds the account. Only PostgreSQL implements it.
+    account held, because a request that opens a session holds the account.
     """
 
     async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:

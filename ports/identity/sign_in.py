@@ -11,7 +11,7 @@ from core.domain.identity.sign_in import Attempt, Confirmed, Destination, LastLo
 
 
 class Attempts(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
         """The account that the address names, and one token of the bucket that this try draws from. The work is the same whether or not an
@@ -20,13 +20,13 @@ class Attempts(Protocol):
 
 
 class Destinations(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def find(self, service: ServiceName) -> Destination | None: ...
 
 
 class SignInStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def confirm(self, look: LastLook) -> Confirmed | None:
         """Returns the account, if it is active and has the password that `look` names. Locks the account, the service, the connected

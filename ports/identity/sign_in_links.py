@@ -7,7 +7,7 @@ from core.domain.identity.sign_in import ServiceName
 
 
 class SignInLinkStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def are_permitted(self, user: UserId) -> bool:
         """Whether no active organization of the person's has turned sign-in links off."""

@@ -8,7 +8,7 @@ from core.domain.platform.account_overviews import AccountOverview
 
 
 class AccountOverviews(Protocol):
-    """Outside any unit of work. Only PostgreSQL implements it."""
+    """Outside any unit of work."""
 
     async def find(self, who: Email | UserId) -> AccountOverview | None:
         """None when there is no such account."""

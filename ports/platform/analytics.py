@@ -9,7 +9,7 @@ from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, Logins
 
 
 class AnalyticsLookup(Protocol):
-    """The counts contain every committed sign-in exactly once. Outside any unit of work. Only PostgreSQL implements it."""
+    """The counts contain every committed sign-in exactly once. Outside any unit of work."""
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         """In order, without days on which nobody signed in."""
@@ -27,7 +27,5 @@ class AnalyticsLookup(Protocol):
 
 
 class LoginCounter(Protocol):
-    """Only PostgreSQL implements it."""
-
     async def count(self, limit: int) -> int:
         """Add up to this many sign-ins to the counts, each exactly once. Returns how many: 0 also while another process counts."""

@@ -22,7 +22,7 @@ class StoredObject(Frozen, kw_only=True):
 
 
 class ConfigurationReader(Protocol):
-    """Each method is one statement. Only PostgreSQL implements it."""
+    """Each method is one statement."""
 
     async def slugs(self) -> Sequence[str]:
         """The slugs of all organizations, sorted."""
@@ -35,7 +35,7 @@ class ConfigurationReader(Protocol):
 
 
 class ManagedMarks(Protocol):
-    """Which objects documents manage. Each method is one statement. Only PostgreSQL implements it."""
+    """Which objects documents manage. Each method is one statement."""
 
     async def replace(
         self, organization: str, kinds: Sequence[str], marks: Sequence[ManagedMark], person: UserId | None, key: ManagementKeyId | None

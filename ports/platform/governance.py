@@ -8,7 +8,7 @@ from core.domain.platform.governance import Belongings, GovernedOrganization, Or
 
 
 class OrganizationRegister(Protocol):
-    """Outside any unit of work. Organizations that are being deleted do not exist here. Only PostgreSQL implements it."""
+    """Outside any unit of work. Organizations that are being deleted do not exist here."""
 
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         """Newest first. The total is counted up to `core.domain.pages.MOST_COUNTED`."""

@@ -59,7 +59,7 @@ class Written(Frozen, kw_only=True):
 
 class ImportStore(Protocol):
     """Outside a unit of work, `destination` and `facts` are a few statements, each a transaction of its own. The other methods need a unit
-    of work. Only PostgreSQL implements it.
+    of work.
     """
 
     async def destination(self, slug: str, shared: Sequence[KnownProvider]) -> ImportDestination | None:

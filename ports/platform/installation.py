@@ -6,7 +6,7 @@ from core.domain.platform.installation import FirstStepsDone, InstallationState
 
 
 class InstallationLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def state(self) -> InstallationState: ...
 

@@ -8,7 +8,5 @@ from core.domain.platform.matters import Matters
 
 
 class MatterLookup(Protocol):
-    """Only PostgreSQL implements it."""
-
     async def of(self, organization: OrganizationId, now: datetime) -> Matters:
         """One round trip. Its cost is bounded, however large the organization is."""

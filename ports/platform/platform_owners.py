@@ -8,7 +8,7 @@ from core.domain.identifiers import UserId
 
 
 class PlatformOwnerStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def exist(self) -> bool: ...
 

@@ -10,7 +10,7 @@ from core.domain.platform.platform_users import FoundUser, MfaMetrics, MfaOvervi
 
 
 class UserDirectory(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
         """Accounts whose normalized address contains this text, by address; only the one whose address it is, if there is one. With `user`,
@@ -27,7 +27,7 @@ class UserDirectory(Protocol):
 
 
 class AlertLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def alerts(self, since: datetime) -> Sequence[Alert]:
         """Alerts by the rules of `core/domain/identity/alerts.py`, latest first."""

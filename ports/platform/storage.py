@@ -6,8 +6,6 @@ from core.domain.platform.storage import Storage
 
 
 class StorageSamples(Protocol):
-    """PostgreSQL implements it."""
-
     async def look(self) -> Storage:
         """The tables, the largest first."""
 

@@ -13,7 +13,7 @@ from ports.progress import Advance, ignored
 
 
 class AuditLog(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def newest(self, organization: OrganizationId, page: Page) -> Listed[AuditEntry]:
         """The newest first: entries that wait to be linked, then the chain from its end. A page far back costs no more than the first one.
@@ -38,7 +38,7 @@ class Backlog(Frozen):
 
 
 class AuditChains(Protocol):
-    """The chains of the whole installation. Only PostgreSQL implements it."""
+    """The chains of the whole installation."""
 
     async def link(self, key: bytes, most: int) -> int | None:
         """Links the oldest waiting entries, at most this many, in one transaction. Returns how many were linked; None when another process

@@ -6,7 +6,7 @@ from core.domain.record.stories import SoughtStory, Story
 
 
 class Stories(Protocol):
-    """Outside any unit of work, and across all organizations: only an operator may ask. Only PostgreSQL implements it."""
+    """Outside any unit of work, and across all organizations: only an operator may ask."""
 
     async def find(self, sought: SoughtStory) -> Story:
         """At most `MOST_TOLD` rows, the earliest."""

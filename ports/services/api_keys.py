@@ -11,7 +11,7 @@ from core.domain.tenancy.keys.machine_keys import KnownKey
 
 class ApiKeyLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Look-ups of keys by many requests share one statement, so
-    they stay apart from `ApiKeyStore`. Keys of services that are being deleted do not exist here. Only PostgreSQL implements it.
+    they stay apart from `ApiKeyStore`. Keys of services that are being deleted do not exist here.
     """
 
     async def find(self, digest: bytes) -> KnownKey[KeyHolder] | None:
@@ -25,7 +25,7 @@ class ApiKeyLookup(Protocol):
 
 
 class ApiKeyStore(Protocol):
-    """All methods need a unit of work. Keys of services that are being deleted do not exist here. Only PostgreSQL implements it."""
+    """All methods need a unit of work. Keys of services that are being deleted do not exist here."""
 
     async def add(self, key: ApiKey, digest: bytes) -> int | None:
         """Returns how many keys the service had before. None when another key has this prefix; then nothing is added. The service is held

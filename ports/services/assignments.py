@@ -8,8 +8,7 @@ from core.domain.services.assignments import Assignment, AssignmentPage, ToRole,
 
 class AssignmentStore(Protocol):
     """Outside a unit of work, `list` and `find` are one statement and one round trip each, and so are `role` and `team`. The other methods
-    need a unit of work in which the caller has already locked the organization, the person who is assigned, and the service. Only
-    PostgreSQL implements it.
+    need a unit of work in which the caller has already locked the organization, the person who is assigned, and the service.
     """
 
     async def list(

@@ -109,7 +109,7 @@ class Reader(Frozen):
 
 
 class BillingStore(Protocol):
-    """All methods need a unit of work. Only PostgreSQL implements it."""
+    """All methods need a unit of work."""
 
     async def candidate(self, subject: str, look: Snapshot | None) -> LikelyBuyer | None:
         """The likely buyer, by what is known, by waiting news, or by a look at the provider. None when customer, organization, service and
@@ -190,7 +190,7 @@ class WaitingBillingEvents(Frozen):
 
 
 class BillingInbox(Protocol):
-    """Each method is one statement, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement, outside any unit of work."""
 
     async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
         """Keeps an event. An event with an outcome needs no further work. False when the event was there already."""

@@ -8,8 +8,8 @@ from core.domain.services.end_users import EndUser, EndUserDetail
 
 
 class EndUserStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. `end_sessions` needs a unit of work. People
-    who use none of the organization's services do not exist here. Only PostgreSQL implements it.
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. `end_sessions` needs a unit of work. People who
+    use none of the organization's services do not exist here.
     """
 
     async def list(self, organization: OrganizationId, page: Page, *, search: str, service: ServiceId | None) -> Listed[EndUser] | None:

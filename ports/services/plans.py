@@ -9,9 +9,7 @@ from core.domain.services.plans import Plan, PlanOverview
 
 
 class PlanStore(Protocol):
-    """Outside a unit of work, `list` is one statement, and two when there is nothing to list. The other methods need a unit of work. Only
-    PostgreSQL implements it.
-    """
+    """Outside a unit of work, `list` is one statement, and two when there is nothing to list. The other methods need a unit of work."""
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         """Cheapest first. None when the organization has no such service."""

@@ -21,7 +21,7 @@ class KeySets(Protocol):
 
 
 class KeptKeys(Protocol):
-    """One statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """One statement and one round trip, outside any unit of work."""
 
     async def keep(self, service: ServiceId, url: str, keys: Mapping[str, Json], at: datetime) -> None:
         """Stores the keys, if the service still publishes its keys at this address."""

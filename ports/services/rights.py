@@ -7,7 +7,7 @@ from core.domain.services.rights import ExplainedRights, ServiceRights
 
 
 class RightsStore(Protocol):
-    """Each question is one statement, and outside a unit of work one round trip. Only PostgreSQL implements it."""
+    """Each question is one statement, and outside a unit of work one round trip."""
 
     async def of(self, organization: OrganizationId, service: ServiceId, user: UserId) -> ServiceRights:
         """The rights of somebody who signs in to this service of the organization, as they are now. Roles that are given to everybody are

@@ -9,7 +9,7 @@ from core.domain.services.service_claims import ConfiguredClaim
 
 class ServiceClaimStore(Protocol):
     """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the caller has
-    already locked the service. Only PostgreSQL implements it.
+    already locked the service.
     """
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ConfiguredClaim] | None:

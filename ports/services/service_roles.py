@@ -9,7 +9,7 @@ from core.domain.services.service_roles import ServiceRole
 
 class ServiceRoleStore(Protocol):
     """Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work in which
-    the caller has already locked the service. Only PostgreSQL implements it.
+    the caller has already locked the service.
     """
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServiceRole] | None:

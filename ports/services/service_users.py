@@ -12,9 +12,7 @@ from core.domain.tenancy.metadata import Metadata
 
 
 class ServiceUserStore(Protocol):
-    """Outside a unit of work, `list` and `detail` are one statement and one round trip each. The other methods need a unit of
-    work. Only PostgreSQL implements it.
-    """
+    """Outside a unit of work, `list` and `detail` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
         """The users in the order in which they became users, with their exact number."""

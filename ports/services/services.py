@@ -20,7 +20,7 @@ class KeptMetadata(Frozen):
 
 class ServiceStore(Protocol):
     """Outside a unit of work, `list`, `get` and `metadata` are one statement and one round trip each. The other methods need a unit of
-    work. Services that are being deleted do not exist here. Only PostgreSQL implements it.
+    work. Services that are being deleted do not exist here.
     """
 
     async def list(
@@ -53,9 +53,7 @@ class ServiceStore(Protocol):
 
 
 class ServiceRegister(Protocol):
-    """The services of all organizations, outside any unit of work. Services and organizations that are being deleted do not exist here.
-    Only PostgreSQL implements it.
-    """
+    """The services of all organizations, outside any unit of work. Services and organizations that are being deleted do not exist here."""
 
     async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
         """Newest first. The total is counted up to `MOST_COUNTED`."""

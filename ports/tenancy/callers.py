@@ -8,9 +8,7 @@ from core.domain.tenancy.members import OrganizationStanding
 
 
 class CallerLookup(Protocol):
-    """Every authenticated request asks here, outside any unit of work. Look-ups of many requests share one statement and one round trip.
-    Only PostgreSQL implements it.
-    """
+    """Every authenticated request asks here, outside any unit of work. Look-ups of many requests share one statement and one round trip."""
 
     async def find(self, session: SessionId, user: UserId) -> Caller | None:
         """The caller behind a living session of an active user, in the session's context. None when the session was revoked or has ended,

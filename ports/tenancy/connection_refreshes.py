@@ -31,8 +31,8 @@ class ConnectionsEnding(Frozen):
 
 
 class ConnectionRefreshStore(Protocol):
-    """Outside a unit of work, `claim_due` and `counted` are one statement and one round trip each. The other methods need a
-    unit of work. Only PostgreSQL implements it.
+    """Outside a unit of work, `claim_due` and `counted` are one statement and one round trip each. The other methods need a unit of
+    work.
     """
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:

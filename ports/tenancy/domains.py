@@ -42,9 +42,7 @@ class ProofStore(Protocol[Proved]):
 
 
 class DomainStore(ProofStore[Domain], Protocol):
-    """Outside a unit of work, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of work. Only
-    PostgreSQL implements it.
-    """
+    """Outside a unit of work, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def get(self, organization: OrganizationId) -> Domain | None: ...
 

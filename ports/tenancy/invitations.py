@@ -47,7 +47,7 @@ class ListedInvitation(Frozen):
 
 class InvitationStore(Protocol):
     """Outside a unit of work, `find`, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of
-    work. Organizations that are being deleted do not exist here. Only PostgreSQL implements it.
+    work. Organizations that are being deleted do not exist here.
     """
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None: ...

@@ -11,9 +11,7 @@ from ports.tenancy.webhooks import Owner
 
 
 class JoinRequestStore(Protocol):
-    """Outside a unit of work, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of work. Only
-    PostgreSQL implements it.
-    """
+    """Outside a unit of work, `list` and `list_own` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def list(self, organization: OrganizationId, status: JoinRequestStatus | None, page: Page) -> Sequence[JoinRequest]:
         """Newest first."""

@@ -11,7 +11,7 @@ from core.domain.tenancy.keys.management_keys import MadeByKey, ManagementKey, M
 
 class ManagementKeyLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Look-ups of keys by many requests share one statement, so
-    they stay apart from `ManagementKeyStore`. `organization` is None for the keys of the platform. Only PostgreSQL implements it.
+    they stay apart from `ManagementKeyStore`. `organization` is None for the keys of the platform.
     """
 
     async def find(self, digest: bytes) -> KnownKey[ManagementKeyHolder] | None:
@@ -25,9 +25,7 @@ class ManagementKeyLookup(Protocol):
 
 
 class ManagementKeyStore(Protocol):
-    """All methods need a unit of work in which the caller has locked the organization, or the platform owners as a whole. Only PostgreSQL
-    implements it.
-    """
+    """All methods need a unit of work in which the caller has locked the organization, or the platform owners as a whole."""
 
     async def add(self, key: ManagementKey, digest: bytes) -> int | None:
         """Returns how many keys the organization, or the platform, had before. None when another key has this prefix."""

@@ -34,7 +34,7 @@ class Added(Frozen):
 
 class OrganizationStore(Protocol):
     """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work.
-    Organizations that are being deleted do not exist here. Only PostgreSQL implements it.
+    Organizations that are being deleted do not exist here.
     """
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:

@@ -10,7 +10,7 @@ from core.domain.tenancy.profile_fields import ProfileField
 
 class ProfileFieldStore(Protocol):
     """`organization` is None for the fields of the installation. Outside a unit of work, `list` is one statement and one round trip. The
-    other methods need a unit of work. Only PostgreSQL implements it.
+    other methods need a unit of work.
     """
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ProfileField]:

@@ -10,8 +10,8 @@ from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
 
 
 class ProfileValueStore(Protocol):
-    """`organization` is None for what the installation keeps. Outside a unit of work, `read_tied`, `read_all` and `asked` are one
-    statement and one round trip each. The other methods need a unit of work. Only PostgreSQL implements it.
+    """`organization` is None for what the installation keeps. Outside a unit of work, `read_tied`, `read_all` and `asked` are one statement
+    and one round trip each. The other methods need a unit of work.
     """
 
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:

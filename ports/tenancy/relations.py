@@ -7,9 +7,7 @@ from core.domain.tenancy.access import Accessor
 
 
 class RelationLookup(Protocol):
-    """One statement and one round trip, outside any unit of work. It reads the same rows as the check of every request. Only PostgreSQL
-    implements it.
-    """
+    """One statement and one round trip, outside any unit of work. It reads the same rows as the check of every request."""
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
         """None when there is no such person, or no such organization."""

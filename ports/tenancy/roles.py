@@ -8,9 +8,7 @@ from core.domain.tenancy.roles import Assignable, Role
 
 
 class RoleStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work. Only
-    PostgreSQL implements it.
-    """
+    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
         """All of the organization's own roles, by slug."""

@@ -31,7 +31,7 @@ class UsedBy(Frozen, kw_only=True):
 class SetupLinkStore(Protocol):
     """Outside a unit of work, `find`, `find_by_token`, `find_by_connection`, `drafts` and `seen` are one statement and one round trip each,
     `list` and `get` three. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's rights
-    are. Only PostgreSQL implements it.
+    are.
     """
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:

@@ -23,8 +23,8 @@ class RulesReach(Frozen):
 
 
 class SignInRulesStore(Protocol):
-    """Outside a unit of work, `get` and `reach` are one statement and one round trip each. The other methods need a unit of
-    work. Statements that enforce the rules read them on their own. Only PostgreSQL implements it.
+    """Outside a unit of work, `get` and `reach` are one statement and one round trip each. The other methods need a unit of work.
+    Statements that enforce the rules read them on their own.
     """
 
     async def get(self, organization: OrganizationId) -> SignInRules | None:

@@ -10,8 +10,7 @@ from core.domain.tenancy.teams import Team, TeamMember
 
 class TeamStore(Protocol):
     """Outside a unit of work, `list`, `get`, `slugs_of` and `members` are one statement and one round trip each. The other methods need a
-    unit of work that holds the organization (`MemberStore.hold`): no team, and no member of one, changes without this lock. Only PostgreSQL
-    implements it.
+    unit of work that holds the organization (`MemberStore.hold`): no team, and no member of one, changes without this lock.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:

@@ -8,7 +8,7 @@ from core.domain.tenancy.tiers import Tier
 
 
 class Tiers(Protocol):
-    """Outside any unit of work, because tiers are never removed. Only PostgreSQL implements it."""
+    """Outside any unit of work, because tiers are never removed."""
 
     async def list(self) -> Sequence[Tier]:
         """Cheapest first."""

@@ -1,5 +1,7 @@
 """Bootstrap turns settings into a Postern, or fails with a sentence."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -158,3 +160,10 @@ def test_what_is_no_proxy_is_refused(tmp_path: Path, value: str) -> None:
         _settings(tmp_path, POSTERN_OUTBOUND_PROXY=value)
     assert value not in str(refused.value)
     assert _settings(tmp_path, POSTERN_OUTBOUND_PROXY="http://proxy:3128").outbound_proxy is not None
+
+
+def test_a_start_loads_no_library_that_only_some_installations_or_requests_need() -> None:
+    rare = {"lxml", "xmlsec", "segno", "maxminddb", "tqdm", "ua_parser", "dns", "yaml", "fido2"}
+    code = f"import sys, entrypoints.cli.serve, entrypoints.http.application; print({rare!r} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "set()"

@@ -87,3 +87,18 @@ def test_a_call_that_needs_a_unit_of_work_is_found() -> None:
 def test_each_method_that_a_docstring_permits_exists() -> None:
     assert {name: sorted(permitted - own) for name, (permitted, own) in _stores().items() if permitted - own} == {}
     assert sum(1 for permitted, _ in _stores().values() if permitted) > 0
+
+
+def test_no_method_repeats_the_docstring_of_the_port_that_it_implements() -> None:
+    said = {(name, told) for _, node in _classes("ports") for name, told in _told(node)}
+    repeated = [
+        f"{file}: {node.name}.{name}" for file, node in _classes("adapters", "actors") for name, told in _told(node) if (name, told) in said
+    ]
+    assert repeated == []
+
+
+def _told(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The docstrings of its methods, by name."""
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and (told := ast.get_docstring(part)):
+            yield part.name, " ".join(told.split())

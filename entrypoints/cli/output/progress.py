@@ -50,12 +50,12 @@ def lines(write: Callable[[str], None], clock: Clock = time.monotonic) -> Progre
 
     @contextmanager
     def in_lines(title: str, total: int | None, unit: str) -> Iterator[Advance]:
-        from tqdm import tqdm  # noqa: PLC0415 - as above
-
         began = told = clock()
         done = 0
 
         def tell(now: float) -> None:
+            from tqdm import tqdm  # noqa: PLC0415 - as above; work that is soon done tells nothing
+
             # Without a width, the library leaves the bar out.
             prefix, form = (title, None) if unit else (f"{title}: ", _TIME_ALONE)
             write(

@@ -95,24 +95,26 @@ IN_LANGUAGE: Final = {language: ((b"content-language", language.encode()), (b"va
 
 
 def answer_headers(common: HeaderList, media_type: bytes | None, cache: str = NO_STORE, *, policy: PagePolicy | None = None) -> HeaderList:
-    """The headers of a page with this policy. Without a policy, the headers of an API answer."""
+    """The headers of a page with this policy. Without a policy, the headers of an API answer. Nobody may change the list, because
+    endpoints share it.
+    """
+    return _shared_headers(tuple(common), media_type, cache, policy)
+
+
+# Hundreds of endpoints share a few of these lists. A list for each would take more than a megabyte.
+@cache
+def _shared_headers(
+    common: tuple[tuple[bytes, bytes], ...], media_type: bytes | None, caching: str, policy: PagePolicy | None
+) -> HeaderList:
     headers = [
         *common,
-        *_policy_headers(policy),
-        (b"cache-control", cache.encode()),
+        (b"cross-origin-opener-policy", _API_OPENER if policy is None else policy.opener.encode()),
+        (b"content-security-policy", _API_POLICY if policy is None else policy.content_security),
+        (b"cache-control", caching.encode()),
     ]
     if media_type is not None:
         headers.append((b"content-type", media_type))
     return headers
-
-
-# Cached, since hundreds of endpoints share a few policies.
-@cache
-def _policy_headers(policy: PagePolicy | None) -> tuple[tuple[bytes, bytes], ...]:
-    return (
-        (b"cross-origin-opener-policy", _API_OPENER if policy is None else policy.opener.encode()),
-        (b"content-security-policy", _API_POLICY if policy is None else policy.content_security),
-    )
 
 
 class RequestHeader(Frozen):

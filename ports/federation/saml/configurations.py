@@ -100,7 +100,7 @@ class Expiring(Frozen, kw_only=True):
 
 
 class SamlStore(Protocol):
-    """All methods need a unit of work. A service's configuration is changed with the service held. Only PostgreSQL implements it."""
+    """All methods need a unit of work. A service's configuration is changed with the service held."""
 
     async def configuration(self, service: ServiceId) -> Configuration | None: ...
 
@@ -163,7 +163,7 @@ class SamlStore(Protocol):
 
 class SamlLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. `sign_out_under_way` needs a second round trip when there
-    is one. Only PostgreSQL implements it.
+    is one.
     """
 
     async def of_service(self, organization: OrganizationId, service_slug: str) -> Configured | None:

@@ -14,7 +14,7 @@ class ScimExchangeRecorder(Protocol):
 
 
 class ScimExchangeStore(Protocol):
-    """Outside any unit of work. Only PostgreSQL implements it."""
+    """Outside any unit of work."""
 
     async def add(self, exchanges: Sequence[ScimExchange]) -> None:
         """Adds the exchanges in parts. The oldest exchanges of each organization go when there are too many."""

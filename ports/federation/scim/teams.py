@@ -21,7 +21,7 @@ class ShownMembers(Frozen):
 
 class DirectoryTeamStore(Protocol):
     """Outside a unit of work, `grouping`, `list`, `get` and `members` are one statement and one round trip each. The other methods need a
-    unit of work that holds the organization, which `hold` does. Only PostgreSQL implements it.
+    unit of work that holds the organization, which `hold` does.
     """
 
     async def grouping(self, organization: OrganizationId) -> ScimGrouping: ...

@@ -10,7 +10,7 @@ from core.domain.tenancy.keys.machine_keys import KnownKey
 
 class ScimTokenLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Look-ups of tokens by many requests share one statement,
-    so they stay apart from `ScimTokenStore`. Only PostgreSQL implements it.
+    so they stay apart from `ScimTokenStore`.
     """
 
     async def find(self, digest: bytes) -> KnownKey[ScimHolder] | None:

@@ -12,7 +12,7 @@ from core.domain.identity.upstream.exchanges import ConnectionExchange
 
 
 class ConnectionLookup(Protocol):
-    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+    """Each method is one statement and one round trip, outside any unit of work."""
 
     async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None: ...
 
@@ -50,7 +50,7 @@ class ConnectionRecorder(Protocol):
 
 
 class ConnectionTestStore(Protocol):
-    """In a unit of work. Only PostgreSQL implements it."""
+    """In a unit of work."""
 
     async def add(self, test: NewConnectionTest) -> None:
         """The former tests of the provider that nobody has finished end."""
@@ -60,7 +60,7 @@ class ConnectionTestStore(Protocol):
 
 
 class DirectorySessionStore(Protocol):
-    """In a unit of work. Only PostgreSQL implements it."""
+    """In a unit of work."""
 
     async def keep(self, session: SessionId, visit: DirectoryVisit, now: datetime) -> None:
         """The directory that has opened the session, or has proved its person again."""

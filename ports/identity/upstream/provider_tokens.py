@@ -17,8 +17,8 @@ class GrantFound(Frozen, kw_only=True):
 
 
 class IdentityGrantStore(Protocol):
-    """Outside a unit of work, `find` and `is_renewable` are one statement and one round trip each. The other methods need a unit of work.
-    Only PostgreSQL implements it.
+    """Outside a unit of work, `find` and `is_renewable` are one statement and one round trip each. The other methods need a unit of
+    work.
     """
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:

@@ -15,7 +15,7 @@ from core.domain.identity.upstream.sign_in import NewState, ServicePlace, TakenS
 
 class UpstreamLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work; `take` needs two for a person who comes back to connect an
-    identity. Only PostgreSQL implements it.
+    identity.
     """
 
     async def way(self, provider: str, place: ServicePlace) -> WayThrough: ...

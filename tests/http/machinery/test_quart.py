@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, cast
 
+import pytest
 import trio
 import trio.testing
 from quart_trio import QuartTrio
@@ -67,6 +68,12 @@ def test_the_map_lists_every_route_by_family() -> None:
     assert ("DELETE", "/api/user/devices/<uuid:device_id>") in listed
     assert set(application.blueprints) == FAMILIES
     assert {rule.endpoint.partition(".")[0] for rule in application.url_map.iter_rules()} == FAMILIES
+
+
+def test_no_rule_has_functions_that_make_urls() -> None:
+    (rule, *_) = PosternApplication(None, SETTINGS).url_map.iter_rules()
+    with pytest.raises(NotImplementedError):
+        rule.build({})
 
 
 async def test_every_endpoint_answers_alike_behind_the_stock_connection_class(postern: Postern) -> None:
