@@ -45,16 +45,18 @@ class Columns(Generic[Thing]):
         named: Mapping[str, LiteralString] = _NOTHING,
         apart: Collection[str] = (),
         texts: Collection[str] = (),
+        empties: Collection[str] = (),
         turned: Mapping[str, tuple[Turn, Turn]] = _NOTHING,
         prefix: LiteralString = "",
     ) -> None:
         """`named` has the columns of fields whose name differs. Fields that are `apart` are read and written by the statements themselves.
-        People write the fields in `texts`, so these are made storable. `turned` has two functions for a value class: one reads what the
-        column has, the other gives what it gets. With a `prefix`, things of several tables fit into one row.
+        People write the fields in `texts`, so these are made storable. An empty text in `empties` is null in the table. `turned` has two
+        functions for a value class: one reads what the column has, the other gives what it gets. With a `prefix`, things of several tables
+        fit into one row.
         """
         hints = get_type_hints(thing)
         names = names_of(thing)
-        if unknown := [name for name in (*named, *apart, *texts, *turned) if name not in names]:
+        if unknown := [name for name in (*named, *apart, *texts, *empties, *turned) if name not in names]:
             raise TypeError(f"{thing.__name__}: there is no {', '.join(unknown)}")
         # Statements are made of these, so they are identifiers and nothing else.
         if unfit := [one for one in (table, *named.values(), f"{prefix}id") if not _IDENTIFIER.fullmatch(one)]:
@@ -63,6 +65,7 @@ class Columns(Generic[Thing]):
         self.table: Final = table
         self.columns: Final = {name: named.get(name, name) for name in names if name not in apart}
         self._prefix: Final = prefix
+        self._empties: Final = tuple(empties)
         self._read_as: Final = [(name, f"{prefix}{name}") for name in self.columns]
         # Only the fields whose values differ from those of their columns.
         self._reads: Final[list[tuple[str, Turn]]] = []
@@ -108,6 +111,8 @@ class Columns(Generic[Thing]):
         for name, read in self._reads:
             if values[name] is not None:
                 values[name] = read(values[name])
+        for name in self._empties:
+            values[name] = values[name] or ""
         return values
 
     def values(self, thing: Thing) -> dict[str, Any]:
@@ -116,6 +121,8 @@ class Columns(Generic[Thing]):
         for name, write in self._writes:
             if values[name] is not None:
                 values[name] = write(values[name])
+        for name in self._empties:
+            values[name] = values[name] or None
         return values
 
     def into(self, *more: LiteralString) -> LiteralString:
@@ -128,9 +135,16 @@ class Columns(Generic[Thing]):
 
     def changes(self, *but: str) -> LiteralString:
         """The assignments of an update, `but` those of fields that never change."""
+        return ", ".join(f"{self.columns[name]} = %({name})s" for name in self._all(but))
+
+    def replaced(self, *but: str) -> LiteralString:
+        """The assignments of an insert that meets an older row, `but` those of fields that keep their value."""
+        return ", ".join(f"{self.columns[name]} = excluded.{self.columns[name]}" for name in self._all(but))
+
+    def _all(self, but: Collection[str]) -> Sequence[str]:
         if unknown := [name for name in but if name not in self.columns]:
             raise TypeError(f"{self.thing.__name__}: there is no {', '.join(unknown)}")
-        return ", ".join(f"{column} = %({name})s" for name, column in self.columns.items() if name not in but)
+        return [name for name in self.columns if name not in but]
 
 
 def page_of(rows: Sequence[tuple[int, Item | None]]) -> Listed[Item]:

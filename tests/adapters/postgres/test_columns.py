@@ -125,6 +125,13 @@ def test_texts_of_a_list_are_made_storable() -> None:
     assert planets(texts=("moons",)).values(replace(PLANET, moons=("Rh\0ea",)))["moons"] == ["Rh\ufffdea"]
 
 
+def test_an_empty_text_is_null_in_the_table() -> None:
+    declared = planets(empties=("name",))
+    kept = declared.values(replace(PLANET, name=""))
+    assert kept["name"] is None
+    assert declared.row(**{**kept, "facts": None}).name == ""
+
+
 def test_columns_that_are_not_declared_are_fields_apart() -> None:
     declared = planets()
     kept = {**declared.values(PLANET), "facts": {"note": "x"}}
@@ -158,8 +165,10 @@ def test_statements_name_each_column_once() -> None:
     assert declared.into("sealed") == "id, star_name, name, rings, sealed"
     assert declared.inserted("sealed") == "%(id)s, %(star)s, %(name)s, %(rings)s, %(sealed)s"
     assert declared.changes("id", "rings") == "star_name = %(star)s, name = %(name)s"
-    with pytest.raises(TypeError, match="Planet: there is no colour"):
-        declared.changes("colour")
+    assert declared.replaced("id", "name") == "star_name = excluded.star_name, rings = excluded.rings"
+    for assignments in (declared.changes, declared.replaced):
+        with pytest.raises(TypeError, match="Planet: there is no colour"):
+            assignments("colour")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +176,7 @@ def test_statements_name_each_column_once() -> None:
     [
         ({"named": {"colour": "color"}}, "Planet: there is no colour"),
         ({"texts": ("title",)}, "Planet: there is no title"),
+        ({"empties": ("title",)}, "Planet: there is no title"),
         ({"texts": ("kind",)}, r"Planet\.kind: say in `turned`"),
         ({"texts": ("kinds",)}, r"Planet\.kinds: say in `turned`"),
         ({"texts": ("facts",)}, r"Planet\.facts: say in `turned`"),
