@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString, NoReturn, TypeVar
 
 import trio
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 
 from adapters.postgres.driver.execution import Execution
 from adapters.postgres.driver.pool import Pool
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 PART: Final = 100
 
 
-async def ask(pool: Pool, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+async def ask(pool: Pool, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
     """The statement's rows. Raises `Overloaded` or `Unavailable`."""
     with translated():
         async with pool.connection() as connection:
@@ -41,13 +41,13 @@ async def ask_in_order(pool: Pool, row: Callable[..., Row], statement: LiteralSt
 
 
 async def ask_for_many(
-    pool: Pool, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
+    pool: Pool, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
 ) -> list[Item]:
     """Like `ask`, for hundreds of rows: they are converted in parts, so that other tasks get their turn."""
     items: list[Item] = []
     with translated():
         async with pool.connection() as connection:
-            cursor = connection.cursor(row_factory=class_row(row))
+            cursor = connection.cursor(row_factory=kwargs_row(row))
             with statement_span(statement):
                 await cursor.execute(statement, parameters, prepare=True)
             while True:
@@ -82,14 +82,14 @@ class Statements:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+    async def ask(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         return await ask(self._pool, row, statement, parameters)
 
     async def ask_in_order(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         return await ask_in_order(self._pool, row, statement, parameters)
 
     async def ask_for_many(
-        self, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
+        self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
     ) -> list[Item]:
         return await ask_for_many(self._pool, row, statement, parameters, item)
 

@@ -72,7 +72,7 @@ class Transaction:
         with translated():
             await self._connection.carry_out(execution)
 
-    async def ask(self, row: type[Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
+    async def ask(self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None = None) -> list[Row]:
         """The statement's rows."""
         return await self._answer(Execution(self._connection, row, statement, parameters), statement)
 
@@ -81,7 +81,7 @@ class Transaction:
         return await self._answer(Execution(self._connection, row, statement, parameters, in_order=True), statement)
 
     async def ask_for_many(
-        self, row: type[Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
+        self, row: Callable[..., Row], statement: LiteralString, parameters: Parameters | None, item: Callable[[Row], Item]
     ) -> list[Item]:
         """Like `ask`, for hundreds of rows: the items are made in parts, so that other tasks get their turn."""
         rows = await self.ask(row, statement, parameters)

@@ -6,17 +6,26 @@ from functools import lru_cache
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.pages import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions
 from core.domain.services.services import ServiceProfile, ServiceType
 from core.domain.tenancy.keys.machine_keys import KnownKey
-from core.frozen import Frozen
+
+API_KEY: Final = Columns(
+    ApiKey,
+    "api_keys",
+    named={"service": "service_id"},
+    texts=("name",),
+    # Words that this release does not know permit nothing.
+    turned={"permissions": (known_permissions, list)},
+)
 
 
 class _Known(NamedTuple):
@@ -56,48 +65,8 @@ def _permissions(words: tuple[str, ...]) -> frozenset[Permission]:
     return frozenset(known_permissions(words))
 
 
-class _Key(Frozen, kw_only=True):
-    id: UUID
-    service_id: UUID
-    name: str
-    prefix: str
-    permissions: list[str]
-    last_used_at: datetime | None
-    expires_at: datetime | None
-    created_by: UUID
-    created_at: datetime
-    made_by_key: UUID | None
-
-    def key(self) -> ApiKey:
-        return ApiKey(
-            id=ApiKeyId(self.id),
-            service=ServiceId(self.service_id),
-            name=self.name,
-            prefix=self.prefix,
-            permissions=known_permissions(self.permissions),
-            last_used_at=self.last_used_at,
-            expires_at=self.expires_at,
-            created_by=UserId(self.created_by),
-            created_at=self.created_at,
-            made_by_key=None if self.made_by_key is None else ManagementKeyId(self.made_by_key),
-        )
-
-
-class _Placed(_Key, kw_only=True):
-    service_slug: str
-    organization_id: UUID
-    organization_slug: str
-
-    def placed(self) -> PlacedKey:
-        return PlacedKey(self.key(), self.service_slug, OrganizationId(self.organization_id), self.organization_slug)
-
-
-class _Listed:
-    """A row of the list. For an empty page, one row without a key carries the total."""
-
-    def __init__(self, *, total: int, **columns: Any) -> None:
-        self.total = total
-        self.key = None if columns["id"] is None else _Key(**columns).key()
+def _placed(**columns: Any) -> PlacedKey:
+    return PlacedKey(API_KEY.taken(columns), **columns)
 
 
 class PostgresApiKeys(KeyLookups[KeyHolder]):
@@ -108,14 +77,12 @@ class PostgresApiKeys(KeyLookups[KeyHolder]):
 
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "limit": limit, "offset": offset}
-        rows = await ask(self._pool, _Listed, LIST, parameters)
-        if not rows:
-            return None
-        return Listed([row.key for row in rows if row.key is not None], rows[0].total)
+        rows = await ask(self._pool, API_KEY.counted, LIST, parameters)
+        return page_of(rows) if rows else None
 
     async def get(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
-        rows = await ask(self._pool, _Key, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
-        return rows[0].key() if rows else None
+        rows = await ask(self._pool, API_KEY.row, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
+        return rows[0] if rows else None
 
 
 class ApiKeyRows:
@@ -125,40 +92,22 @@ class ApiKeyRows:
         self._transaction = transaction
 
     async def add(self, key: ApiKey, digest: bytes) -> int | None:
-        return await added(
-            self._transaction,
-            _ADD,
-            {
-                "id": key.id,
-                "service_id": key.service,
-                "name": storable_text(key.name),
-                "prefix": key.prefix,
-                "digest": digest,
-                "permissions": [permission.value for permission in key.permissions],
-                "expires_at": key.expires_at,
-                "created_by": key.created_by,
-                "created_at": key.created_at,
-                "made_by_key": key.made_by_key,
-            },
-        )
+        return await added(self._transaction, _ADD, {**API_KEY.values(key), "service_id": key.service, "digest": digest})
 
     async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": key}
-        rows = await self._transaction.ask(_Placed, _DELETE, parameters)
-        return rows[0].placed() if rows else None
+        rows = await self._transaction.ask(_placed, _DELETE, parameters)
+        return rows[0] if rows else None
 
     async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedKey]:
-        return [row.placed() for row in await self._transaction.ask(_Placed, _DELETE_MADE, {"key": key})]
+        return await self._transaction.ask(_placed, _DELETE_MADE, {"key": key})
 
     async def revoke(self, prefix: str) -> PlacedKey | None:
-        rows = await self._transaction.ask(_Placed, _REVOKE, {"prefix": storable_text(prefix)})
-        return rows[0].placed() if rows else None
+        rows = await self._transaction.ask(_placed, _REVOKE, {"prefix": storable_text(prefix)})
+        return rows[0] if rows else None
 
 
 API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions", "made_by_key"))
-
-_KEY: Final = """api_keys.id, api_keys.service_id, api_keys.name, api_keys.prefix, api_keys.permissions, api_keys.last_used_at,
-           api_keys.expires_at, api_keys.created_by, api_keys.created_at, api_keys.made_by_key"""
 
 FIND: Final[LiteralString] = f"""
     select keys.id, keys.digest, keys.name, keys.prefix, keys.permissions, keys.expires_at,
@@ -177,7 +126,7 @@ LIST: Final[LiteralString] = f"""
       from services
      cross join lateral (select count(*) as total from api_keys where api_keys.service_id = services.id) as counted
       left join lateral (
-                select {_KEY}
+                select {API_KEY.names}
                   from api_keys
                  where api_keys.service_id = services.id
                  order by api_keys.created_at desc, api_keys.id desc
@@ -189,7 +138,7 @@ LIST: Final[LiteralString] = f"""
 """
 
 _GET: Final[LiteralString] = f"""
-    select {_KEY}
+    select {API_KEY.names}
       from api_keys
       join services on services.id = api_keys.service_id
      where api_keys.id = %(id)s and services.org_id = %(organization)s and services.slug = %(slug)s
@@ -202,7 +151,7 @@ _DELETED: Final[LiteralString] = f"""
      using services
       join organizations on organizations.id = services.org_id
      where services.id = api_keys.service_id {{condition}}
- returning {_KEY}, services.slug as service_slug, organizations.id as organization_id, organizations.slug as organization_slug
+ returning {API_KEY.names}, services.slug as service_slug, organizations.id as organization, organizations.slug as organization_slug
 """
 
 _DELETE: Final[LiteralString] = _DELETED.format(

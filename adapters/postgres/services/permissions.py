@@ -3,30 +3,17 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
-from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ServiceId, ServicePermissionId
+from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.services.permissions import ServicePermission
 from core.frozen import Frozen
 
-
-class _Permission(Frozen):
-    """For a service without permissions, the list has one row of nulls."""
-
-    service_id: UUID
-    id: UUID | None
-    key: str | None
-    description: str | None
-    created_at: datetime | None
-
-    def permission(self) -> ServicePermission | None:
-        if self.id is None or self.key is None or self.description is None or self.created_at is None:
-            return None
-        return ServicePermission(ServicePermissionId(self.id), ServiceId(self.service_id), self.key, self.description, self.created_at)
+PERMISSION: Final = Columns(ServicePermission, "permissions", named={"service": "service_id"}, texts=("description",))
 
 
 class _Key(Frozen):
@@ -40,10 +27,10 @@ class ServicePermissionRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServicePermission] | None:
-        rows = await self._statements.ask(_Permission, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
+        rows = await self._statements.ask(PERMISSION.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
         if not rows:
             return None
-        return [permission for row in rows if (permission := row.permission()) is not None]
+        return [permission for permission in rows if permission is not None]
 
     async def count(self, service: ServiceId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
@@ -54,34 +41,22 @@ class ServicePermissionRows:
         return [row.key for row in await self._statements.ask(_Key, _UNKNOWN, {"service": service, "keys": wanted})]
 
     async def get(self, service: ServiceId, key: str) -> ServicePermission | None:
-        rows = await self._statements.ask(_Permission, _GET, {"service": service, "key": storable_text(key)})
-        return rows[0].permission() if rows else None
+        rows = await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)})
+        return rows[0] if rows else None
 
     async def add(self, permission: ServicePermission) -> bool:
-        parameters = {**_named(permission), "created_at": permission.created_at}
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, PERMISSION.values(permission)))
 
     async def save(self, permission: ServicePermission) -> None:
-        await self._statements.tell("update permissions set description = %(description)s where id = %(id)s", _named(permission))
+        await self._statements.tell("update permissions set description = %(description)s where id = %(id)s", PERMISSION.values(permission))
 
     async def delete(self, permission: ServicePermission, at: datetime) -> None:
-        await self._statements.tell(_DELETE, {**_named(permission), "at": at})
+        await self._statements.tell(_DELETE, {**PERMISSION.values(permission), "at": at})
 
-
-def _named(permission: ServicePermission) -> dict[str, object]:
-    return {
-        "id": permission.id,
-        "service": permission.service,
-        "key": permission.key,
-        "description": storable_text(permission.description),
-    }
-
-
-_COLUMNS: Final = "permissions.service_id, permissions.id, permissions.key, permissions.description, permissions.created_at"
 
 # Sorted by their bytes, as applications sort.
-_LIST: Final = """
-    select services.id as service_id, permissions.id, permissions.key, permissions.description, permissions.created_at
+_LIST: Final[LiteralString] = f"""
+    select {PERMISSION.names}
       from services
       left join permissions on permissions.service_id = services.id
      where services.org_id = %(organization)s and services.slug = %(slug)s
@@ -96,11 +71,11 @@ _UNKNOWN: Final = """
      where not exists (select from permissions where permissions.service_id = %(service)s and permissions.key = wanted.key)
 """
 
-_GET: Final[LiteralString] = f"select {_COLUMNS} from permissions where service_id = %(service)s and key = %(key)s"
+_GET: Final[LiteralString] = f"select {PERMISSION.names} from permissions where service_id = %(service)s and key = %(key)s"
 
-_ADD: Final = """
-    insert into permissions (id, service_id, key, description, created_at)
-    select %(id)s, %(service)s, %(key)s, %(description)s, %(created_at)s
+_ADD: Final[LiteralString] = f"""
+    insert into permissions ({PERMISSION.into()})
+    select {PERMISSION.inserted()}
      where not exists (
                select from former_slugs where service_id = %(service)s and noun = 'permission' and slug = %(key)s
            )

@@ -5,12 +5,15 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.services.plans import Plan, PlanOverview
 from core.frozen import Frozen
+
+PLAN: Final = Columns(Plan, "plans", named={"service": "service_id"}, texts=("name", "features"))
 
 
 class _Service(Frozen):
@@ -21,35 +24,8 @@ class _Key(Frozen):
     key: str
 
 
-class _Plan(Frozen):
-    id: UUID
-    service_id: UUID
-    key: str
-    name: str
-    price_cents: int
-    currency: str
-    features: list[str]
-    billing_price_id: str | None
-    subscription_count: int
-    created_at: datetime
-    updated_at: datetime
-
-    def plan(self) -> Plan:
-        return Plan(
-            id=PlanId(self.id),
-            service=ServiceId(self.service_id),
-            key=self.key,
-            name=self.name,
-            price_cents=self.price_cents,
-            currency=self.currency,
-            features=tuple(self.features),
-            billing_price_id=self.billing_price_id,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-    def overview(self) -> PlanOverview:
-        return PlanOverview(self.plan(), self.subscription_count)
+def _overview(*, subscription_count: int, **columns: Any) -> PlanOverview:
+    return PlanOverview(PLAN.row(**columns), subscription_count)
 
 
 class PlanRows:
@@ -60,51 +36,37 @@ class PlanRows:
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
-        rows = await self._statements.ask(_Plan, _LIST, parameters)
+        rows = await self._statements.ask(_overview, _LIST, parameters)
         if not rows and not await self._statements.ask(_Service, _FIND_SERVICE, parameters):
             return None
-        return [row.overview() for row in rows]
+        return rows
 
     async def keys(self, service: ServiceId) -> Collection[str]:
         return {row.key for row in await self._statements.ask(_Key, _KEYS, {"service": service})}
 
     async def add(self, plan: Plan) -> None:
-        await self._statements.tell(_ADD, {**_terms(plan), "service": plan.service, "key": plan.key, "created_at": plan.created_at})
+        await self._statements.tell(_ADD, PLAN.values(plan))
 
     async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
         await self._statements.tell(_HOLD, parameters)
-        rows = await self._statements.ask(_Plan, _GET, parameters)
-        return rows[0].overview() if rows else None
+        rows = await self._statements.ask(_overview, _GET, parameters)
+        return rows[0] if rows else None
 
     async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
         await self._statements.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
-        rows = await self._statements.ask(_Plan, _OFFER, {"id": plan})
-        return rows[0].plan() if rows else None
+        rows = await self._statements.ask(_overview, _OFFER, {"id": plan})
+        return rows[0].plan if rows else None
 
     async def save(self, plan: Plan) -> None:
-        await self._statements.tell(_SAVE, _terms(plan))
+        await self._statements.tell(_SAVE, PLAN.values(plan))
 
     async def delete(self, plan: PlanId, at: datetime) -> None:
         await self._statements.tell(_DELETE, {"id": plan, "at": at})
 
 
-def _terms(plan: Plan) -> dict[str, Any]:
-    """The plan's columns that may change, and its id."""
-    return {
-        "id": plan.id,
-        "name": storable_text(plan.name),
-        "price_cents": plan.price_cents,
-        "currency": plan.currency,
-        "features": [storable_text(feature) for feature in plan.features],
-        "billing_price_id": plan.billing_price_id,
-        "updated_at": plan.updated_at,
-    }
-
-
-_PLAN: Final = """
-    select plans.id, plans.service_id, plans.key, plans.name, plans.price_cents, plans.currency, plans.features, plans.billing_price_id,
-           plans.subscription_count, plans.created_at, plans.updated_at
+_PLAN: Final[LiteralString] = f"""
+    select {PLAN.names}, plans.subscription_count
       from plans
       join services on services.id = plans.service_id
      where plans.deleted_at is null
@@ -136,17 +98,8 @@ _HOLD: Final = """
 # Locks plans in the same order as the counting trigger and the removal of subscriptions.
 _HOLD_OWN: Final = "select from plans where id in (%(id)s, %(leaving)s) and service_id = %(service)s order by id for no key update"
 
-_ADD: Final = """
-    insert into plans (id, service_id, key, name, price_cents, currency, features, billing_price_id, created_at, updated_at)
-    values (%(id)s, %(service)s, %(key)s, %(name)s, %(price_cents)s, %(currency)s, %(features)s, %(billing_price_id)s, %(created_at)s,
-            %(updated_at)s)
-"""
+_ADD: Final[LiteralString] = f"insert into plans ({PLAN.into()}) values ({PLAN.inserted()})"
 
-_SAVE: Final = """
-    update plans
-       set name = %(name)s, price_cents = %(price_cents)s, currency = %(currency)s, features = %(features)s,
-           billing_price_id = %(billing_price_id)s, updated_at = %(updated_at)s
-     where id = %(id)s
-"""
+_SAVE: Final[LiteralString] = f"update plans set {PLAN.changes('id', 'service', 'key', 'created_at')} where id = %(id)s"
 
 _DELETE: Final = "update plans set deleted_at = %(at)s, updated_at = %(at)s where id = %(id)s and deleted_at is null"

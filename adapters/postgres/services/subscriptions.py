@@ -3,56 +3,26 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
+from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.subscriptions import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus
 from core.frozen import Frozen
 from ports.services.subscriptions import Subscriber
 
-
-class _Subscription(Frozen, kw_only=True):
-    id: UUID
-    service_id: UUID
-    user_id: UUID
-    plan_id: UUID
-    plan_name: str
-    status: str
-    current_period_end: datetime
-    created_at: datetime
-    updated_at: datetime
-    managed: bool
-
-    def subscription(self) -> Subscription:
-        return Subscription(
-            id=SubscriptionId(self.id),
-            service=ServiceId(self.service_id),
-            user=UserId(self.user_id),
-            plan=PlanId(self.plan_id),
-            plan_name=self.plan_name,
-            status=SubscriptionStatus(self.status),
-            current_period_end=self.current_period_end,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-            managed=self.managed,
-        )
-
-
-class _Expired(_Subscription, kw_only=True):
-    organization_id: UUID | None
-    service_slug: str | None
-
-    @property
-    def occasion(self) -> Occasion | None:
-        if self.organization_id is None or self.service_slug is None:
-            return None
-        return Occasion(OrganizationId(self.organization_id), self.service_slug)
+SUBSCRIPTION: Final = Columns(
+    Subscription,
+    "subscriptions",
+    named={"service": "service_id", "user": "user_id", "plan": "plan_id"},
+    # The plan has its name.
+    apart=("plan_name",),
+)
 
 
 class _Own(Frozen):
@@ -60,19 +30,9 @@ class _Own(Frozen):
     subscription: Mapping[str, Any] | None
 
 
-class _Subscriber:
-    """A user of the service. Their current subscription is beside them, or null in all its columns."""
-
-    def __init__(self, *, id: UUID | None, **columns: Any) -> None:  # noqa: A002 - the column's name
-        self.current = None if id is None else _Subscription(id=id, **columns).subscription()
-
-
-class _Listed:
-    """A row of the page. An empty page is one row without a subscription."""
-
-    def __init__(self, *, total: int, id: UUID | None, **columns: Any) -> None:  # noqa: A002 - the column's name
-        self.total = total
-        self.subscription = None if id is None else _Subscription(id=id, **columns).subscription()
+def _expired(*, organization_id: OrganizationId | None, service_slug: str | None, **columns: Any) -> Expired:
+    occasion = None if organization_id is None or service_slug is None else Occasion(organization_id, service_slug)
+    return Expired(SUBSCRIPTION.row(**columns), occasion)
 
 
 class SubscriptionRows:
@@ -82,12 +42,12 @@ class SubscriptionRows:
         self._statements = statements
 
     async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
-        rows = await self._statements.ask(_Listed, LISTS[status], {"service": service, "limit": limit, "offset": offset})
-        return Listed([row.subscription for row in rows if row.subscription is not None], rows[0].total)
+        parameters = {"service": service, "limit": limit, "offset": offset}
+        return page_of(await self._statements.ask(SUBSCRIPTION.counted, LISTS[status], parameters))
 
     async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
-        rows = await self._statements.ask(_Subscription, CURRENT, {"service": service, "user": user})
-        return rows[0].subscription() if rows else None
+        rows = await self._statements.ask(SUBSCRIPTION.row, CURRENT, {"service": service, "user": user})
+        return rows[0] if rows else None
 
     async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "user": user}
@@ -98,45 +58,23 @@ class SubscriptionRows:
         parameters = {"service": service, "user": user}
         for statement in (_HOLD_USER, _HOLD_USER_OF_SERVICE, _HOLD):
             await self._statements.tell(statement, parameters)
-        rows = await self._statements.ask(_Subscriber, _FIND_SUBSCRIBER, parameters)
-        return Subscriber(rows[0].current) if rows else None
+        rows = await self._statements.ask(SUBSCRIPTION.found, _FIND_SUBSCRIBER, parameters)
+        return Subscriber(rows[0]) if rows else None
 
     async def add(self, subscription: Subscription) -> bool:
-        parameters = {
-            **_columns(subscription),
-            "service": subscription.service,
-            "user": subscription.user,
-            "created_at": subscription.created_at,
-            "managed": subscription.managed,
-        }
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, SUBSCRIPTION.values(subscription)))
 
     async def save(self, subscription: Subscription, *, overridden_at: datetime | None = None) -> None:
-        await self._statements.tell(_SAVE, {**_columns(subscription), "overridden_at": overridden_at})
+        await self._statements.tell(_SAVE, {**SUBSCRIPTION.values(subscription), "overridden_at": overridden_at})
 
     async def delete_all(self, service: ServiceId, user: UserId) -> None:
         await self._statements.tell(_DELETE_ALL, {"service": service, "user": user})
 
     async def expire_due(self, since: datetime | None, most: int) -> Sequence[Expired]:
-        rows = await self._statements.ask(_Expired, EXPIRE_DUE, {"since": since, "most": most})
-        return [Expired(row.subscription(), row.occasion) for row in rows]
+        return await self._statements.ask(_expired, EXPIRE_DUE, {"since": since, "most": most})
 
 
-def _columns(subscription: Subscription) -> dict[str, Any]:
-    """The subscription's columns that may change, and its id."""
-    return {
-        "id": subscription.id,
-        "plan": subscription.plan,
-        "status": subscription.status.value,
-        "end": subscription.current_period_end,
-        "updated_at": subscription.updated_at,
-    }
-
-
-_COLUMNS: Final = """
-           subscriptions.id, subscriptions.service_id, subscriptions.user_id, subscriptions.plan_id, plans.name as plan_name,
-           subscriptions.status, subscriptions.current_period_end, subscriptions.created_at, subscriptions.updated_at,
-           subscriptions.managed"""
+_COLUMNS: Final[LiteralString] = f"{SUBSCRIPTION.names}, plans.name as plan_name"
 
 CURRENT: Final[LiteralString] = f"""
     select {_COLUMNS}
@@ -164,16 +102,16 @@ _FIND_SUBSCRIBER: Final[LiteralString] = f"""
      where service_users.service_id = %(service)s and service_users.user_id = %(user)s
 """
 
-_ADD: Final = """
-    insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at, managed)
-    values (%(id)s, %(service)s, %(user)s, %(plan)s, %(status)s, %(end)s, %(created_at)s, %(updated_at)s, %(managed)s)
+_ADD: Final[LiteralString] = f"""
+    insert into subscriptions ({SUBSCRIPTION.into()})
+    values ({SUBSCRIPTION.inserted()})
         on conflict (service_id, user_id) where status in ('active', 'past_due') do nothing
  returning id
 """
 
-_SAVE: Final = """
+_SAVE: Final[LiteralString] = f"""
     update subscriptions
-       set plan_id = %(plan)s, status = %(status)s, current_period_end = %(end)s, updated_at = %(updated_at)s,
+       set {SUBSCRIPTION.changes("id", "service", "user", "created_at", "managed")},
            overridden_at = case when managed then %(overridden_at)s::timestamptz end
      where id = %(id)s
 """

@@ -11,7 +11,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.owners import owners
-from adapters.postgres.tenancy.upstream_providers import PROVIDER, ProviderRow
+from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
@@ -20,13 +20,9 @@ from ports.tenancy.connection_refreshes import ConnectionsEnding, DueConnection
 from ports.tenancy.webhooks import Owner
 
 
-class _Due(ProviderRow):
-    # An organization that was deleted meanwhile has neither.
-    organization_slug: str | None
-    is_active_organization: bool | None
-
-    def due(self) -> DueConnection:
-        return DueConnection(self.provider(), self.organization_slug or "", bool(self.is_active_organization))
+def _due(*, organization_slug: str | None, is_active_organization: bool | None, **columns: Any) -> DueConnection:
+    # An organization that was deleted meanwhile has neither a slug nor a state.
+    return DueConnection(provider_of(**columns), organization_slug or "", bool(is_active_organization))
 
 
 class ConnectionRefreshRows:
@@ -36,8 +32,7 @@ class ConnectionRefreshRows:
         self._statements = statements
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:
-        rows = await self._statements.ask(_Due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})
-        return [row.due() for row in rows]
+        return await self._statements.ask(_due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})
 
     async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding:
         parameters = {"now": now, "soon": soon, "failing_before": failing_before, "urgent": urgent}
@@ -45,8 +40,8 @@ class ConnectionRefreshRows:
         return row
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._statements.ask(ProviderRow, _HOLD, {"id": provider})
-        return rows[0].provider() if rows else None
+        rows = await self._statements.ask(provider_of, _HOLD, {"id": provider})
+        return rows[0] if rows else None
 
     async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:
         await self._statements.tell(_READ, {**_kept(provider), "at": at, "next": next_turn})

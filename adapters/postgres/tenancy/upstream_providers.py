@@ -1,90 +1,73 @@
 """Organizations' own upstream providers in PostgreSQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 import msgspec
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.storable import storable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
-from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.vouching import Voucher
-from core.domain.tenancy.upstream_providers import NO_MAPPING, NO_UPKEEP, Upkeep, UpstreamProvider
+from core.domain.tenancy.upstream_providers import NO_UPKEEP, Upkeep, UpstreamProvider
 from core.frozen import Frozen
 
 
-class ProviderRow(Frozen):
-    """The columns of `PROVIDER`."""
+def _known(succeeded: Iterable[str]) -> tuple[Voucher, ...]:
+    return tuple(voucher for text in succeeded if (voucher := Voucher.of(text)) is not None)
 
-    id: UUID
-    org_id: UUID
-    name: str
-    issuer: str
-    kind: str
-    state: str
-    client_id: str | None
-    scopes: list[str]
-    enabled: bool
-    profile_mapping: Mapping[str, str]
-    saml: str | None
-    certificate: str | None
-    next_certificate: str | None
-    former_certificate: str | None
-    secret_set_at: datetime | None
-    tested_digest: bytes | None
-    tested_at: datetime | None
-    activated_at: datetime | None
-    succeeds: list[str]
-    refreshed_at: datetime | None
-    refresh_fault: str | None
-    failing_since: datetime | None
-    certificate_until: datetime | None
-    signed: str | None
-    created_at: datetime
-    updated_at: datetime
 
-    def provider(self) -> UpstreamProvider:
-        return UpstreamProvider(
-            id=UpstreamProviderId(self.id),
-            organization=OrganizationId(self.org_id),
-            name=self.name,
-            kind=ProviderKind(self.kind),
-            state=ConnectionState(self.state),
-            issuer=self.issuer,
-            client_id=self.client_id or "",
-            scopes=tuple(self.scopes),
-            enabled=self.enabled,
-            profile_mapping=self.profile_mapping or NO_MAPPING,
-            saml=saml_settings(self.saml),
-            certificate=self.certificate or "",
-            next_certificate=self.next_certificate or "",
-            former_certificate=self.former_certificate or "",
-            secret_set_at=self.secret_set_at,
-            tested_digest=self.tested_digest,
-            tested_at=self.tested_at,
-            activated_at=self.activated_at,
-            succeeds=tuple(voucher for text in self.succeeds if (voucher := Voucher.of(text)) is not None),
-            upkeep=self._upkeep(),
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+def _texts(succeeded: Iterable[Voucher]) -> list[str]:
+    return [voucher.text for voucher in succeeded]
 
-    def _upkeep(self) -> Upkeep:
-        signed = NO_UPKEEP.signed if self.signed is None else msgspec.json.decode(self.signed, type=dict[str, datetime])
-        return Upkeep(
-            read_at=self.refreshed_at,
-            fault=self.refresh_fault or "",
-            failing_since=self.failing_since,
-            certificate_until=self.certificate_until,
-            signed=signed,
-        )
+
+UPSTREAM_PROVIDER: Final = Columns(
+    UpstreamProvider,
+    "upstream_providers",
+    named={"organization": "org_id"},
+    # The settings of SAML come as text, which a cache parses once. Several columns and another table have the upkeep.
+    apart=("saml", "upkeep"),
+    texts=("name",),
+    empties=("client_id", "certificate", "next_certificate", "former_certificate"),
+    turned={"succeeds": (_known, _texts)},
+)
+
+
+def provider_of(
+    *,
+    saml: str | None,
+    read_at: datetime | None,
+    fault: str | None,
+    failing_since: datetime | None,
+    certificate_until: datetime | None,
+    signed: str | None,
+    **columns: Any,
+) -> UpstreamProvider:
+    """The provider of a row that has the columns of `PROVIDER`."""
+    upkeep = Upkeep(
+        read_at=read_at,
+        fault=fault or "",
+        failing_since=failing_since,
+        certificate_until=certificate_until,
+        signed=NO_UPKEEP.signed if signed is None else msgspec.json.decode(signed, type=dict[str, datetime]),
+    )
+    return UPSTREAM_PROVIDER.row(**columns, saml=saml_settings(saml), upkeep=upkeep)
+
+
+def _values(of: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:
+    return {
+        **UPSTREAM_PROVIDER.values(of),
+        "client_id": of.client_id if of.kind is ProviderKind.OIDC else None,
+        "saml": None if of.saml is None else Jsonb(storable(kept_settings(of.saml))),
+        "sealed_secret": sealed_secret,
+    }
 
 
 class _Succeeded(Frozen):
@@ -98,31 +81,30 @@ class UpstreamProviderRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
-        return [row.provider() for row in await self._statements.ask(ProviderRow, _LIST, {"organization": organization})]
+        return await self._statements.ask(provider_of, _LIST, {"organization": organization})
 
     async def count(self, organization: OrganizationId) -> int:
         (row,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return row.count
 
     async def add(self, provider: UpstreamProvider, sealed_secret: bytes | None, sealed_key: bytes | None = None) -> bool:
-        parameters = {**_parameters(provider, sealed_secret), "sealed_key": sealed_key}
+        parameters = {**_values(provider, sealed_secret), "sealed_key": sealed_key}
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._statements.ask(ProviderRow, _HOLD, {"organization": organization, "id": provider})
-        return rows[0].provider() if rows else None
+        rows = await self._statements.ask(provider_of, _HOLD, {"organization": organization, "id": provider})
+        return rows[0] if rows else None
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        return bool(await self._statements.ask(IdRow, _SAVE, _parameters(provider, sealed_secret)))
+        return bool(await self._statements.ask(IdRow, _SAVE, _values(provider, sealed_secret)))
 
     async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
         voucher = Voucher(organization, former)
         rows = await self._statements.ask(_Succeeded, _SUCCEEDED_BY, {"organization": organization, "id": former, "voucher": voucher.text})
-        return [one for text in rows[0].succeeds if (one := Voucher.of(text)) is not None] if rows else None
+        return _known(rows[0].succeeds) if rows else None
 
     async def succeed(self, provider: UpstreamProvider) -> None:
-        succeeds = [one.text for one in provider.succeeds]
-        await self._statements.tell(_SUCCEED, {"id": provider.id, "succeeds": succeeds, "at": provider.updated_at})
+        await self._statements.tell(_SUCCEED, UPSTREAM_PROVIDER.values(provider))
 
     async def follow(self, provider: UpstreamProviderId, certificate: str, sealed_key: bytes, now: datetime) -> None:
         await self._statements.tell(_FOLLOW, {"id": provider, "certificate": certificate, "sealed": sealed_key, "now": now})
@@ -142,35 +124,10 @@ class UpstreamProviderRows:
         await self._statements.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
 
 
-def _parameters(provider: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:
-    return {
-        "id": provider.id,
-        "organization": provider.organization,
-        "name": storable_text(provider.name),
-        "kind": provider.kind.value,
-        "state": provider.state.value,
-        "issuer": provider.issuer,
-        "client_id": provider.client_id if provider.kind is ProviderKind.OIDC else None,
-        "sealed_secret": sealed_secret,
-        "scopes": list(provider.scopes),
-        "enabled": provider.enabled,
-        "mapping": Jsonb(storable(provider.profile_mapping)),
-        "saml": None if provider.saml is None else Jsonb(storable(kept_settings(provider.saml))),
-        "certificate": provider.certificate or None,
-        "secret_set_at": provider.secret_set_at,
-        "tested_digest": provider.tested_digest,
-        "tested_at": provider.tested_at,
-        "activated_at": provider.activated_at,
-        "created_at": provider.created_at,
-        "updated_at": provider.updated_at,
-    }
-
-
 # From `upstream_providers`, or from something else that has this name.
-PROVIDER: Final = """
-           id, org_id, kind, state, name, issuer, client_id, scopes, enabled, profile_mapping, saml::text as saml, certificate,
-           next_certificate, former_certificate, secret_set_at, tested_digest, tested_at, activated_at, succeeds, created_at, updated_at,
-           refreshed_at, refresh_fault, failing_since, certificate_until,
+PROVIDER: Final[LiteralString] = f"""
+           {UPSTREAM_PROVIDER.names}, saml::text as saml, refreshed_at as read_at, refresh_fault as fault, failing_since,
+           certificate_until,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
                  from connection_certificates
@@ -184,15 +141,13 @@ _SUCCEEDED_BY: Final = """
      limit 1
 """
 
-_SUCCEED: Final = "update upstream_providers set succeeds = %(succeeds)s::text[], updated_at = %(at)s where id = %(id)s"
+_SUCCEED: Final = "update upstream_providers set succeeds = %(succeeds)s::text[], updated_at = %(updated_at)s where id = %(id)s"
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 
-_ADD: Final = """
-    insert into upstream_providers (id, org_id, kind, state, name, issuer, client_id, sealed_client_secret, scopes, enabled,
-                                    profile_mapping, saml, certificate, sealed_private_key, secret_set_at, created_at, updated_at)
-    values (%(id)s, %(organization)s, %(kind)s, %(state)s, %(name)s, %(issuer)s, %(client_id)s, %(sealed_secret)s, %(scopes)s::text[],
-            %(enabled)s, %(mapping)s, %(saml)s, %(certificate)s, %(sealed_key)s, %(secret_set_at)s, %(created_at)s, %(updated_at)s)
+_ADD: Final[LiteralString] = f"""
+    insert into upstream_providers ({UPSTREAM_PROVIDER.into()}, saml, sealed_client_secret, sealed_private_key)
+    values ({UPSTREAM_PROVIDER.inserted()}, %(saml)s, %(sealed_secret)s, %(sealed_key)s)
         on conflict (org_id, name) do nothing
  returning id
 """
@@ -224,13 +179,14 @@ _DROP_FORMER: Final = """
 
 _IS_NAMED: Final = "select exists (select from domain_routes where own_provider = %(id)s) as yes"
 
+# Statements of their own change our certificates and the succession.
+_KEPT: Final = ("id", "organization", "kind", "certificate", "next_certificate", "former_certificate", "succeeds", "created_at")
+
 # The caller holds the organization's row, so nobody else takes the name meanwhile.
-_SAVE: Final = """
+_SAVE: Final[LiteralString] = f"""
     update upstream_providers
-       set name = %(name)s, state = %(state)s, issuer = %(issuer)s, client_id = %(client_id)s,
-           sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret), scopes = %(scopes)s::text[], enabled = %(enabled)s,
-           profile_mapping = %(mapping)s, saml = %(saml)s, secret_set_at = %(secret_set_at)s, tested_digest = %(tested_digest)s,
-           tested_at = %(tested_at)s, activated_at = %(activated_at)s, updated_at = %(updated_at)s
+       set {UPSTREAM_PROVIDER.changes(*_KEPT)},
+           saml = %(saml)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret)
      where id = %(id)s
        and not exists (
                select

@@ -13,7 +13,7 @@ from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.tenancy.upstream_providers import PROVIDER, ProviderRow
+from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
@@ -174,8 +174,8 @@ class SetupLinkRows:
         return ListedSetupLink(rows[0].link(), await self.drafts(link), await self._connections(organization)) if rows else None
 
     async def _connections(self, organization: OrganizationId) -> Mapping[UpstreamProviderId, UpstreamProvider]:
-        rows = await self._statements.ask(ProviderRow, _CONNECTIONS, {"organization": organization})
-        return {UpstreamProviderId(row.id): row.provider() for row in rows}
+        rows = await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})
+        return {provider.id: provider for provider in rows}
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         return [row.draft() for row in await self._statements.ask(_Draft, _DRAFTS, {"link": link})]
