@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString
-from uuid import UUID
+from typing import Final, LiteralString
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, WebhookId
@@ -15,30 +14,7 @@ from core.domain.tenancy.webhooks import Webhook
 from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
-
-class _Webhook(Frozen):
-    id: UUID
-    org_id: UUID
-    name: str
-    url: str
-    events: list[str]
-    is_active: bool
-    paused_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
-
-    def webhook(self) -> Webhook:
-        return Webhook(
-            id=WebhookId(self.id),
-            organization=OrganizationId(self.org_id),
-            name=self.name,
-            url=self.url,
-            events=tuple(self.events),
-            is_active=self.is_active,
-            paused_at=self.paused_at,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+WEBHOOK: Final = Columns(Webhook, "webhooks", named={"organization": "org_id"}, texts=("name",))
 
 
 class _Sealed(Frozen):
@@ -52,26 +28,26 @@ class WebhookRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
-        return [row.webhook() for row in await self._statements.ask(_Webhook, _LIST, {"organization": organization})]
+        return await self._statements.ask(WEBHOOK.row, _LIST, {"organization": organization})
 
     async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await self._statements.ask(_Webhook, _GET, {"organization": organization, "id": webhook})
-        return rows[0].webhook() if rows else None
+        rows = await self._statements.ask(WEBHOOK.row, _GET, {"organization": organization, "id": webhook})
+        return rows[0] if rows else None
 
     async def count(self, organization: OrganizationId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return answer.count
 
     async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
-        parameters = {**_parameters(webhook), "sealed_secret": sealed_secret}
+        parameters = {**WEBHOOK.values(webhook), "sealed_secret": sealed_secret}
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await self._statements.ask(_Webhook, _HOLD, {"organization": organization, "id": webhook})
-        return rows[0].webhook() if rows else None
+        rows = await self._statements.ask(WEBHOOK.row, _HOLD, {"organization": organization, "id": webhook})
+        return rows[0] if rows else None
 
     async def save(self, webhook: Webhook) -> bool:
-        return bool(await self._statements.ask(IdRow, _SAVE, _parameters(webhook)))
+        return bool(await self._statements.ask(IdRow, _SAVE, WEBHOOK.values(webhook)))
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
         (row,) = await self._statements.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
@@ -85,52 +61,33 @@ class WebhookRows:
         await self._statements.tell("delete from webhooks where id = %(id)s", {"id": webhook})
 
     async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
-        rows = await self._statements.ask(_Webhook, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
-        return rows[0].webhook() if rows else None
+        rows = await self._statements.ask(WEBHOOK.row, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
+        return rows[0] if rows else None
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)
 
 
-def _parameters(webhook: Webhook) -> dict[str, Any]:
-    return {
-        "id": webhook.id,
-        "organization": webhook.organization,
-        "name": storable_text(webhook.name),
-        "url": webhook.url,
-        "events": list(webhook.events),
-        "is_active": webhook.is_active,
-        "paused_at": webhook.paused_at,
-        "created_at": webhook.created_at,
-        "updated_at": webhook.updated_at,
-    }
-
-
-_COLUMNS: Final = "id, org_id, name, url, events, is_active, paused_at, created_at, updated_at"
-
 _COUNT: Final = "select count(*) as count from webhooks where org_id = %(organization)s"
 
-_ADD: Final = """
-    insert into webhooks (id, org_id, name, url, events, is_active, sealed_secret, created_at, updated_at)
-    values (%(id)s, %(organization)s, %(name)s, %(url)s, %(events)s::text[], %(is_active)s, %(sealed_secret)s, %(created_at)s,
-            %(updated_at)s)
+_ADD: Final[LiteralString] = f"""
+    insert into webhooks ({WEBHOOK.into("sealed_secret")}) values ({WEBHOOK.inserted("sealed_secret")})
         on conflict (org_id, name) do nothing
  returning id
 """
 
-_GET: Final[LiteralString] = f"select {_COLUMNS} from webhooks where id = %(id)s and org_id = %(organization)s"
+_GET: Final[LiteralString] = f"select {WEBHOOK.names} from webhooks where id = %(id)s and org_id = %(organization)s"
 
 _HOLD: Final[LiteralString] = f"{_GET} for no key update"
 
-_LIST: Final[LiteralString] = f"select {_COLUMNS} from webhooks where org_id = %(organization)s order by created_at, id"
+_LIST: Final[LiteralString] = f"select {WEBHOOK.names} from webhooks where org_id = %(organization)s order by created_at, id"
 
 # The caller holds the organization's row, so nobody else takes the name meanwhile.
-_SAVE: Final = """
+_SAVE: Final[LiteralString] = f"""
     update webhooks
-       set name = %(name)s, url = %(url)s, events = %(events)s::text[], is_active = %(is_active)s, paused_at = %(paused_at)s,
+       set {WEBHOOK.changes("id", "organization", "created_at")},
            failing_since = case when url = %(url)s and is_active = %(is_active)s then failing_since end,
-           rests_until = case when url = %(url)s then rests_until end,
-           updated_at = %(updated_at)s
+           rests_until = case when url = %(url)s then rests_until end
      where id = %(id)s
        and not exists (
                select from webhooks as others where others.org_id = %(organization)s and others.name = %(name)s and others.id <> %(id)s
@@ -148,5 +105,5 @@ _PAUSE: Final[LiteralString] = f"""
     update webhooks
        set is_active = false, paused_at = %(at)s, updated_at = %(at)s
      where id = %(id)s and is_active and failing_since <= %(since)s
- returning {_COLUMNS}
+ returning {WEBHOOK.names}
 """

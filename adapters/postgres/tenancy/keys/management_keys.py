@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.statements import ask
@@ -70,39 +71,14 @@ class _Known(NamedTuple):
         return KnownKey(self.holder(), self.digest, self.expires_at, self.organization_is_active)
 
 
-class _Key(Frozen, kw_only=True):
-    id: UUID
-    org_id: UUID | None
-    name: str
-    prefix: str
-    capabilities: list[str]
-    last_used_at: datetime | None
-    expires_at: datetime
-    created_by: UUID
-    created_at: datetime
-    adopted_by: UUID | None
-    adopted_at: datetime | None
-    maker: str | None
-    maker_is_here: bool
-    former_until: datetime | None
+# Statements tell the maker's address, whether the maker is still there, and until when the former secret still works.
+KEY: Final = Columns(
+    ManagementKey, "management_keys", named={"organization": "org_id"}, apart=("maker", "maker_is_here", "former_until"), texts=("name",)
+)
 
-    def key(self) -> ManagementKey:
-        return ManagementKey(
-            id=ManagementKeyId(self.id),
-            organization=None if self.org_id is None else OrganizationId(self.org_id),
-            name=self.name,
-            prefix=self.prefix,
-            capabilities=tuple(self.capabilities),
-            last_used_at=self.last_used_at,
-            expires_at=self.expires_at,
-            created_by=UserId(self.created_by),
-            created_at=self.created_at,
-            adopted_by=None if self.adopted_by is None else UserId(self.adopted_by),
-            adopted_at=self.adopted_at,
-            maker=None if self.maker is None else Email(self.maker),
-            maker_is_here=self.maker_is_here,
-            former_until=self.former_until,
-        )
+
+def _key(*, maker: str | None, **columns: Any) -> ManagementKey:
+    return KEY.row(maker=None if maker is None else Email(maker), **columns)
 
 
 class _Made(Frozen, kw_only=True):
@@ -112,11 +88,11 @@ class _Made(Frozen, kw_only=True):
     things: Sequence[Mapping[str, Any]]
 
 
-class _WithMade(_Key, kw_only=True):
+def _with_made(
+    *, kind: str | None, things: Sequence[Mapping[str, Any]] | None, **columns: Any
+) -> tuple[ManagementKey, str | None, Sequence[Mapping[str, Any]] | None]:
     """A key with the things of one kind that it has made, or alone."""
-
-    kind: str | None
-    things: Sequence[Mapping[str, Any]] | None
+    return _key(**columns), kind, things
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
@@ -126,13 +102,13 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
         super().__init__(pool, _Known, FIND)
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
-        return [row.key() for row in await ask(self._pool, _Key, *_in(organization, _LIST))]
+        return await ask(self._pool, _key, *_in(organization, _LIST))
 
     async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
-        rows = await ask(self._pool, _WithMade, *_in(organization, _GET, id=key, limit=MOST_LISTED))
+        rows = await ask(self._pool, _with_made, *_in(organization, _GET, id=key, limit=MOST_LISTED))
         if not rows:
             return None
-        return rows[0].key(), _made({row.kind: row.things for row in rows if row.kind is not None and row.things is not None})
+        return rows[0][0], _made({kind: things for _, kind, things in rows if kind is not None and things is not None})
 
 
 class ManagementKeyRows:
@@ -163,21 +139,21 @@ class ManagementKeyRows:
         return rows[0].known() if rows else None
 
     async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
-        rows = await self._transaction.ask(_Key, *_in(organization, _HOLD, id=key))
-        return rows[0].key() if rows else None
+        rows = await self._transaction.ask(_key, *_in(organization, _HOLD, id=key))
+        return rows[0] if rows else None
 
     async def adopt(self, key: ManagementKey, digest: bytes, owner: UserId, at: datetime, former_until: datetime) -> ManagementKey | None:
         parameters = {"id": key.id, "prefix": key.prefix, "digest": digest, "owner": owner, "at": at, "until": former_until}
-        rows = await self._transaction.ask(_Key, _ADOPT, parameters)
-        return rows[0].key() if rows else None
+        rows = await self._transaction.ask(_key, _ADOPT, parameters)
+        return rows[0] if rows else None
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
         rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
         return _made({row.kind: row.things for row in rows})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
-        rows = await self._transaction.ask(_Key, *_in(organization, _END, id=key))
-        return rows[0].key() if rows else None
+        rows = await self._transaction.ask(_key, *_in(organization, _END, id=key))
+        return rows[0] if rows else None
 
 
 def _made(things: Mapping[str, Sequence[Mapping[str, Any]]]) -> MadeByKey:
@@ -239,9 +215,7 @@ _BY_FORMER_SECRET: Final[LiteralString] = f"""management_keys.former_digest = de
 
 MANAGEMENT_KEYS: Final = KeyTable("management_keys", "org_id", ("capabilities",), also=_BY_FORMER_SECRET)
 
-_KEY: Final[LiteralString] = f"""management_keys.id, management_keys.org_id, management_keys.name, management_keys.prefix,
-           management_keys.capabilities, management_keys.last_used_at, management_keys.expires_at, management_keys.created_by,
-           management_keys.created_at, management_keys.adopted_by, management_keys.adopted_at,
+_KEY: Final[LiteralString] = f"""{KEY.names},
            (select makers.email from users as makers where makers.id = management_keys.created_by) as maker,
            {is_here("management_keys.created_by")} as maker_is_here,
            case when management_keys.former_until > now() then management_keys.former_until end as former_until"""

@@ -3,20 +3,18 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
-
-from psycopg.types.json import Jsonb
 
 from adapters.postgres.branding import links_of
+from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import Statements
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
-from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId, UserId
+from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
 from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
@@ -24,50 +22,33 @@ from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
 from ports.tenancy.setup_links import ListedSetupLink, UsedBy
 
-
-class _Link(Frozen, kw_only=True):
-    id: UUID
-    org_id: UUID
-    name: str
-    prefix: str
-    purposes: list[str]
-    activates: bool
-    by_platform: bool
-    mailed_to: str | None
-    expires_at: datetime
-    created_by: UUID
-    created_at: datetime
-    used_by: str | None
-    used_at: datetime | None
-    used_from: str | None
-    used_with: str | None
-    finished_at: datetime | None
-    revoked_at: datetime | None
-
-    def link(self) -> SetupLink:
-        return SetupLink(
-            id=SetupLinkId(self.id),
-            organization=OrganizationId(self.org_id),
-            name=self.name,
-            prefix=self.prefix,
-            # A word of a later release means nothing here.
-            purposes=tuple(purpose for purpose in SetupPurpose if purpose.value in self.purposes),
-            activates=self.activates,
-            by_platform=self.by_platform,
-            mailed_to=self.mailed_to,
-            expires_at=self.expires_at,
-            created_by=UserId(self.created_by),
-            created_at=self.created_at,
-            used_by=self.used_by,
-            used_at=self.used_at,
-            used_from=self.used_from,
-            used_with=self.used_with,
-            finished_at=self.finished_at,
-            revoked_at=self.revoked_at,
-        )
+# A word of a later release means nothing here.
+LINK: Final = Columns(
+    SetupLink,
+    "setup_links",
+    named={"organization": "org_id"},
+    texts=("name",),
+    turned={
+        "purposes": (
+            lambda words: tuple(purpose for purpose in SetupPurpose if purpose.value in words),
+            lambda purposes: [purpose.value for purpose in purposes],
+        ),
+        "used_from": (str, storable_address),
+    },
+)
+# The rest of a draft follows from its connection, too.
+DRAFT: Final = Columns(
+    SetupDraft,
+    "setup_drafts",
+    named={"organization": "org_id", "link": "link_id", "provider": "upstream_provider_id"},
+    apart=("has_credentials", "state", "tested_at", "activated_at"),
+    texts=("subject", "came"),
+)
 
 
-class _Known(_Link, kw_only=True):
+class _Known(Frozen, kw_only=True):
+    """What is known of a link besides itself."""
+
     browser_digest: bytes | None
     organization_slug: str
     organization_is_active: bool
@@ -79,60 +60,30 @@ class _Known(_Link, kw_only=True):
     owes_second_factor: bool
     is_platform_owner: bool
 
-    def known(self) -> KnownSetupLink:
+    def known(self, link: SetupLink) -> KnownSetupLink:
         return KnownSetupLink(
             # A maker who is no longer an owner may not let anything become active by itself.
-            replace(self.link(), activates=self.activates and BuiltInRole.OWNER in self.relations),
+            replace(link, activates=link.activates and BuiltInRole.OWNER in self.relations),
             self.browser_digest,
             self.organization_slug,
             self.organization_is_active,
             branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
-            self._capabilities(),
+            self._capabilities(link),
         )
 
-    def _capabilities(self) -> frozenset[Capability]:
-        if self.by_platform:
+    def _capabilities(self, link: SetupLink) -> frozenset[Capability]:
+        if link.by_platform:
             return frozenset(Capability) if self.is_platform_owner else frozenset()
         return frozenset() if self.owes_second_factor else capabilities_of(self.relations)
 
 
-class _Draft(Frozen, kw_only=True):
-    id: UUID
-    link_id: UUID
-    org_id: UUID
-    purpose: str
-    subject: str
-    settings: Mapping[str, Any]
-    upstream_provider_id: UUID | None
-    has_credentials: bool
-    state: str
-    came: str
-    tested_at: datetime | None
-    first_request_at: datetime | None
-    waiting_since: datetime | None
-    activated_at: datetime | None
-    created_at: datetime
-    updated_at: datetime
+def _known(**columns: Any) -> KnownSetupLink:
+    link = LINK.taken(columns)
+    return _Known(**columns).known(link)
 
-    def draft(self) -> SetupDraft:
-        return SetupDraft(
-            id=SetupDraftId(self.id),
-            link=SetupLinkId(self.link_id),
-            organization=OrganizationId(self.org_id),
-            purpose=SetupPurpose(self.purpose),
-            subject=self.subject,
-            settings=self.settings,
-            provider=None if self.upstream_provider_id is None else UpstreamProviderId(self.upstream_provider_id),
-            has_credentials=self.has_credentials,
-            state=SetupDraftState(self.state),
-            came=self.came,
-            tested_at=self.tested_at,
-            first_request_at=self.first_request_at,
-            waiting_since=self.waiting_since,
-            activated_at=self.activated_at,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+
+def _draft(*, state: str, **columns: Any) -> SetupDraft:
+    return DRAFT.row(state=SetupDraftState(state), **columns)
 
 
 class _Added(Frozen):
@@ -161,24 +112,23 @@ class SetupLinkRows:
         return SetupLinkId(rows[0].id) if rows else None
 
     async def list(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
-        links = await self._statements.ask(_Link, _LIST, {"organization": organization})
-        drafts = await self._statements.ask(_Draft, _DRAFTS_OF_ORGANIZATION, {"organization": organization})
-        by_link: dict[UUID, list[SetupDraft]] = {}
-        for row in drafts:
-            by_link.setdefault(row.link_id, []).append(row.draft())
+        links = await self._statements.ask(LINK.row, _LIST, {"organization": organization})
+        by_link: dict[SetupLinkId, list[SetupDraft]] = {}
+        for draft in await self._statements.ask(_draft, _DRAFTS_OF_ORGANIZATION, {"organization": organization}):
+            by_link.setdefault(draft.link, []).append(draft)
         connections = await self._connections(organization)
-        return [ListedSetupLink(row.link(), by_link.get(row.id, []), connections) for row in links]
+        return [ListedSetupLink(link, by_link.get(link.id, []), connections) for link in links]
 
     async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None:
-        rows = await self._statements.ask(_Link, _GET, {"organization": organization, "id": link})
-        return ListedSetupLink(rows[0].link(), await self.drafts(link), await self._connections(organization)) if rows else None
+        rows = await self._statements.ask(LINK.row, _GET, {"organization": organization, "id": link})
+        return ListedSetupLink(rows[0], await self.drafts(link), await self._connections(organization)) if rows else None
 
     async def _connections(self, organization: OrganizationId) -> Mapping[UpstreamProviderId, UpstreamProvider]:
         rows = await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})
         return {provider.id: provider for provider in rows}
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
-        return [row.draft() for row in await self._statements.ask(_Draft, _DRAFTS, {"link": link})]
+        return await self._statements.ask(_draft, _DRAFTS, {"link": link})
 
     async def hold_organization(self, organization: OrganizationId) -> bool:
         return bool(await self._statements.ask(IdRow, _HOLD_ORGANIZATION, {"organization": organization}))
@@ -188,24 +138,7 @@ class SetupLinkRows:
         return await self._known(_FIND, {"id": link})
 
     async def add(self, link: SetupLink, digest: bytes) -> int | None:
-        rows = await self._statements.ask(
-            _Added,
-            _ADD,
-            {
-                "id": link.id,
-                "organization": link.organization,
-                "name": storable_text(link.name),
-                "prefix": link.prefix,
-                "digest": digest,
-                "purposes": [purpose.value for purpose in link.purposes],
-                "activates": link.activates,
-                "by_platform": link.by_platform,
-                "mailed_to": link.mailed_to,
-                "expires_at": link.expires_at,
-                "created_by": link.created_by,
-                "created_at": link.created_at,
-            },
-        )
+        rows = await self._statements.ask(_Added, _ADD, {**LINK.values(link), "digest": digest})
         return rows[0].before if rows else None
 
     async def own(self, link: SetupLinkId, browser: UsedBy, at: datetime) -> SetupLink | None:
@@ -240,8 +173,8 @@ class SetupLinkRows:
         return answer.yes
 
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
-        rows = await self._statements.ask(_Draft, _DRAFT, {"organization": organization, "id": draft})
-        return rows[0].draft() if rows else None
+        rows = await self._statements.ask(_draft, _DRAFT, {"organization": organization, "id": draft})
+        return rows[0] if rows else None
 
     async def credentials(self, draft: SetupDraftId) -> tuple[bytes | None, bytes | None]:
         (row,) = await self._statements.ask(_Kept, _CREDENTIALS, {"id": draft})
@@ -251,23 +184,13 @@ class SetupLinkRows:
         await self._statements.tell(
             _SAVE_DRAFT,
             {
-                "id": draft.id,
-                "link": draft.link,
-                "organization": draft.organization,
-                "purpose": draft.purpose.value,
-                "subject": storable_text(draft.subject),
-                "settings": Jsonb(draft.settings),
-                "provider": draft.provider,
+                **DRAFT.values(draft),
                 "keeps_credentials": draft.has_credentials,
-                "sealed": sealed,
+                "sealed_credentials": sealed,
                 "digest": digest,
                 "state": draft.state.value,
-                "came": storable_text(draft.came),
                 "tested_at": draft.tested_at,
-                "waiting_since": draft.waiting_since,
                 "activated_at": draft.activated_at,
-                "created_at": draft.created_at,
-                "updated_at": draft.updated_at,
             },
         )
 
@@ -278,12 +201,12 @@ class SetupLinkRows:
         return bool(await self._statements.ask(IdRow, _SEEN, {"digest": digest, "at": at}))
 
     async def _known(self, statement: LiteralString, parameters: Mapping[str, Any]) -> KnownSetupLink | None:
-        rows = await self._statements.ask(_Known, statement, parameters)
-        return rows[0].known() if rows else None
+        rows = await self._statements.ask(_known, statement, parameters)
+        return rows[0] if rows else None
 
     async def _link(self, statement: LiteralString, parameters: Mapping[str, Any]) -> SetupLink | None:
-        rows = await self._statements.ask(_Link, statement, parameters)
-        return rows[0].link() if rows else None
+        rows = await self._statements.ask(LINK.row, statement, parameters)
+        return rows[0] if rows else None
 
 
 _LINK: Final = """setup_links.id, setup_links.org_id, setup_links.name, setup_links.prefix, setup_links.purposes, setup_links.activates,
@@ -292,17 +215,15 @@ _LINK: Final = """setup_links.id, setup_links.org_id, setup_links.name, setup_li
            setup_links.finished_at, setup_links.revoked_at"""
 
 # A connection has a state of its own, which its test and the console change, too. What once was active counts as active here for good.
-_DRAFT_COLUMNS: Final = """
-    select setup_drafts.id, setup_drafts.link_id, setup_drafts.org_id, setup_drafts.purpose, setup_drafts.subject, setup_drafts.settings,
-           setup_drafts.upstream_provider_id, setup_drafts.sealed_credentials is not null as has_credentials,
+_DRAFT_COLUMNS: Final[LiteralString] = f"""
+    select {DRAFT.names}, setup_drafts.sealed_credentials is not null as has_credentials,
            case when upstream_providers.id is null or setup_drafts.state = 'active' then setup_drafts.state
                 when upstream_providers.state = 'active' or upstream_providers.activated_at is not null then 'active'
                 when upstream_providers.state = 'draft' then 'draft'
                 when setup_drafts.state = 'waiting' then 'waiting'
                 else 'tested' end as state,
-           setup_drafts.came, coalesce(upstream_providers.tested_at, setup_drafts.tested_at) as tested_at, setup_drafts.first_request_at,
-           setup_drafts.waiting_since, coalesce(setup_drafts.activated_at, upstream_providers.activated_at) as activated_at,
-           setup_drafts.created_at, setup_drafts.updated_at
+           coalesce(upstream_providers.tested_at, setup_drafts.tested_at) as tested_at,
+           coalesce(setup_drafts.activated_at, upstream_providers.activated_at) as activated_at
       from setup_drafts
       left join upstream_providers on upstream_providers.id = setup_drafts.upstream_provider_id
 """
@@ -311,7 +232,7 @@ _OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("
 
 # `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no relation to the organization.
 _KNOWN: Final[LiteralString] = f"""
-    select {_LINK}, setup_links.browser_digest, wanted.slug as organization_slug, wanted.status = 'active' as organization_is_active,
+    select {LINK.names}, setup_links.browser_digest, wanted.slug as organization_slug, wanted.status = 'active' as organization_is_active,
            wanted.name as organization_name, wanted.logo_digest, wanted.primary_color, {links_of("wanted")} as links,
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
            case when users.id is null then false else {_OWES_SECOND_FACTOR} end as owes_second_factor,
@@ -339,10 +260,10 @@ _FIND_BY_TOKEN: Final[LiteralString] = f"{_KNOWN} where setup_links.digest = %(d
 
 # An organization has few enough links to show them all.
 _LIST: Final[LiteralString] = f"""
-    select {_LINK} from setup_links where org_id = %(organization)s order by created_at desc, id desc
+    select {LINK.names} from setup_links where org_id = %(organization)s order by created_at desc, id desc
 """
 
-_GET: Final[LiteralString] = f"select {_LINK} from setup_links where id = %(id)s and org_id = %(organization)s"
+_GET: Final[LiteralString] = f"select {LINK.names} from setup_links where id = %(id)s and org_id = %(organization)s"
 
 _DRAFTS: Final[LiteralString] = f"{_DRAFT_COLUMNS} where setup_drafts.link_id = %(link)s order by setup_drafts.id"
 
@@ -385,11 +306,8 @@ _HOLD_ORGANIZATION_OF: Final = """
     select from organizations where id = (select org_id from setup_links where setup_links.id = %(id)s) for no key update
 """
 
-_ADD: Final = """
-    insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, mailed_to, expires_at, created_by,
-                             created_at)
-    values (%(id)s, %(organization)s, %(name)s, %(prefix)s, %(digest)s, %(purposes)s, %(activates)s, %(by_platform)s, %(mailed_to)s,
-            %(expires_at)s, %(created_by)s, %(created_at)s)
+_ADD: Final[LiteralString] = f"""
+    insert into setup_links ({LINK.into("digest")}) values ({LINK.inserted("digest")})
         on conflict (prefix) do nothing
  returning (select count(*) from setup_links as others where others.org_id = %(organization)s) as before
 """
@@ -398,21 +316,21 @@ _OWN: Final[LiteralString] = f"""
     update setup_links
        set browser_digest = %(digest)s, used_by = %(name)s, used_at = %(at)s, used_from = %(address)s, used_with = %(user_agent)s
      where id = %(id)s and browser_digest is null and revoked_at is null and finished_at is null and expires_at > %(at)s
- returning {_LINK}
+ returning {LINK.names}
 """
 
 _RELEASE: Final[LiteralString] = f"""
     update setup_links
        set browser_digest = null, used_by = null, used_at = null, used_from = null, used_with = null
      where id = %(id)s and org_id = %(organization)s and browser_digest is not null and revoked_at is null
- returning {_LINK}
+ returning {LINK.names}
 """
 
 _REVOKE: Final[LiteralString] = f"""
     update setup_links
        set revoked_at = %(at)s
      where id = %(id)s and org_id = %(organization)s and revoked_at is null
- returning {_LINK}
+ returning {LINK.names}
 """
 
 _FINISH: Final = "update setup_links set finished_at = %(at)s where id = %(id)s and finished_at is null"
@@ -429,19 +347,15 @@ _DROP_DRAFTS: Final = """
            )
 """
 
-_SAVE_DRAFT: Final = """
-    insert into setup_drafts as existing (id, link_id, org_id, purpose, subject, settings, sealed_credentials, digest,
-                                          upstream_provider_id, state, came, tested_at, waiting_since, activated_at, created_at,
-                                          updated_at)
-    values (%(id)s, %(link)s, %(organization)s, %(purpose)s, %(subject)s, %(settings)s, %(sealed)s, %(digest)s, %(provider)s, %(state)s,
-            %(came)s, %(tested_at)s, %(waiting_since)s, %(activated_at)s, %(created_at)s, %(updated_at)s)
+# A directory's first request stays what it is: `seen` alone writes it.
+_SAVE_DRAFT: Final[LiteralString] = f"""
+    insert into setup_drafts as existing ({DRAFT.into("sealed_credentials", "digest", "state", "tested_at", "activated_at")})
+    values ({DRAFT.inserted("sealed_credentials", "digest", "state", "tested_at", "activated_at")})
         on conflict (id) do update
-       set subject = excluded.subject, settings = excluded.settings,
+       set {DRAFT.replaced("id", "link", "organization", "purpose", "first_request_at", "created_at")},
            sealed_credentials = case when %(keeps_credentials)s then coalesce(excluded.sealed_credentials, existing.sealed_credentials) end,
            digest = case when excluded.state <> 'active' then coalesce(excluded.digest, existing.digest) end,
-           upstream_provider_id = excluded.upstream_provider_id, state = excluded.state, came = excluded.came,
-           tested_at = excluded.tested_at, waiting_since = excluded.waiting_since, activated_at = excluded.activated_at,
-           updated_at = excluded.updated_at
+           state = excluded.state, tested_at = excluded.tested_at, activated_at = excluded.activated_at
 """
 
 _SEEN: Final = """
