@@ -21,6 +21,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Generic, LiteralString, TypeVar, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
+import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.storable import storable, storable_text
@@ -105,6 +106,10 @@ class Columns(Generic[Thing]):
     def taken(self, columns: dict[str, Any]) -> Thing:
         """The thing of a row that has more columns. The rest stays in `columns`."""
         return self.thing(**self._read(columns))
+
+    def of_json(self, kept: Mapping[str, Any], **apart: Any) -> Thing:
+        """The thing of a row that came as JSON."""
+        return msgspec.convert({name: kept[column] for name, column in self.columns.items()} | apart, self.thing)
 
     def _read(self, columns: dict[str, Any]) -> dict[str, Any]:
         values = {name: columns.pop(column) for name, column in self._read_as}

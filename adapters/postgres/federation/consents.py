@@ -1,9 +1,7 @@
 """Consents in PostgreSQL, and the applications that can act for a person."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final, LiteralString
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
@@ -12,34 +10,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.consents import ApplicationAccess, Consent
 from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
-from core.frozen import Frozen
 
 
-class _Access(Frozen):
-    service_id: UUID
-    organization_id: UUID
-    organization_name: str
-    slug: str
-    name: str
-    scopes: list[str] | None
-    granted_at: datetime | None
-    saml_entity_id: str | None
-    sessions: int
-    last_used_at: datetime | None
-
-    def access(self) -> ApplicationAccess:
-        return ApplicationAccess(
-            service=ServiceId(self.service_id),
-            organization=OrganizationId(self.organization_id),
-            organization_name=self.organization_name,
-            slug=self.slug,
-            name=self.name,
-            scopes=tuple(self.scopes or ()),
-            granted_at=self.granted_at,
-            saml_entity_id=self.saml_entity_id,
-            sessions=self.sessions,
-            last_used_at=self.last_used_at,
-        )
+def _access(*, scopes: list[str] | None, **columns: Any) -> ApplicationAccess:
+    return ApplicationAccess(scopes=tuple(scopes or ()), **columns)
 
 
 class ConsentRows:
@@ -49,7 +23,7 @@ class ConsentRows:
         self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
-        return [row.access() for row in await self._statements.ask(_Access, LIST, {"user": user})]
+        return await self._statements.ask(_access, LIST, {"user": user})
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
         parameters = {
@@ -66,13 +40,13 @@ class ConsentRows:
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         parameters = {"user": user, "service": service}
-        rows = await self._statements.ask(_Access, _FIND, parameters)
+        rows = await self._statements.ask(_access, _FIND, parameters)
         if not rows:
             return None
         await self._statements.tell(_TAKE_BACK, parameters)
         await self._statements.tell(_END_CODES, parameters)
         await self._statements.tell(_END_SESSIONS, parameters)
-        return rows[0].access()
+        return rows[0]
 
     async def remove_all(self, user: UserId) -> None:
         await self._statements.tell(_REMOVE_ALL, {"user": user})
@@ -100,7 +74,7 @@ _GIVE: Final = """
 """
 
 _ACCESS: Final[LiteralString] = """
-    select services.id as service_id, services.org_id as organization_id, organizations.name as organization_name, services.slug,
+    select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
            services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
            living.last_used_at
       from (

@@ -1,9 +1,9 @@
 """Logout notices in PostgreSQL: their queue and their outcomes. `identity/sessions/revoking.py` writes the notices."""
 
-from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.revoking import noticing
@@ -11,11 +11,13 @@ from adapters.postgres.record.deliveries import DeliveryTables
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.federation.logout.logout_notices import DueNotice, LogoutNotice
-from core.domain.identifiers import ClientId, LogoutNoticeId, OrganizationId, SessionId, UserId
+from core.domain.identifiers import ClientId, OrganizationId, SessionId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.services.services import IdTokenAlgorithm
 from core.frozen import Frozen
 from ports.federation.logout_notices import ClaimedService
+
+NOTICE: Final = Columns(LogoutNotice, "logout_notices", named={"session": "session_id", "user": "user_id"})
 
 
 class _Claim(Frozen):
@@ -53,38 +55,6 @@ class _Due(Frozen):
         return DueNotice(SessionId(self.session_id), UserId(self.user_id), id=self.id, attempts=self.attempts)
 
 
-class _Listed(Frozen):
-    """A row of the page. An empty page is one row without a notice."""
-
-    total: int
-    id: UUID | None
-    session_id: UUID | None
-    user_id: UUID | None
-    attempts: int | None
-    next_at: datetime | None
-    delivered_at: datetime | None
-    status_code: int | None
-    error: str | None
-    created_at: datetime | None
-    updated_at: datetime | None
-
-    def notice(self) -> LogoutNotice | None:
-        if self.id is None or self.session_id is None or self.user_id is None or self.created_at is None or self.updated_at is None:
-            return None
-        return LogoutNotice(
-            id=LogoutNoticeId(self.id),
-            session=SessionId(self.session_id),
-            user=UserId(self.user_id),
-            attempts=self.attempts or 0,
-            next_at=self.next_at,
-            delivered_at=self.delivered_at,
-            status_code=self.status_code,
-            error=self.error,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
-
-
 class PostgresLogoutNotices:
     """Implements `ports.federation.logout_notices.LogoutNoticeLookup`."""
 
@@ -94,10 +64,8 @@ class PostgresLogoutNotices:
     async def list(self, organization: OrganizationId, slug: str, page: Page, *, delivered: bool | None) -> Listed[LogoutNotice] | None:
         wanted = {"organization": organization, "slug": storable_text(slug), "delivered": delivered}
         parameters = {**wanted, "limit": page.limit, "offset": page.offset, "most": MOST_COUNTED}
-        rows = await ask(self._pool, _Listed, LIST, parameters)
-        if not rows:
-            return None
-        return Listed([notice for row in rows if (notice := row.notice()) is not None], rows[0].total)
+        rows = await ask(self._pool, NOTICE.counted, LIST, parameters)
+        return page_of(rows) if rows else None
 
 
 LOGOUTS: Final[DeliveryTables[ClaimedService, DueNotice]] = DeliveryTables(
@@ -121,8 +89,7 @@ _WANTED: Final = """
 """
 
 LIST: Final[LiteralString] = f"""
-    select counted.total, listed.id, listed.session_id, listed.user_id, listed.attempts, listed.next_at, listed.delivered_at,
-           listed.status_code, listed.error, listed.created_at, listed.updated_at
+    select counted.total, {NOTICE.names_in("listed")}
       from services
      cross join lateral (
                select count(*) as total from (select from logout_notices where {_WANTED} limit %(most)s) as rows

@@ -30,17 +30,6 @@ class _Event(Frozen):
     payload: Mapping[str, Any]
 
 
-class _Listed(Frozen):
-    id: str
-    type: str
-    created: int
-    received_at: datetime
-    outcome: str | None
-    subject: str | None
-    attempts: int
-    error: str | None
-
-
 class _Claimed(Frozen):
     external_id: str
 
@@ -54,6 +43,10 @@ class _Known(Frozen):
 
 class _Sweep(Frozen):
     cursor: str | None
+
+
+def _listed(*, created: int, **columns: Any) -> ListedEvent:
+    return ListedEvent(created=datetime.fromtimestamp(created, UTC), **columns)
 
 
 class PostgresBillingInbox:
@@ -89,20 +82,7 @@ class PostgresBillingInbox:
         return await tell(self._pool, _RETRY, {"id": event})
 
     async def list(self, *, waiting: bool, limit: int) -> Sequence[ListedEvent]:
-        rows = await ask(self._pool, _Listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
-        return [
-            ListedEvent(
-                id=row.id,
-                type=row.type,
-                created=datetime.fromtimestamp(row.created, UTC),
-                received_at=row.received_at,
-                outcome=row.outcome,
-                subject=row.subject,
-                attempts=row.attempts,
-                error=row.error,
-            )
-            for row in rows
-        ]
+        return await ask(self._pool, _listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
 
     async def waiting(self) -> WaitingBillingEvents:
         (found,) = await ask(self._pool, WaitingBillingEvents, _WAITING)

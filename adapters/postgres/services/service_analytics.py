@@ -9,17 +9,8 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
 from core.domain.identifiers import ServiceId
 from core.domain.services.service_analytics import ServiceAnalytics
-from core.frozen import Frozen
 
 AT_ONCE: Final = 2
-
-
-class _Counts(Frozen):
-    total_users: int
-    total_subscriptions: int
-    active_subscriptions: int
-    total_logins: int
-    unique_users: int
 
 
 class PostgresServiceAnalytics:
@@ -33,17 +24,8 @@ class PostgresServiceAnalytics:
 
     async def find(self, service: ServiceId, since: datetime) -> ServiceAnalytics | None:
         async with self._limiter:
-            rows = await ask(self._pool, _Counts, COUNT, {"service": service, "since": since})
-        if not rows:
-            return None
-        (row,) = rows
-        return ServiceAnalytics(
-            total_users=row.total_users,
-            total_subscriptions=row.total_subscriptions,
-            active_subscriptions=row.active_subscriptions,
-            total_logins=row.total_logins,
-            unique_users=row.unique_users,
-        )
+            rows = await ask(self._pool, ServiceAnalytics, COUNT, {"service": service, "since": since})
+        return rows[0] if rows else None
 
 
 # `services` and `plans` keep the counts of users and subscriptions. The count of sign-ins comes from an index alone.

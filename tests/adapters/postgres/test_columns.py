@@ -54,6 +54,14 @@ class Planet(Frozen, kw_only=True):
     rings: int = 0
 
 
+class Moon(Frozen, kw_only=True):
+    id: PlanetId
+    planet: PlanetId
+    names: tuple[str, ...]
+    seen_at: datetime | None
+    kind: Kind
+
+
 PLANET = Planet(
     id=ID,
     star=Star("sol"),
@@ -138,6 +146,12 @@ def test_columns_that_are_not_declared_are_fields_apart() -> None:
     assert declared.row(**kept, rings=7).rings == 7
     with pytest.raises(TypeError, match="colour"):
         declared.row(**kept, colour="red")
+
+
+def test_a_row_that_came_as_json_is_the_same_thing() -> None:
+    declared = Columns(Moon, "moons", named={"planet": "planet_id"}, apart=("kind",))
+    kept = {"id": str(ID), "planet_id": str(ID), "names": ["Rhea"], "seen_at": NOW.isoformat(), "kind": "?", "sealed": "x"}
+    assert declared.of_json(kept, kind="rock") == Moon(id=ID, planet=ID, names=("Rhea",), seen_at=NOW, kind=Kind.ROCK)
 
 
 def test_a_row_of_nulls_is_nothing() -> None:

@@ -9,7 +9,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.federation.saml.rows import (
     CERTIFICATE,
     CONFIGURATION,
-    CertificateRow,
+    EXCHANGE,
+    SAML_CONFIGURATION,
     configuration,
     configuration_parameters,
 )
@@ -86,29 +87,20 @@ class SamlRows:
         await self._transaction.tell(_SAVE, configuration_parameters(configuration))
 
     async def certificates(self, service: ServiceId) -> Sequence[Certificate]:
-        return [row.kept() for row in await self._transaction.ask(CertificateRow, _CERTIFICATES, {"service": service})]
+        return await self._transaction.ask(CERTIFICATE.row, _CERTIFICATES, {"service": service})
 
     async def hold_certificates(self, organization: OrganizationId, service_slug: str) -> None:
         await self._transaction.tell(_HOLD_CERTIFICATES, {"organization": organization, "slug": storable_text(service_slug)})
 
     async def add_certificate(self, certificate: Certificate, sealed_private_key: bytes) -> None:
         await self._transaction.tell(_DELETE_CERTIFICATE, {"service": certificate.service, "state": certificate.state.value})
-        parameters = {
-            "id": certificate.id,
-            "service": certificate.service,
-            "state": certificate.state.value,
-            "certificate": certificate.pem,
-            "sealed": sealed_private_key,
-            "valid_from": certificate.valid_from,
-            "valid_until": certificate.valid_until,
-            "created_at": certificate.created_at,
-        }
+        parameters = {**CERTIFICATE.values(certificate), "sealed_private_key": sealed_private_key}
         await self._transaction.tell(_ADD_CERTIFICATE, parameters)
 
     async def activate_next(self, service: ServiceId) -> Certificate | None:
         await self._transaction.tell(_DELETE_REPLACED, {"service": service})
-        rows = await self._transaction.ask(CertificateRow, _ACTIVATE, {"service": service})
-        return rows[0].kept() if rows else None
+        rows = await self._transaction.ask(CERTIFICATE.row, _ACTIVATE, {"service": service})
+        return rows[0] if rows else None
 
     async def delete_certificates(self, service: ServiceId) -> None:
         await self._transaction.tell("delete from saml_certificates where service_id = %(service)s", {"service": service})
@@ -137,7 +129,7 @@ class SamlRows:
 
     async def exchanged(self, *exchanges: SamlExchange) -> None:
         for exchange in exchanges:
-            await self._transaction.tell_along(_EXCHANGED, _exchange(exchange))
+            await self._transaction.tell_along(_EXCHANGED, EXCHANGE.values(exchange))
         kept = MOST_EXCHANGES - len(exchanges)
         await self._transaction.tell_along(_DROP_PAST, {"service": exchanges[0].service, "kept": kept})
 
@@ -183,46 +175,16 @@ def _remembered(request: RememberedRequest) -> Mapping[str, Any]:
     return {"request": request.id, "digest": request.digest, "expires_at": request.expires_at}
 
 
-def _exchange(exchange: SamlExchange) -> Mapping[str, Any]:
-    return {
-        "id": exchange.id,
-        "service": exchange.service,
-        "kind": exchange.kind.value,
-        "binding": exchange.binding.value,
-        "succeeded": exchange.succeeded,
-        "status": exchange.status,
-        "reason": storable_text(exchange.reason),
-        "advice": storable_text(exchange.advice),
-        "message": storable_text(exchange.message),
-        "in_response_to": storable_text(exchange.in_response_to),
-        "certificate": exchange.certificate,
-        "created_at": exchange.created_at,
-    }
-
-
 _CONFIGURATION: Final[LiteralString] = f"select {CONFIGURATION} from saml_configurations as saml where saml.service_id = %(service)s"
 
-_SAVE: Final = """
-    insert into saml_configurations (service_id, enabled, entity_id, acs_url, slo_url, slo_response_url, slo_binding, slo_by_hand,
-                                     name_id_format, attribute_mapping, sign_assertions, sign_response, require_signed_requests,
-                                     acs_endpoints, signing_certificates, encryption_certificate, metadata_uploaded_at, created_at,
-                                     updated_at)
-    values (%(service)s, %(enabled)s, %(entity_id)s, %(acs_url)s, %(slo_url)s, %(slo_response_url)s, %(slo_binding)s, %(slo_by_hand)s,
-            %(name_id_format)s, %(attribute_mapping)s, %(sign_assertions)s, %(sign_response)s, %(require_signed_requests)s,
-            %(acs_endpoints)s, %(signing_certificates)s::text[], %(encryption_certificate)s, %(metadata_uploaded_at)s, %(created_at)s,
-            %(updated_at)s)
+_SAVE: Final[LiteralString] = f"""
+    insert into saml_configurations ({SAML_CONFIGURATION.into("slo_binding", "slo_by_hand")})
+    values ({SAML_CONFIGURATION.inserted("slo_binding", "slo_by_hand")})
         on conflict (service_id) do update
-       set enabled = excluded.enabled, entity_id = excluded.entity_id, acs_url = excluded.acs_url, slo_url = excluded.slo_url,
-           slo_response_url = excluded.slo_response_url, slo_binding = excluded.slo_binding, slo_by_hand = excluded.slo_by_hand,
-           name_id_format = excluded.name_id_format,
-           attribute_mapping = excluded.attribute_mapping, sign_assertions = excluded.sign_assertions,
-           sign_response = excluded.sign_response, require_signed_requests = excluded.require_signed_requests,
-           acs_endpoints = excluded.acs_endpoints, signing_certificates = excluded.signing_certificates,
-           encryption_certificate = excluded.encryption_certificate, metadata_uploaded_at = excluded.metadata_uploaded_at,
-           updated_at = excluded.updated_at
+       set {SAML_CONFIGURATION.replaced("service", "created_at")}, slo_binding = excluded.slo_binding, slo_by_hand = excluded.slo_by_hand
 """
 
-_CERTIFICATES: Final[LiteralString] = f"select {CERTIFICATE} from saml_certificates where service_id = %(service)s order by id"
+_CERTIFICATES: Final[LiteralString] = f"select {CERTIFICATE.names} from saml_certificates where service_id = %(service)s order by id"
 
 _HOLD_CERTIFICATES: Final = """
     select
@@ -234,9 +196,9 @@ _HOLD_CERTIFICATES: Final = """
 
 _DELETE_CERTIFICATE: Final = "delete from saml_certificates where service_id = %(service)s and state = %(state)s"
 
-_ADD_CERTIFICATE: Final = """
-    insert into saml_certificates (id, service_id, state, certificate, sealed_private_key, valid_from, valid_until, created_at)
-    values (%(id)s, %(service)s, %(state)s, %(certificate)s, %(sealed)s, %(valid_from)s, %(valid_until)s, %(created_at)s)
+_ADD_CERTIFICATE: Final[LiteralString] = f"""
+    insert into saml_certificates ({CERTIFICATE.into("sealed_private_key")})
+    values ({CERTIFICATE.inserted("sealed_private_key")})
 """
 
 _DELETE_REPLACED: Final = """
@@ -246,7 +208,7 @@ _DELETE_REPLACED: Final = """
 """
 
 _ACTIVATE: Final[LiteralString] = f"""
-    update saml_certificates set state = 'active' where service_id = %(service)s and state = 'next' returning {CERTIFICATE}
+    update saml_certificates set state = 'active' where service_id = %(service)s and state = 'next' returning {CERTIFICATE.names}
 """
 
 
@@ -354,13 +316,9 @@ _ENTER: Final[LiteralString] = f"""
     left join taken on true
 """
 
-_EXCHANGED: Final = """
-    insert into saml_exchanges (id, service_id, kind, binding, succeeded, status, reason, advice, message_id, in_response_to,
-                                certificate_id, created_at)
-    select %(id)s, services.id, %(kind)s, %(binding)s, %(succeeded)s, %(status)s, %(reason)s, %(advice)s, %(message)s, %(in_response_to)s,
-           %(certificate)s::uuid, %(created_at)s
-      from services
-     where services.id = %(service)s
+_EXCHANGED: Final[LiteralString] = f"""
+    insert into saml_exchanges ({EXCHANGE.into()})
+    select {EXCHANGE.inserted()} from services where services.id = %(service)s
 """
 
 # The statement finds the surplus rows before it locks any, because `offset` and `limit` would not count the rows that `skip locked` skips.

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
-from adapters.postgres.federation.saml.rows import CONFIGURATION, SIGNERS, CertificateRow, configuration, signer
+from adapters.postgres.federation.saml.rows import CERTIFICATE, CONFIGURATION, EXCHANGE, SIGNERS, configuration, signer
 from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
@@ -15,14 +15,13 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
-from core.domain.federation.saml.exchanges import MOST_EXCHANGES, ExchangeKind, SamlExchange
+from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
-from core.domain.identifiers import FlowId, OrganizationId, SamlCertificateId, SamlExchangeId, ServiceId, SessionId, UserId, first_id
+from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId, first_id
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, unclaimed_digest
 from core.domain.identity.sign_in import ServiceName
-from core.domain.saml.messages import SamlBinding
-from core.frozen import Frozen, names_of
+from core.frozen import Frozen
 from ports.federation.saml.configurations import Configured, Expiring
 
 
@@ -82,51 +81,13 @@ def _meeting_in_browser(*columns: Any) -> tuple[Meeting | None, Caller | None]:
     return _meeting(*columns[BROWSER_COLUMNS:]), browser_caller(columns[:BROWSER_COLUMNS])
 
 
-class _Exchange(Frozen, kw_only=True):
-    """For a service without exchanges, the list has one row of nulls."""
-
-    id: UUID | None
-    service_id: UUID
-    kind: str | None
-    binding: str | None
-    succeeded: bool | None
-    status: str | None
-    reason: str | None
-    advice: str | None
-    message_id: str | None
-    in_response_to: str | None
-    certificate_id: UUID | None
-    created_at: datetime | None
-
-    def exchange(self) -> SamlExchange | None:
-        if self.id is None or self.kind is None or self.binding is None or self.created_at is None:
-            return None
-        return SamlExchange(
-            id=SamlExchangeId(self.id),
-            service=ServiceId(self.service_id),
-            kind=ExchangeKind(self.kind),
-            binding=SamlBinding(self.binding),
-            succeeded=bool(self.succeeded),
-            status=self.status or "",
-            reason=self.reason or "",
-            advice=self.advice or "",
-            message=self.message_id or "",
-            in_response_to=self.in_response_to or "",
-            certificate=None if self.certificate_id is None else SamlCertificateId(self.certificate_id),
-            created_at=self.created_at,
-        )
-
-
 class _Waiting(Frozen):
     organization: str
     service: str
 
 
-class _Expiring:
-    def __init__(self, **columns: Any) -> None:
-        certificate = CertificateRow(**{name: columns.pop(name) for name in names_of(CertificateRow)})
-        organization = OrganizationId(columns.pop("organization_id"))
-        self.expiring = Expiring(certificate=certificate.kept(), organization=organization, **columns)
+def _expiring(**columns: Any) -> Expiring:
+    return Expiring(certificate=CERTIFICATE.taken(columns), **columns)
 
 
 class PostgresSaml:
@@ -171,10 +132,8 @@ class PostgresSaml:
 
     async def exchanges(self, organization: OrganizationId, service_slug: str) -> Sequence[SamlExchange] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "most": MOST_EXCHANGES}
-        rows = await ask(self._pool, _Exchange, _EXCHANGES, parameters)
-        if not rows:
-            return None
-        return [exchange for row in rows if (exchange := row.exchange()) is not None]
+        rows = await ask(self._pool, EXCHANGE.found, _EXCHANGES, parameters)
+        return [exchange for exchange in rows if exchange is not None] if rows else None
 
     async def logout(self, flow: FlowId) -> Flow | None:
         rows = await ask(self._pool, FlowRow, _LOGOUT, {"id": flow})
@@ -198,7 +157,7 @@ class PostgresSaml:
 
     async def expiring(self, after: datetime, before: datetime, limit: int) -> Sequence[Expiring]:
         parameters = {"after": after, "before": before, "limit": limit}
-        return [row.expiring for row in await ask(self._pool, _Expiring, _EXPIRING, parameters)]
+        return await ask(self._pool, _expiring, _EXPIRING, parameters)
 
     async def all(self) -> Sequence[Configured]:
         return [row.configured() for row in await ask(self._pool, _Configured, _ALL)]
@@ -283,9 +242,8 @@ _MEET_IN_BROWSER: Final[LiteralString] = f"""
       left join users on users.id = sessions.user_id
 """
 
-_EXCHANGES: Final = """
-    select services.id as service_id, recent.id, recent.kind, recent.binding, recent.succeeded, recent.status, recent.reason,
-           recent.advice, recent.message_id, recent.in_response_to, recent.certificate_id, recent.created_at
+_EXCHANGES: Final[LiteralString] = f"""
+    select {EXCHANGE.names_in("recent")}
       from services
       left join lateral (
                 select * from saml_exchanges where saml_exchanges.service_id = services.id order by id desc limit %(most)s
@@ -329,10 +287,9 @@ _WAITING: Final = """
        and browser_digest <> %(unclaimed)s
 """
 
-_EXPIRING: Final = """
-    select certificates.id, certificates.service_id, certificates.state, certificates.certificate, certificates.valid_from,
-           certificates.valid_until, certificates.created_at, certificates.last_signed_at, certificates.warned_days,
-           organizations.id as organization_id, organizations.slug as organization_slug,
+_EXPIRING: Final[LiteralString] = f"""
+    select {CERTIFICATE.names_in("certificates")}, certificates.warned_days,
+           organizations.id as organization, organizations.slug as organization_slug,
            services.slug as service_slug, services.name as service_name
       from saml_certificates as certificates
       join services on services.id = certificates.service_id

@@ -1,47 +1,49 @@
 """The columns of a service's SAML configuration and of its certificates, for all statements about SAML."""
 
 import json
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.storable import storable_text
-from core.domain.federation.saml.certificates import Certificate, CertificateState, Signer
+from core.domain.federation.saml.certificates import Certificate, Signer
 from core.domain.federation.saml.configurations import AcsEndpoint, Configuration
-from core.domain.identifiers import SamlCertificateId, ServiceId
+from core.domain.federation.saml.exchanges import SamlExchange
 from core.domain.saml.messages import SamlBinding
-from core.frozen import Frozen
 
 # The number of services with a sign-in in a busy minute. The cache keeps as many rows.
 _READ: Final = 256
 
+CERTIFICATE: Final = Columns(Certificate, "saml_certificates", named={"service": "service_id", "pem": "certificate"})
 
-class CertificateRow(Frozen, kw_only=True):
-    id: UUID
-    service_id: UUID
-    state: str
-    certificate: str
-    valid_from: datetime
-    valid_until: datetime
-    created_at: datetime
-    last_signed_at: datetime | None
 
-    def kept(self) -> Certificate:
-        return Certificate(
-            id=SamlCertificateId(self.id),
-            service=ServiceId(self.service_id),
-            state=CertificateState(self.state),
-            pem=self.certificate,
-            valid_from=self.valid_from,
-            valid_until=self.valid_until,
-            created_at=self.created_at,
-            last_signed_at=self.last_signed_at,
-        )
+def _mapping(mapping: Mapping[str, str]) -> Jsonb:
+    return Jsonb({source: storable_text(name) for source, name in mapping.items()})
 
+
+def _endpoints(endpoints: Sequence[AcsEndpoint]) -> Jsonb:
+    return Jsonb([{"index": one.index, "url": one.url, "is_default": one.is_default is True} for one in endpoints])
+
+
+SAML_CONFIGURATION: Final = Columns(
+    Configuration,
+    "saml_configurations",
+    named={"service": "service_id"},
+    # A column of its own says that nobody has stated the binding, and only the fetch writes its time.
+    apart=("slo_binding", "metadata_fetched_at"),
+    turned={"attribute_mapping": (dict, _mapping), "acs_endpoints": (tuple, _endpoints)},
+)
+
+
+EXCHANGE: Final = Columns(
+    SamlExchange,
+    "saml_exchanges",
+    named={"service": "service_id", "message": "message_id", "certificate": "certificate_id"},
+    texts=("reason", "advice", "message", "in_response_to"),
+)
 
 # A configuration is JSON, because the text is the same for each sign-in to a service. A cache parses each text once, and again after a
 # change.
@@ -63,27 +65,9 @@ def configuration(row: str | None) -> Configuration | None:
     if row is None:
         return None
     kept = json.loads(row)
-    return Configuration(
-        service=ServiceId(UUID(kept["service_id"])),
-        enabled=kept["enabled"],
-        entity_id=kept["entity_id"],
-        acs_url=kept["acs_url"],
-        slo_url=kept["slo_url"],
-        slo_response_url=kept["slo_response_url"],
-        slo_binding=None if kept["metadata_uploaded_at"] is None or kept["slo_by_hand"] else SamlBinding(kept["slo_binding"]),
-        name_id_format=kept["name_id_format"],
-        attribute_mapping=kept["attribute_mapping"],
-        sign_assertions=kept["sign_assertions"],
-        sign_response=kept["sign_response"],
-        require_signed_requests=kept["require_signed_requests"],
-        acs_endpoints=tuple(AcsEndpoint(one["index"], one["url"], is_default=one["is_default"]) for one in kept["acs_endpoints"]),
-        signing_certificates=tuple(kept["signing_certificates"]),
-        encryption_certificate=kept["encryption_certificate"],
-        metadata_uploaded_at=_moment(kept["metadata_uploaded_at"]),
-        metadata_fetched_at=_moment(kept["metadata_fetched_at"]),
-        created_at=datetime.fromisoformat(kept["created_at"]),
-        updated_at=datetime.fromisoformat(kept["updated_at"]),
-    )
+    is_stated = kept["metadata_uploaded_at"] is not None and not kept["slo_by_hand"]
+    binding = kept["slo_binding"] if is_stated else None
+    return SAML_CONFIGURATION.of_json(kept, slo_binding=binding, metadata_fetched_at=kept["metadata_fetched_at"])
 
 
 @lru_cache(maxsize=_READ)
@@ -92,52 +76,14 @@ def signer(row: str | None) -> Signer | None:
     if row is None:
         return None
     kept = json.loads(row)
-    certificate = Certificate(
-        id=SamlCertificateId(UUID(kept["id"])),
-        service=ServiceId(UUID(kept["service_id"])),
-        state=CertificateState(kept["state"]),
-        pem=kept["certificate"],
-        valid_from=datetime.fromisoformat(kept["valid_from"]),
-        valid_until=datetime.fromisoformat(kept["valid_until"]),
-        created_at=datetime.fromisoformat(kept["created_at"]),
-        last_signed_at=_moment(kept["last_signed_at"]),
-    )
+    certificate = CERTIFICATE.of_json(kept)
     return Signer(certificate, bytes.fromhex(kept["sealed_private_key"].removeprefix("\\x")))
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-CERTIFICATE: Final = "id, service_id, state, certificate, valid_from, valid_until, created_at, last_signed_at"
 
 
 def configuration_parameters(configuration: Configuration) -> Mapping[str, Any]:
     return {
-        "service": configuration.service,
-        "enabled": configuration.enabled,
-        "entity_id": configuration.entity_id,
-        "acs_url": configuration.acs_url,
-        "slo_url": configuration.slo_url,
-        "slo_response_url": configuration.slo_response_url,
+        **SAML_CONFIGURATION.values(configuration),
         # Never null, because processes of the previous release read this column.
         "slo_binding": (configuration.slo_binding or SamlBinding.POST).value,
         "slo_by_hand": configuration.metadata_uploaded_at is not None and configuration.slo_binding is None,
-        "name_id_format": configuration.name_id_format,
-        "attribute_mapping": None if configuration.attribute_mapping is None else Jsonb(_storable(configuration.attribute_mapping)),
-        "sign_assertions": configuration.sign_assertions,
-        "sign_response": configuration.sign_response,
-        "require_signed_requests": configuration.require_signed_requests,
-        "acs_endpoints": Jsonb(
-            [{"index": one.index, "url": one.url, "is_default": one.is_default is True} for one in configuration.acs_endpoints]
-        ),
-        "signing_certificates": list(configuration.signing_certificates),
-        "encryption_certificate": configuration.encryption_certificate,
-        "metadata_uploaded_at": configuration.metadata_uploaded_at,
-        "created_at": configuration.created_at,
-        "updated_at": configuration.updated_at,
     }
-
-
-def _storable(mapping: Mapping[str, str]) -> Mapping[str, str]:
-    return {source: storable_text(name) for source, name in mapping.items()}

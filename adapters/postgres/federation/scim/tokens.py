@@ -5,15 +5,16 @@ from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask
-from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
-from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
+from core.domain.identifiers import OrganizationId, ScimTokenId
 from core.domain.tenancy.keys.machine_keys import KnownKey
-from core.frozen import Frozen
+
+TOKEN: Final = Columns(ScimToken, "scim_tokens", named={"organization": "org_id"}, texts=("name",))
 
 
 class _Known(NamedTuple):
@@ -31,29 +32,6 @@ class _Known(NamedTuple):
         return KnownKey(holder, self.digest, self.expires_at, self.organization_is_active)
 
 
-class _Token(Frozen):
-    id: UUID
-    org_id: UUID
-    name: str
-    prefix: str
-    last_used_at: datetime | None
-    expires_at: datetime | None
-    created_by: UUID
-    created_at: datetime
-
-    def token(self) -> ScimToken:
-        return ScimToken(
-            id=ScimTokenId(self.id),
-            organization=OrganizationId(self.org_id),
-            name=self.name,
-            prefix=self.prefix,
-            last_used_at=self.last_used_at,
-            expires_at=self.expires_at,
-            created_by=UserId(self.created_by),
-            created_at=self.created_at,
-        )
-
-
 class PostgresScimTokens(KeyLookups[ScimHolder]):
     """Implements `ports.federation.scim.tokens.ScimTokenLookup`."""
 
@@ -61,7 +39,7 @@ class PostgresScimTokens(KeyLookups[ScimHolder]):
         super().__init__(pool, _Known, FIND)
 
     async def list(self, organization: OrganizationId) -> Sequence[ScimToken]:
-        return [row.token() for row in await ask(self._pool, _Token, _LIST, {"organization": organization})]
+        return await ask(self._pool, TOKEN.row, _LIST, {"organization": organization})
 
 
 class ScimTokenRows:
@@ -71,29 +49,14 @@ class ScimTokenRows:
         self._transaction = transaction
 
     async def add(self, token: ScimToken, digest: bytes) -> int | None:
-        return await added(
-            self._transaction,
-            _ADD,
-            {
-                "id": token.id,
-                "org_id": token.organization,
-                "name": storable_text(token.name),
-                "prefix": token.prefix,
-                "digest": digest,
-                "expires_at": token.expires_at,
-                "created_by": token.created_by,
-                "created_at": token.created_at,
-            },
-        )
+        return await added(self._transaction, _ADD, {**TOKEN.values(token), "org_id": token.organization, "digest": digest})
 
     async def delete(self, organization: OrganizationId, token: ScimTokenId) -> ScimToken | None:
-        rows = await self._transaction.ask(_Token, _DELETE, {"organization": organization, "id": token})
-        return rows[0].token() if rows else None
+        rows = await self._transaction.ask(TOKEN.row, _DELETE, {"organization": organization, "id": token})
+        return rows[0] if rows else None
 
 
 SCIM_TOKENS: Final = KeyTable("scim_tokens", "org_id")
-
-_TOKEN: Final = "id, org_id, name, prefix, last_used_at, expires_at, created_by, created_at"  # noqa: S105 - columns
 
 FIND: Final[LiteralString] = f"""
     select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at,
@@ -104,8 +67,8 @@ FIND: Final[LiteralString] = f"""
 """
 
 # An organization has few enough tokens to show them all.
-_LIST: Final[LiteralString] = f"select {_TOKEN} from scim_tokens where org_id = %(organization)s order by created_at desc, id desc"
+_LIST: Final[LiteralString] = f"select {TOKEN.names} from scim_tokens where org_id = %(organization)s order by created_at desc, id desc"
 
 _ADD: Final[LiteralString] = adding(SCIM_TOKENS)
 
-_DELETE: Final[LiteralString] = f"delete from scim_tokens where id = %(id)s and org_id = %(organization)s returning {_TOKEN}"
+_DELETE: Final[LiteralString] = f"delete from scim_tokens where id = %(id)s and org_id = %(organization)s returning {TOKEN.names}"

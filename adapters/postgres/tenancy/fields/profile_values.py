@@ -5,43 +5,39 @@ deleted is never read again, and `adapters/postgres/upkeep/deleted_profile_field
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.tenancy.fields.profile_fields import FieldRow, field_columns
+from adapters.postgres.tenancy.fields.profile_fields import FIELD
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.json import Json
-from core.domain.tenancy.profile_fields import FieldValue, KeptValues, ProfileField, kept_value
+from core.domain.tenancy.profile_fields import FieldValue, KeptValues, kept_value
 from core.domain.tenancy.profile_values import AskedFields, HeldPerson, KeptBy
 
 
-class _Kept(FieldRow, kw_only=True):
-    value: Json
-    kept_at: datetime | None
+class _Row:
+    """A field with what one keeper knows of the person. Without a field, the row says that the keeper has none."""
 
-
-class _Tied(FieldRow, kw_only=True):
-    """A row without a field says that the keeper has none. Then only the tie counts."""
-
-    id: UUID | None  # type: ignore[assignment]
-    value: Json
-    kept_at: datetime | None
-    is_member: bool
-
-
-class _KeptBy(_Kept, kw_only=True):
-    keeper_slug: str
-    keeper_name: str
-
-
-class _Asked(FieldRow, kw_only=True):
-    keeper_slug: str
-    keeper_name: str
+    def __init__(
+        self,
+        *,
+        value: Json = None,
+        kept_at: datetime | None = None,
+        is_member: bool = False,
+        keeper_slug: str = "",
+        keeper_name: str = "",
+        **columns: Any,
+    ) -> None:
+        self.field = FIELD.found(**columns)
+        self.value = value
+        self.kept_at = kept_at
+        self.is_member = is_member
+        self.keeper_slug = keeper_slug
+        self.keeper_name = keeper_name
 
 
 class ProfileValueRows:
@@ -52,15 +48,15 @@ class ProfileValueRows:
 
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED
-        rows = await self._statements.ask(_Tied, statement, {"user": user, "organization": organization})
+        rows = await self._statements.ask(_Row, statement, {"user": user, "organization": organization})
         if not rows:
             return None
-        return HeldPerson(user, organization, _kept([row for row in rows if row.id is not None]), rows[0].is_member)
+        return HeldPerson(user, organization, _kept(rows), rows[0].is_member)
 
     async def read_all(self, user: UserId, slug: str | None, most: int) -> Sequence[KeptBy]:
         parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "most": most}
-        rows = await self._statements.ask(_KeptBy, _READ_ALL, parameters)
-        return [KeptBy(_keeper(keeper), of[0].keeper_slug, of[0].keeper_name, _kept(of)) for keeper, of in _by_keeper(rows).items()]
+        rows = await self._statements.ask(_Row, _READ_ALL, parameters)
+        return [KeptBy(keeper, of[0].keeper_slug, of[0].keeper_name, _kept(of)) for keeper, of in _by_keeper(rows).items()]
 
     async def hold(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         for statement in _HOLDS_OF_INSTALLATION if organization is None else _HOLDS_OF_ORGANIZATION:
@@ -78,11 +74,9 @@ class ProfileValueRows:
 
     async def asked(self, user: UserId, slug: str | None, service: ServiceId | None) -> Sequence[AskedFields]:
         parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "service": service}
-        rows = await self._statements.ask(_Asked, _ASKED, parameters)
+        rows = await self._statements.ask(_Row, _ASKED, parameters)
         return [
-            AskedFields(
-                None if keeper is None else OrganizationId(keeper), of[0].keeper_slug, of[0].keeper_name, [row.field() for row in of]
-            )
+            AskedFields(keeper, of[0].keeper_slug, of[0].keeper_name, [row.field for row in of if row.field is not None])
             for keeper, of in _by_keeper(rows).items()
         ]
 
@@ -96,30 +90,22 @@ class ProfileValueRows:
         await self._statements.tell(statement, {"user": user, "organization": organization, "fields": list(fields), "at": at})
 
 
-def _kept(rows: Sequence[Any]) -> KeptValues:
-    fields: list[ProfileField] = []
-    values: dict[ProfileFieldId, FieldValue] = {}
+def _kept(rows: Sequence[_Row]) -> KeptValues:
+    found = [(row, row.field) for row in rows if row.field is not None]
+    known = {field.id: kept_value(field, row.value) for row, field in found}
+    values = {field: value for field, value in known.items() if value is not None}
+    return KeptValues([field for _, field in found], values, found[0][0].kept_at if found else None)
+
+
+def _by_keeper(rows: Sequence[_Row]) -> Mapping[OrganizationId | None, Sequence[_Row]]:
+    found: dict[OrganizationId | None, list[_Row]] = {}
     for row in rows:
-        field = row.field()
-        fields.append(field)
-        value = kept_value(field, row.value)
-        if value is not None:
-            values[field.id] = value
-    return KeptValues(fields, values, rows[0].kept_at if rows else None)
-
-
-def _keeper(organization: UUID | None) -> OrganizationId | None:
-    return None if organization is None else OrganizationId(organization)
-
-
-def _by_keeper(rows: Sequence[Any]) -> Mapping[UUID | None, list[Any]]:
-    found: dict[UUID | None, list[Any]] = {}
-    for row in rows:
-        found.setdefault(row.field_of, []).append(row)
+        if row.field is not None:
+            found.setdefault(row.field.organization, []).append(row)
     return found
 
 
-_FIELD: Final[LiteralString] = field_columns("fields")
+_FIELD: Final[LiteralString] = FIELD.names_in("fields")
 _VALUE: Final = "profile_values.values -> fields.id::text as value, profile_values.updated_at as kept_at"
 _OF_ORGANIZATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id = %(organization)s"
 _OF_INSTALLATION: Final = "profile_values.user_id = %(user)s and profile_values.org_id is null"

@@ -72,8 +72,8 @@ class Configuration(Frozen, kw_only=True):
     sign_assertions: bool = True
     sign_response: bool = True
     require_signed_requests: bool = False
-    acs_endpoints: Sequence[AcsEndpoint] = ()
-    signing_certificates: Sequence[str] = ()
+    acs_endpoints: tuple[AcsEndpoint, ...] = ()
+    signing_certificates: tuple[str, ...] = ()
     """The service provider's certificates, in PEM. A signature of any of them is accepted."""
     encryption_certificate: str | None = None
     metadata_uploaded_at: datetime | None = None
