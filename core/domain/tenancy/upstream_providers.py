@@ -3,11 +3,12 @@ provider is known by its issuer.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import (
@@ -24,6 +25,7 @@ from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.saml.entities import entity_id
+from core.domain.tenancy.oauth_credentials import client_id
 from core.domain.tenancy.profile_fields import is_field_key
 from core.frozen import Frozen, replace
 
@@ -122,6 +124,28 @@ class UpstreamProvider(Frozen, kw_only=True):
     def was_ever_active(self) -> bool:
         """Whether people may have connected identities. They are stored with the issuer and the subject, so these must stay."""
         return self.state is ConnectionState.ACTIVE or self.activated_at is not None
+
+
+class UpstreamProviderChange(RecordChange, kw_only=True):
+    """A change of the settings that are not those of SAML."""
+
+    name: str | Unchanged = UNCHANGED
+    issuer: str | Unchanged = UNCHANGED
+    client_id: str | Unchanged = UNCHANGED
+    client_secret: str | Unchanged = UNCHANGED
+    scopes: Sequence[str] | Unchanged = UNCHANGED
+    enabled: bool | Unchanged = UNCHANGED
+    profile_mapping: Mapping[str, str] | Unchanged = UNCHANGED
+
+    @property
+    def is_of_openid_connect(self) -> bool:
+        """Whether a provider of SAML has none of this."""
+        return not self.said.keys().isdisjoint({"client_id", "client_secret", "scopes"})
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What becomes values of the provider as they are stored. Raises `BadRequest`."""
+        return {name: check(self.said[name]) for name, check in _CHECKS.items() if name in self.said}
 
 
 def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvider:
@@ -263,6 +287,14 @@ def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     if len(set(given.values())) < len(given):
         raise BadRequest("profile_mapping: each field only once")
     return dict(given)
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "name": provider_name,
+    "client_id": client_id,
+    "scopes": scopes,
+    "profile_mapping": profile_mapping,
+}
 
 
 def require_room(count: int) -> None:

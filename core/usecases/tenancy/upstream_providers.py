@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
@@ -17,6 +18,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.setup.setup_drafts import IN_HAND
 from core.domain.tenancy.upstream_providers import (
     UpstreamProvider,
+    UpstreamProviderChange,
     after_change,
     as_made,
     issuer,
@@ -170,45 +172,35 @@ class OrganizationUpstreamProviders(Frozen):
         member: Member,
         provider: UpstreamProviderId,
         actor: Actor,
+        change: UpstreamProviderChange,
         *,
-        name: str | None,
-        issued_by: str | None,
-        client: str | None,
-        secret: str | None,
-        asked: Sequence[str] | None,
-        enabled: bool | None,
-        mapping: Mapping[str, str] | None = None,
         settings: SamlChange = NO_CHANGE,
         certificates: Sequence[str] | None = None,
     ) -> UpstreamProvider:
-        """Fields that are None keep their values. A change of what was tested makes a provider a draft again, unless it speaks OpenID
-        Connect, is active, and an owner changes it or the client stays. `certificates` are the provider's that are given by hand, in PEM.
-        Raises `BadRequest`, also for another issuer than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link
-        that activates by itself has the provider in hand.
+        """A change of what was tested makes a provider a draft again, unless it speaks OpenID Connect, is active, and an owner changes it
+        or the client stays. `certificates` are the provider's that are given by hand, in PEM. Raises `BadRequest`, also for another issuer
+        than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link that activates by itself has the provider in
+        hand.
         """
         settings = await self._with_certificates(settings, certificates)
-        if all(one is None for one in (name, issued_by, client, secret, asked, enabled, mapping)) and settings.is_empty:
+        if not change.said and settings.is_empty:
             raise BadRequest("Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping")
-        wanted_name = None if name is None else provider_name(name)
-        wanted_client = None if client is None else client_id(client)
-        wanted_scopes = None if asked is None else scopes(asked)
-        wanted_mapping = None if mapping is None else profile_mapping(mapping)
-        sealed = None if secret is None else self._sealed(provider, secret)
+        wanted, secret = change.stored, change.client_secret
+        sealed = None if isinstance(secret, Unchanged) else self._sealed(provider, secret)
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
-            _require_kind(before, oidc=(client, secret, asked), settings=settings)
-            after = with_issuer(before, issued_by)
+            _require_kind(before, change, settings)
+            after = with_issuer(before, change.said.get("issuer"))
             after = replace(
                 after,
-                name=before.name if wanted_name is None else wanted_name,
-                client_id=before.client_id if wanted_client is None else wanted_client,
-                scopes=before.scopes if wanted_scopes is None else wanted_scopes,
-                profile_mapping=before.profile_mapping if wanted_mapping is None else wanted_mapping,
+                **wanted,
                 saml=None if before.saml is None else with_settings(before, settings, now),
                 secret_set_at=before.secret_set_at if sealed is None else now,
             )
-            after = await changed(uow, acting, before, partial(after_change, before, turned(after, enabled=enabled)), now)
+            after = await changed(
+                uow, acting, before, partial(after_change, before, turned(after, enabled=change.said.get("enabled"))), now
+            )
             if after == before:
                 return before
             after = replace(after, updated_at=now)
@@ -294,8 +286,8 @@ def found(provider: T | None) -> T:
     return provider
 
 
-def _require_kind(before: UpstreamProvider, *, oidc: Sequence[object], settings: SamlChange) -> None:
-    if before.kind is ProviderKind.SAML and any(one is not None for one in oidc):
+def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange) -> None:
+    if before.kind is ProviderKind.SAML and change.is_of_openid_connect:
         raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
     if before.kind is ProviderKind.OIDC and not settings.is_empty:
         raise BadRequest("A provider of the kind oidc has no settings of SAML")

@@ -33,16 +33,20 @@ class Derived(Generic[Source, Made]):
         self.source: Final = source
         self.made: Final = made
         self.places: Final = places
-        self._computed: Final = computed
-        self._reads: Final = [(name, attrgetter(place)) for name, place in places.items()]
+        self._names: Final = tuple(places)
+        # Of two names or more, `attrgetter` gives a tuple. The class is read so that there are always two.
+        self._read: Final = attrgetter(*places.values(), "__class__", "__class__")
+        self._computed: Final = tuple(computed.items())
+        self._may_lack: Final = any(default is UNSET for default in getattr(source, "__struct_defaults__", ()))
         ALL.append(self)
 
     def __call__(self, source: Source, /, **given: object) -> Made:
         """`given` are the fields that the declaration leaves to its calls."""
-        values: dict[str, Any] = {name: value for name, read in self._reads if (value := read(source)) is not UNSET}
-        for name, compute in self._computed.items():
-            if (value := compute(source)) is not UNSET:
-                values[name] = value
+        values: dict[str, Any] = dict(zip(self._names, self._read(source), strict=False))
+        for name, compute in self._computed:
+            values[name] = compute(source)
+        if self._may_lack:
+            values = {name: value for name, value in values.items() if value is not UNSET}
         return self.made(**values, **given)
 
 

@@ -27,7 +27,7 @@ from core.domain.saml.messages import SamlBinding
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider
+from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider, UpstreamProviderChange
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
@@ -316,6 +316,9 @@ _changed_settings = taken(
     email_sources=lambda body: turned(body.email_sources, tuple),
     contexts=lambda body: turned(body.requested_contexts, tuple),
 )
+_change = taken(
+    UpstreamProviderPatch, UpstreamProviderChange, apart=("certificates", "requested_contexts", *_changed_settings.places, "email_sources")
+)
 _record = shown(
     UpstreamProvider,
     UpstreamProviderRecord,
@@ -423,13 +426,7 @@ async def change_upstream_provider(
         call.caller,
         UpstreamProviderId(call.path.provider_id),
         call.actor,
-        name=given(body.name),
-        issued_by=given(body.issuer),
-        client=given(body.client_id),
-        secret=given(body.client_secret),
-        asked=given(body.scopes),
-        enabled=given(body.enabled),
-        mapping=given(body.profile_mapping),
+        _change(body),
         settings=_changed_settings(body),
         certificates=given(body.certificates),
     )
