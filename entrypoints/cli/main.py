@@ -124,6 +124,8 @@ def _bear_any_text(out: TextIO) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
+    # The parser of the command line is garbage now. It would stay for good among the objects that the collector does not look through.
+    gc.collect()
     # The loaded modules stay loaded, so the garbage collector need not look through their objects.
     gc.disable()
     command = import_module(f"entrypoints.cli.{given.module}")
