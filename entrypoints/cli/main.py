@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -70,6 +70,8 @@ _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
     "forget": "anonymize a person for good; a serving process removes the rest",
 }
+# Nouns with verbs beside the commands written by hand.
+_WITH_VERBS: Final = ("organization", "service")
 _OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem")
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
@@ -83,7 +85,8 @@ _USER_COMMANDS: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     _bear_any_text(sys.stdout)
-    given = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    given = _parser(words).parse_args(words)
     try:
         status = _run(given)
         _flush()  # here, so that a full disk under our output is told like any other failure
@@ -208,7 +211,8 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the commands written by hand, and of the verbs that these words ask for."""
     parser: argparse.ArgumentParser = _Parser(
         prog="postern",
         description="Self-hosted, multi-tenant single sign-on and identity platform.",
@@ -281,7 +285,25 @@ def _parser() -> argparse.ArgumentParser:
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
+    if _asks_for_verbs(commands.choices, words):
+        from entrypoints.cli.verbs.offering import offer  # noqa: PLC0415 - with it come all routes
+
+        offer(commands, words[0])
     return parser
+
+
+def _asks_for_verbs(commands: Mapping[str, argparse.ArgumentParser], words: Sequence[str]) -> bool:
+    """Whether the words are no command written by hand, and no option."""
+    if not words or words[0].startswith("-"):
+        return False
+    if words[0] not in commands:
+        return True
+    by_hand = commands[words[0]]._subparsers  # noqa: SLF001 - argparse has no public name for it
+    return words[0] in _WITH_VERBS and by_hand is not None and not (len(words) > 1 and words[1] in _names_in(by_hand))
+
+
+def _names_in(group: "argparse._ArgumentGroup") -> Iterable[str]:
+    return group._group_actions[0].choices or ()  # noqa: SLF001 - as above
 
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
@@ -441,19 +463,9 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
-    created = _command(service, "create", "service", "make a service, and print its client id", action="create")
-    changed = _command(service, "set", "service", "change a service; what is not named stays", action="set")
-    secret = _command(service, "secret", "service", "make a client secret, and print it: it is shown only here", action="secret")
-    for one in (shown, created, changed, secret):
-        one.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
-        one.add_argument("--service", required=True, metavar="SLUG", help="its slug")
-    for one in (created, changed):
-        one.add_argument("--name", required=one is created, help="its name")
-        one.add_argument("--type", choices=("web", "mobile", "desktop", "api"), help="what it is (default: web)")
-        one.add_argument("--redirect-uri", action="append", metavar="URI", help="where people come back to; may be given several times")
-        one.add_argument("--sign-in-policy", choices=("anyone", "members", "assigned"), help="who may sign in (default: anyone)")
-        one.add_argument("--trusted", choices=("yes", "no"), help="whether members sign in without being asked for consent")
-    for one in (listed, shown, created, changed, secret):
+    shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    for one in (listed, shown):
         _add_json(one)
 
 
