@@ -27,6 +27,8 @@ _INTERRUPTED: Final = 130
 # still in use, so with the default the collector would look through these objects several times in each request.
 _YOUNG: Final = 5_000
 _EPILOG: Final = f"""\
+The verbs of the API are commands, too, such as `postern team list`: `postern completion bash` knows all of them.
+
 Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
 
 exit status:
@@ -234,9 +236,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     for name, text in _USER_COMMANDS.items():
         one = _command(user, name, "user", text, action=name)
         one.add_argument("--email", required=True, help="the account's e-mail")
-        if name == "show":
-            _add_json(one)
-        one.set_defaults(json=False)
+        _add_json(one)
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
@@ -262,6 +262,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     api_key = _group(commands, "api-key", "manage API keys, which services' own servers call with")
     revoke = _command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
+    _add_json(revoke)
     revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the beginning of the key, up to the second underscore")
 
     _add_access_command(commands)
@@ -282,6 +283,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_config_commands(commands)
     _add_doctor_command(commands)
     _add_size_command(commands)
+    _add_completion_command(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -371,6 +373,13 @@ def _add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
+def _add_completion_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    text = "print a script with which a shell completes this command line"
+    completion = _command(commands, "completion", "verbs.completion", text)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads it")
+    completion.set_defaults(without_settings=True, commands=commands)
+
+
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     size = _command(commands, "size", "sizing.size", "say what an installation needs: processes, cores, memory, connections, disk")
     size.set_defaults(without_settings=True)
@@ -390,7 +399,8 @@ def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
     rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
     rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
-    _command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt")
+    _add_json(rotate)
+    _add_json(_command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt"))
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 
@@ -421,8 +431,7 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
             one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
         else:
             one.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
-        if name != "delete":
-            _add_json(one)
+        _add_json(one)
         if name == "create":
             one.add_argument("--name", required=True, help="its name")
             one.add_argument("--owner", required=True, metavar="EMAIL", help="the e-mail of the account that owns it")
@@ -514,6 +523,7 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = _command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
     restore.add_argument("--recovery-key", metavar="FILE", help="take the encryption keys out of the backup, with this private key (PEM)")
+    _add_json(restore)
     restore.add_argument("--hold", action="store_true", help="hold all work that goes out of the house, and do not ask")
     restore.add_argument(
         "--let-go", action="append", default=[], choices=_OUTGOING_WORK, help="let this work go; may be repeated (default: ask, or hold)"
@@ -563,6 +573,7 @@ def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
     held = _command(jobs, "hold", "backups.work", "hold what waits, after a restore by other means than ours", action="hold")
     released = _command(jobs, "release", "backups.work", "let held work go", action="release")
     for one in (held, released):
+        _add_json(one)
         one.add_argument("--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this; may be repeated (default: all)")
 
 
@@ -572,10 +583,10 @@ def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(events)
     events.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     retry = _command(billing, "retry", "billing", "apply events that failed, now", action="retry")
+    _add_json(retry)
     retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
-    _command(
-        billing, "reconcile", "billing", "ask the payment provider about all subscriptions, and correct what differs", action="reconcile"
-    )
+    text = "ask the payment provider about all subscriptions, and correct what differs"
+    _add_json(_command(billing, "reconcile", "billing", text, action="reconcile"))
 
 
 def _add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
@@ -585,12 +596,16 @@ def _add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
     create.add_argument(
         "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
     )
+    for one in (link, create):
+        _add_json(one)
 
 
 def _add_privacy_commands(privacy: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _PRIVACY_COMMANDS.items():
         one = _command(privacy, name, "privacy", text, action=name)
         one.add_argument("--email", required=True, help="the person's e-mail")
+        if name == "forget":
+            _add_json(one)
 
 
 def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:

@@ -27,12 +27,12 @@ from entrypoints.cli.verbs.naming import singular, verbs_of
 from entrypoints.cli.verbs.offering import all_verbs, offer, subcommands
 from entrypoints.cli.verbs.options import option_of
 from entrypoints.cli.verbs.showing import once_shown, shown_lines
+from entrypoints.failures import NotAgreed
 from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.callers import MEMBER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration, endpoint
 from entrypoints.http.routes import ROUTES
-from entrypoints.failures import NotAgreed
 from entrypoints.settings import Settings, read
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
