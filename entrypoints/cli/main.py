@@ -27,7 +27,7 @@ _INTERRUPTED: Final = 130
 # still in use, so with the default the collector would look through these objects several times in each request.
 _YOUNG: Final = 5_000
 _EPILOG: Final = f"""\
-The verbs of the API are commands, too, such as `postern team list`: `postern completion bash` knows all of them.
+The verbs of the API are commands, too, such as `postern team list`: `postern verbs` lists them.
 
 Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
 
@@ -283,7 +283,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_config_commands(commands)
     _add_doctor_command(commands)
     _add_size_command(commands)
-    _add_completion_command(commands)
+    _add_verb_commands(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -373,11 +373,14 @@ def _add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
-def _add_completion_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+def _add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     text = "print a script with which a shell completes this command line"
     completion = _command(commands, "completion", "verbs.completion", text)
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads it")
     completion.set_defaults(without_settings=True, commands=commands)
+    verbs = _command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
+    _add_json(verbs)
+    verbs.set_defaults(without_settings=True)
 
 
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:

@@ -5,6 +5,7 @@ organization may do and needs no fresh proof; the log names the operator. No lim
 import argparse
 import json
 import sys
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from entrypoints.cli.operating import acting, for_owner
 from entrypoints.cli.verbs.options import given_body, given_path, given_query
 from entrypoints.cli.verbs.showing import once_shown, shown_lines
 from entrypoints.failures import OK, NotAgreed
-from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.answers import Answer, NoBody, Streamed
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint
@@ -73,8 +74,11 @@ async def answer_of(given: argparse.Namespace, settings: Settings) -> Any:
         result = endpoint.handler(Call(request, member, body, query, path), postern)
         if endpoint.waits:
             result = await result
-    if isinstance(result, Answer):
-        result = result.value
+        if isinstance(result, Answer):
+            result = result.value
+        if isinstance(result, Streamed):
+            async with aclosing(result.parts) as parts:
+                result = b"".join([part async for part in parts])
     return {} if isinstance(result, NoBody) else json.loads(result if isinstance(result, bytes) else msgspec.json.encode(result))
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.e2e.postern import command
@@ -27,7 +28,7 @@ def postern(database_url: str, tmp_path: Path) -> ActingConsole:
     return ActingConsole(database_url, tmp_path)
 
 
-def test_each_act_upon_an_account_is_told(postern: ActingConsole) -> None:
+def test_each_act_upon_an_account_is_told(postern: ActingConsole, database_url: str) -> None:
     ada = ("--email", "ada@example.org")
     assert postern("owner", "create", *ada, given="correct horse battery\n") == {"email": "ada@example.org", "created": True}
     assert postern("owner", "create", *ada) == {"email": "ada@example.org", "created": False}
@@ -42,6 +43,10 @@ def test_each_act_upon_an_account_is_told(postern: ActingConsole) -> None:
     assert reset["link"].startswith("http")
     assert postern("user", "deactivate", *bob) == {"email": "bob@example.org", "changed": True, "sessions": 0}
     assert postern("user", "activate", *bob) == {"email": "bob@example.org", "changed": True}
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update users set is_platform_owner = false where email = 'bob@example.org'")
+    forgotten = postern("privacy", "forget", *bob)
+    assert forgotten["receipt"].startswith("/api/privacy/requests/")
 
 
 def test_acts_upon_keys_jobs_and_organizations_are_told(postern: ActingConsole) -> None:
@@ -52,6 +57,7 @@ def test_acts_upon_keys_jobs_and_organizations_are_told(postern: ActingConsole) 
     assert [one["kind"] for one in postern("jobs", "hold")] == ["mail", "deliveries", "billing", "siem"]
     assert [one["kind"] for one in postern("jobs", "release", "--kind", "mail")] == ["mail"]
     assert postern("keys", "reencrypt") == {"key": "2026-01-31.abc", "replaced": 0, "unreadable": {}}
+    assert postern("billing", "retry") == {"due": 0, "waiting": 0}
     rotated = postern("keys", "rotate", "--encryption")
     assert (rotated["signing"], rotated["encryption"]["in_force"]) == ([], False)
     assert ":" in rotated["encryption"]["line"]

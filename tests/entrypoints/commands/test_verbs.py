@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from entrypoints.bootstrap import Postern as Opened
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main
 from entrypoints.cli.operating import acting
-from entrypoints.cli.verbs import running
+from entrypoints.cli.verbs import listing, running
 from entrypoints.cli.verbs.naming import singular, verbs_of
 from entrypoints.cli.verbs.offering import all_verbs, offer, subcommands
 from entrypoints.cli.verbs.options import option_of
@@ -34,6 +35,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration, endpoint
 from entrypoints.http.routes import ROUTES
 from entrypoints.settings import Settings, read
+from tests.e2e.postern import command
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 # Commands written by hand that have the words of an endpoint: they show an operator more, or ask for more.
@@ -109,6 +111,12 @@ class TestTheWordsOfAVerb:
         ]
         with pytest.raises(InvalidDeclaration, match="both `doors list`"):
             verbs_of(declared)
+
+    def test_all_of_them_are_listed(self, capsys: pytest.CaptureFixture[str]) -> None:
+        listing.run(argparse.Namespace(json=False))
+        assert ["team-member", "list,", "add,", "delete"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+        listing.run(argparse.Namespace(json=True))
+        assert json.loads(capsys.readouterr().out)["service-client-secret"] == ["list", "delete"]
 
     def test_one_of_several_things_has_no_s(self) -> None:
         assert [singular(word) for word in ("services", "deliveries", "saml", "api-keys")] == ["service", "delivery", "saml", "api-key"]
@@ -266,6 +274,28 @@ class TestWhatAVerbDoes:
         assert out.strip() not in err
         assert out.strip() not in str(await console.asked("service-api-key", "list", "--service", "shop"))
 
+    @pytest.mark.parametrize(
+        ("words", "begins"),
+        [
+            (
+                ["webhook", "create", "--name", "Hooks", "--url", "https://hooks.example.org/", "--event", "organization.updated"],
+                "whsec_",
+            ),
+            (["scim-token", "create", "--name", "Directory"], "scim_"),
+            (["management-key", "create", "--name", "Sync", "--capability", "services.view"], "pto_"),
+            (["setup-link", "create", "--name", "Directory", "--purpose", "domain"], "http"),
+            (["invitation", "create", "--email", "bob@example.org", "--role", "member"], ""),
+            (["role", "create", "--slug", "auditor", "--name", "Auditor", "--permission", "audit_logs.view"], ""),
+            (["profile-field", "create", "--key", "badge", "--kind", "text", "--label", "Badge"], ""),
+            (["sign-in-rules", "set", "--device-trust-days", "7"], ""),
+            (["domain-route", "create", "--domain", "example.org"], ""),
+        ],
+    )
+    async def test_an_operator_makes_what_the_owner_makes(self, words: list[str], begins: str, console: VerbConsole) -> None:
+        out, _ = await console.run(*words)
+        assert out.startswith(begins)
+        assert console.rows("select from audit_log where details ->> 'operator' = 'grace' and action <> 'organization.created'")
+
     async def test_teams_are_made_listed_and_deleted(self, console: VerbConsole) -> None:
         made = await console.asked("team", "create", "--team", "ops", "--name", "Operators")
         assert made["slug"] == "ops"
@@ -275,6 +305,30 @@ class TestWhatAVerbDoes:
         assert "Operators" in listed
         await console.run("team", "delete", "--team", "ops", "--yes")
         assert await console.asked("team", "list") == []
+
+    async def test_an_operator_may_ask_for_everything_that_needs_no_further_name(
+        self, console: VerbConsole, parsers: Mapping[str, argparse.ArgumentParser]
+    ) -> None:
+        asked = 0
+        for words, one in _every_verb():
+            required = [action.dest for action in parsers[words]._actions if action.required]
+            if one.method == "GET" and words not in BY_HAND and required == ["path_org_slug"]:
+                with suppress(NotFound):  # what was never set up
+                    await console.run(*words.split())
+                    asked += 1
+        assert asked > 25
+
+    async def test_a_refusal_ends_the_command_with_1(self, console: VerbConsole, tmp_path: Path) -> None:
+        settings = {"POSTERN_DATABASE_URL": console.url, "POSTERN_ENCRYPTION_KEYS": KEY, "POSTERN_MAIL": "console"}
+        of_acme = ("--organization", "acme", "--json")
+        made = command(tmp_path, "team", "create", *of_acme, "--team", "ops", "--name", "Ops", **settings)
+        assert (made.returncode, json.loads(made.stdout)["slug"]) == (0, "ops")
+        again = command(tmp_path, "team", "create", *of_acme, "--team", "ops", "--name", "Ops", **settings)
+        assert (again.returncode, again.stdout, json.loads(again.stderr)["exit_status"]) == (1, "", 1)
+        wrong = command(tmp_path, "team", "create", *of_acme, "--nam", "Ops", **settings)
+        assert (wrong.returncode, wrong.stdout, json.loads(wrong.stderr)["exit_status"]) == (2, "", 2)
+        unknown = command(tmp_path, "teem", "create", **settings)
+        assert (unknown.returncode, "invalid choice: 'teem'" in unknown.stderr) == (2, True)
 
     async def test_it_is_refused_as_the_endpoint_refuses(self, console: VerbConsole) -> None:
         with pytest.raises(NotFound):
