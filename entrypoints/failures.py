@@ -20,6 +20,10 @@ class DataDirectoryInUse(StartFailed):
     status = ALREADY_SERVED
 
 
+class NotAgreed(StartFailed):
+    """Something would end, and nobody has agreed."""
+
+
 def sole(error: BaseException) -> BaseException:
     """The exception that a nursery wrapped into a group of one."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:

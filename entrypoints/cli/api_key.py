@@ -7,7 +7,7 @@ import trio
 
 from core.usecases.services.api_keys import ApiKeys
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.output.printing import printable
+from entrypoints.cli.output.printing import printable, tell
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
@@ -27,7 +27,11 @@ async def _revoke(api_keys: ApiKeys, given: argparse.Namespace) -> None:
     revoked = await api_keys.revoke(given.prefix, operator())
     key = revoked.key
     place = f"{revoked.service_slug} of {revoked.organization_slug}"
-    print(f"{key.prefix} ({printable(key.name, 100)}), a key of {place}, is deleted and refused from now on.")
+    tell(
+        {"prefix": key.prefix, "name": key.name, "service": revoked.service_slug, "organization": revoked.organization_slug},
+        f"{key.prefix} ({printable(key.name, 100)}), a key of {place}, is deleted and refused from now on.",
+        as_json=given.json,
+    )
 
 
 _ACTIONS: Final = {"revoke": _revoke}

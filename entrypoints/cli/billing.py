@@ -8,7 +8,7 @@ import trio
 from core.usecases.services.billing_checkouts import NOT_SET_UP
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.output.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable, tell
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from ports.services.billing import PaymentRefused, PaymentUnavailable
@@ -21,9 +21,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         case "events":
             return trio.run(partial(_events, settings, waiting=arguments.waiting, limit=arguments.limit, as_json=arguments.json))
         case "retry":
-            return trio.run(_retry, settings, arguments.event)
+            return trio.run(_retry, settings, arguments.event, arguments.json)
         case _:
-            return trio.run(_reconcile, settings)
+            return trio.run(_reconcile, settings, arguments.json)
 
 
 async def _events(settings: Settings, *, waiting: bool, limit: int, as_json: bool = False) -> int:
@@ -40,14 +40,15 @@ async def _events(settings: Settings, *, waiting: bool, limit: int, as_json: boo
     return OK
 
 
-async def _retry(settings: Settings, event: str | None) -> int:
+async def _retry(settings: Settings, event: str | None, as_json: bool = False) -> int:  # noqa: FBT001, FBT002 - trio.run passes by position
     async with opened_postern(settings) as postern:
         due = await postern.services.billing.retry(event)
         if event is not None and not due:
             raise StartFailed("There is no such event, or it has been applied")
         await _apply_all(postern)
         left = await postern.services.billing.waiting()
-    print(f"{due} {'event was' if due == 1 else 'events were'} due, {left.events} still wait.")
+    said = f"{due} {'event was' if due == 1 else 'events were'} due, {left.events} still wait."
+    tell({"due": due, "waiting": left.events}, said, as_json=as_json)
     return FAILURE if left.events else OK
 
 
@@ -58,7 +59,7 @@ async def _apply_all(postern: Postern) -> None:
             await postern.services.billing.apply(subject, is_customer=is_customer)
 
 
-async def _reconcile(settings: Settings) -> int:
+async def _reconcile(settings: Settings, as_json: bool = False) -> int:  # noqa: FBT001, FBT002 - as above
     async with opened_postern(settings) as postern:
         if not postern.services.billing_reconciliation.is_set_up:
             raise StartFailed(f"{NOT_SET_UP}: set POSTERN_BILLING_KEY")
@@ -69,5 +70,6 @@ async def _reconcile(settings: Settings) -> int:
             raise StartFailed(f"The payment provider refused: {refused.status} {refused.code}") from None
         except PaymentUnavailable as away:
             raise StartFailed(f"The payment provider does not answer: {away.reason}") from None
-    print(f"{found.looked_at} subscriptions looked at, {found.changed} corrected.")
+    said = f"{found.looked_at} subscriptions looked at, {found.changed} corrected."
+    tell({"looked_at": found.looked_at, "corrected": found.changed}, said, as_json=as_json)
     return OK

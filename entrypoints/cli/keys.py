@@ -13,7 +13,7 @@ from core.usecases.encryption import queue_reencryption
 from entrypoints.assembly.configured import key_file
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.opening import opened_postern, require_schema
-from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.output.printing import print_json, tell
 from entrypoints.cli.output.progress import progress
 from entrypoints.encryption_keys import prepend_key
 from entrypoints.failures import FAILURE, OK
@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.action == "list":
         trio.run(_list, settings, arguments.json)
     elif arguments.action == "reencrypt":
-        return trio.run(_reencrypt_now, settings)
+        return trio.run(_reencrypt_now, settings, arguments.json)
     else:
-        trio.run(_rotate, settings, both or arguments.signing, both or arguments.encryption)
+        trio.run(_rotate, settings, both or arguments.signing, both or arguments.encryption, arguments.json)
     return OK
 
 
@@ -66,44 +66,57 @@ async def _print_keys(postern: Postern, in_force: Sequence[SigningKey]) -> None:
     )
 
 
-async def _reencrypt_now(settings: Settings) -> int:
+async def _reencrypt_now(settings: Settings, as_json: bool) -> int:  # noqa: FBT001 - trio.run passes by position
     """Does in the foreground what a serving process does in the background. Both may run at once."""
     async with opened_postern(settings) as postern:
         await require_encryption_keys(postern)
         done = await postern.foundation.reencryption.run(postern.foundation.keyring.current_key_id(), progress)
-    for column in done:
-        if column.unreadable:
-            print(f"{column.column}: no key of the ring opens {column.unreadable} of its values; they stay as they are")
-    key = postern.foundation.keyring.current_key_id()
-    print(f"{sum(column.replaced for column in done)} values were sealed again, under the key {key}.")
+    lines = [
+        f"{column.column}: no key of the ring opens {column.unreadable} of its values; they stay as they are"
+        for column in done
+        if column.unreadable
+    ]
+    key, replaced = postern.foundation.keyring.current_key_id(), sum(column.replaced for column in done)
+    unreadable = {column.column: column.unreadable for column in done if column.unreadable}
+    lines.append(f"{replaced} values were sealed again, under the key {key}.")
+    tell({"key": key, "replaced": replaced, "unreadable": unreadable}, *lines, as_json=as_json)
     return FAILURE if any(column.unreadable for column in done) else OK
 
 
-async def _rotate(settings: Settings, signing: bool, encryption: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _rotate(settings: Settings, signing: bool, encryption: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings):
         await require_schema(settings)
         async with open_postern(settings) as postern:
             # A key that is encrypted under the key ring of another database could never be decrypted.
             await require_encryption_keys(postern)
-            if signing:
-                for rotation in await postern.foundation.signing_keys.rotate():
-                    print(
-                        f"{rotation.purpose}: {rotation.activated} signs from now on, in a running server within half a minute; "
-                        f"{rotation.outgoing} verifies until its tokens expire."
-                    )
+            rotations = await postern.foundation.signing_keys.rotate() if signing else ()
+        told: dict[str, object] = {"signing": rotations, "encryption": None}
+        lines = [
+            f"{rotation.purpose}: {rotation.activated} signs from now on, in a running server within half a minute; "
+            f"{rotation.outgoing} verifies until its tokens expire."
+            for rotation in rotations
+        ]
+        if lines and not as_json:
+            print("\n".join(lines))
         if encryption:
-            await _rotate_encryption(settings)
+            told["encryption"], line = await _rotate_encryption(settings)
+            if not as_json:
+                print(line)
+    if as_json:
+        print_json(told)
 
 
-async def _rotate_encryption(settings: Settings) -> None:
+async def _rotate_encryption(settings: Settings) -> tuple[dict[str, object], str]:
+    """The new key for programs, and a text for people."""
     if key_file(settings) is None:
-        print(_HOW_TO_ROTATE_A_SETTING.format(line=generate_key().line()))
-        return
+        line = generate_key().line()
+        return {"in_force": False, "line": line}, _HOW_TO_ROTATE_A_SETTING.format(line=line)
     key = prepend_key(settings)
     # Postern is opened only after the file is written, so that the key ring has the new key.
     async with open_postern(settings) as postern:
         await queue_reencryption(postern.foundation.unit_of_work, key, SYSTEM)
-    print(f"encryption: {key} is in force. The running server re-encrypts what is stored, or does so at its next start.")
+    said = f"encryption: {key} is in force. The running server re-encrypts what is stored, or does so at its next start."
+    return {"in_force": True, "id": key}, said
 
 
 def _age(days: int) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import import_module
@@ -27,6 +27,8 @@ _INTERRUPTED: Final = 130
 # still in use, so with the default the collector would look through these objects several times in each request.
 _YOUNG: Final = 5_000
 _EPILOG: Final = f"""\
+The verbs of the API are commands, too, such as `postern team list`: `postern verbs` lists them.
+
 Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
 
 exit status:
@@ -70,6 +72,8 @@ _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
     "forget": "anonymize a person for good; a serving process removes the rest",
 }
+# Nouns with verbs beside the commands written by hand.
+_WITH_VERBS: Final = ("organization", "service")
 _OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem")
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
@@ -83,7 +87,8 @@ _USER_COMMANDS: Final = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     _bear_any_text(sys.stdout)
-    given = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    given = _parser(words).parse_args(words)
     try:
         status = _run(given)
         _flush()  # here, so that a full disk under our output is told like any other failure
@@ -210,7 +215,8 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the commands written by hand, and of the verbs that these words ask for."""
     parser: argparse.ArgumentParser = _Parser(
         prog="postern",
         description="Self-hosted, multi-tenant single sign-on and identity platform.",
@@ -232,9 +238,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in _USER_COMMANDS.items():
         one = _command(user, name, "user", text, action=name)
         one.add_argument("--email", required=True, help="the account's e-mail")
-        if name == "show":
-            _add_json(one)
-        one.set_defaults(json=False)
+        _add_json(one)
         if name == "reset-password":
             one.add_argument("--print", action="store_true", dest="print_link", help="show the link here instead of mailing it")
 
@@ -260,6 +264,7 @@ def _parser() -> argparse.ArgumentParser:
 
     api_key = _group(commands, "api-key", "manage API keys, which services' own servers call with")
     revoke = _command(api_key, "revoke", "api_key", "delete an API key: from the next request on, it is refused", action="revoke")
+    _add_json(revoke)
     revoke.add_argument("--prefix", required=True, metavar="sk_XXXXXX", help="the beginning of the key, up to the second underscore")
 
     _add_access_command(commands)
@@ -280,10 +285,29 @@ def _parser() -> argparse.ArgumentParser:
     _add_config_commands(commands)
     _add_doctor_command(commands)
     _add_size_command(commands)
+    _add_verb_commands(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
+    if _asks_for_verbs(commands.choices, words):
+        from entrypoints.cli.verbs.offering import offer  # noqa: PLC0415 - with it come all routes
+
+        offer(commands, words[0])
     return parser
+
+
+def _asks_for_verbs(commands: Mapping[str, argparse.ArgumentParser], words: Sequence[str]) -> bool:
+    """Whether the words are no command written by hand, and no option."""
+    if not words or words[0].startswith("-"):
+        return False
+    if words[0] not in commands:
+        return True
+    by_hand = commands[words[0]]._subparsers  # noqa: SLF001 - argparse has no public name for it
+    return words[0] in _WITH_VERBS and by_hand is not None and not (len(words) > 1 and words[1] in _names_in(by_hand))
+
+
+def _names_in(group: "argparse._ArgumentGroup") -> Iterable[str]:
+    return group._group_actions[0].choices or ()  # noqa: SLF001 - as above
 
 
 Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
@@ -351,6 +375,16 @@ def _add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
+def _add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    text = "print a script with which a shell completes this command line"
+    completion = _command(commands, "completion", "verbs.completion", text)
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that reads it")
+    completion.set_defaults(without_settings=True, commands=commands)
+    verbs = _command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
+    _add_json(verbs)
+    verbs.set_defaults(without_settings=True)
+
+
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     size = _command(commands, "size", "sizing.size", "say what an installation needs: processes, cores, memory, connections, disk")
     size.set_defaults(without_settings=True)
@@ -370,7 +404,8 @@ def _add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     rotate = _command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
     rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
     rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
-    _command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt")
+    _add_json(rotate)
+    _add_json(_command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt"))
     generate = _command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")
     generate.set_defaults(without_settings=True)
 
@@ -401,8 +436,7 @@ def _add_organization_commands(organization: "Commands[argparse.ArgumentParser]"
             one.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
         else:
             one.add_argument("--organization", required=True, metavar="SLUG", help="its slug")
-        if name != "delete":
-            _add_json(one)
+        _add_json(one)
         if name == "create":
             one.add_argument("--name", required=True, help="its name")
             one.add_argument("--owner", required=True, metavar="EMAIL", help="the e-mail of the account that owns it")
@@ -443,19 +477,9 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     listed.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     listed.add_argument("--offset", type=_up_to(1_000_000), default=0, metavar="N", help="how many to skip")
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
-    created = _command(service, "create", "service", "make a service, and print its client id", action="create")
-    changed = _command(service, "set", "service", "change a service; what is not named stays", action="set")
-    secret = _command(service, "secret", "service", "make a client secret, and print it: it is shown only here", action="secret")
-    for one in (shown, created, changed, secret):
-        one.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
-        one.add_argument("--service", required=True, metavar="SLUG", help="its slug")
-    for one in (created, changed):
-        one.add_argument("--name", required=one is created, help="its name")
-        one.add_argument("--type", choices=("web", "mobile", "desktop", "api"), help="what it is (default: web)")
-        one.add_argument("--redirect-uri", action="append", metavar="URI", help="where people come back to; may be given several times")
-        one.add_argument("--sign-in-policy", choices=("anyone", "members", "assigned"), help="who may sign in (default: anyone)")
-        one.add_argument("--trusted", choices=("yes", "no"), help="whether members sign in without being asked for consent")
-    for one in (listed, shown, created, changed, secret):
+    shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    for one in (listed, shown):
         _add_json(one)
 
 
@@ -504,6 +528,7 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = _command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
     restore.add_argument("--recovery-key", metavar="FILE", help="take the encryption keys out of the backup, with this private key (PEM)")
+    _add_json(restore)
     restore.add_argument("--hold", action="store_true", help="hold all work that goes out of the house, and do not ask")
     restore.add_argument(
         "--let-go", action="append", default=[], choices=_OUTGOING_WORK, help="let this work go; may be repeated (default: ask, or hold)"
@@ -553,6 +578,7 @@ def _add_jobs_commands(jobs: "Commands[argparse.ArgumentParser]") -> None:
     held = _command(jobs, "hold", "backups.work", "hold what waits, after a restore by other means than ours", action="hold")
     released = _command(jobs, "release", "backups.work", "let held work go", action="release")
     for one in (held, released):
+        _add_json(one)
         one.add_argument("--kind", action="append", default=[], choices=_OUTGOING_WORK, help="only this; may be repeated (default: all)")
 
 
@@ -562,10 +588,10 @@ def _add_billing_commands(billing: "Commands[argparse.ArgumentParser]") -> None:
     _add_json(events)
     events.add_argument("--limit", type=_up_to(1000), default=50, metavar="N", help="the most to list (default: 50)")
     retry = _command(billing, "retry", "billing", "apply events that failed, now", action="retry")
+    _add_json(retry)
     retry.add_argument("--event", metavar="ID", help="only this one; without it, all that wait")
-    _command(
-        billing, "reconcile", "billing", "ask the payment provider about all subscriptions, and correct what differs", action="reconcile"
-    )
+    text = "ask the payment provider about all subscriptions, and correct what differs"
+    _add_json(_command(billing, "reconcile", "billing", text, action="reconcile"))
 
 
 def _add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
@@ -575,12 +601,16 @@ def _add_owner_commands(owner: "Commands[argparse.ArgumentParser]") -> None:
     create.add_argument(
         "--email", required=True, help="the account's e-mail; the command asks for the password, or reads it from standard input"
     )
+    for one in (link, create):
+        _add_json(one)
 
 
 def _add_privacy_commands(privacy: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _PRIVACY_COMMANDS.items():
         one = _command(privacy, name, "privacy", text, action=name)
         one.add_argument("--email", required=True, help="the person's e-mail")
+        if name == "forget":
+            _add_json(one)
 
 
 def _add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:

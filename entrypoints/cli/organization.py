@@ -18,7 +18,7 @@ from core.usecases.platform.governance import Governance
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
-from entrypoints.cli.output.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable, tell
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
@@ -128,14 +128,12 @@ async def _delete(governance: Governance, given: argparse.Namespace) -> None:
         if answer != organization.slug:
             raise StartFailed("Nothing was deleted: the answer is not the organization's slug")
     await governance.delete(organization.id, _operator())
-    print(f"{organization.slug} is deleted. The running server removes its data in the background, or the next one does.")
+    said = f"{organization.slug} is deleted. The running server removes its data in the background, or the next one does."
+    tell({"id": organization.id, "slug": organization.slug, "deleted": True}, said, as_json=given.json)
 
 
 def _say(given: argparse.Namespace, organization: Organization, sentence: str) -> None:
-    if given.json:
-        print_json(organization)
-    else:
-        print(sentence)
+    tell(organization, sentence, as_json=given.json)
 
 
 _MAKING: Final = {"create": _create, "invite": _invite}

@@ -9,6 +9,7 @@ import trio
 
 from core.domain.secrets import Password
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.printing import tell
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK, StartFailed
 from entrypoints.settings import Settings
@@ -19,18 +20,22 @@ _ANSWERS_WITHIN: Final = 1.0
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.action == "link":
-        trio.run(_link, settings, arguments.email or settings.owner_email)
+        trio.run(_link, settings, arguments.email or settings.owner_email, arguments.json)
     else:
-        trio.run(_create, settings, arguments.email)
+        trio.run(_create, settings, arguments.email, arguments.json)
     return OK
 
 
-async def _link(settings: Settings, address: str) -> None:
+async def _link(settings: Settings, address: str, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with opened_postern(settings) as postern:
         email = postern.foundation.email_syntax.parse(address)
         link = await postern.identity.sign_in_links.issue(email, operator())
-        print(f"{email} signs in once by this link, within 10 minutes. A second factor is still asked for.")
-        print(link.reveal())
+        tell(
+            {"email": email, "link": link.reveal()},
+            f"{email} signs in once by this link, within 10 minutes. A second factor is still asked for.",
+            link.reveal(),
+            as_json=as_json,
+        )
     if settings.base_url is None and not await _listens(settings.bind):
         print(
             f"Nothing listens at {settings.bind}. If Postern runs with another POSTERN_BIND or POSTERN_BASE_URL, "
@@ -53,15 +58,16 @@ async def _listens(address: Address) -> bool:
     return True
 
 
-async def _create(settings: Settings, address: str) -> None:
+async def _create(settings: Settings, address: str, as_json: bool) -> None:  # noqa: FBT001 - as above
     async with opened_postern(settings) as postern:
         email = postern.foundation.email_syntax.parse(address)
         if await postern.platform.platform_owners.promote(email) is not None:
-            print(f"{email} has an account and is now a platform owner. The password stays as it is.")
+            said = f"{email} has an account and is now a platform owner. The password stays as it is."
+            tell({"email": email, "created": False}, said, as_json=as_json)
             return
         password = await trio.to_thread.run_sync(_ask_for_password, abandon_on_cancel=True)
         await postern.platform.platform_owners.create(email, password)
-        print(f"{email} is a platform owner.")
+        tell({"email": email, "created": True}, f"{email} is a platform owner.", as_json=as_json)
 
 
 def _ask_for_password() -> Password:

@@ -11,6 +11,7 @@ from core.domain.identity.privacy import PrivacyRequester
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.printing import tell
 from entrypoints.cli.user import operator
 from entrypoints.failures import OK
 from entrypoints.http.routes.identity.privacy import parts_of_export
@@ -25,7 +26,10 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern:
         email = postern.foundation.email_syntax.parse(arguments.email)
-        await (_export if arguments.action == "export" else _forget)(postern, email)
+        if arguments.action == "export":
+            await _export(postern, email)
+        else:
+            await _forget(postern, email, as_json=arguments.json)
 
 
 async def _export(postern: Postern, email: Email) -> None:
@@ -37,8 +41,13 @@ async def _export(postern: Postern, email: Email) -> None:
     print()
 
 
-async def _forget(postern: Postern, email: Email) -> None:
+async def _forget(postern: Postern, email: Email, *, as_json: bool) -> None:
     privacy = postern.identity.privacy
     request = await privacy.forget(await privacy.find(email), PrivacyRequester(operator=operator()), SYSTEM)
-    print(f"{email} is forgotten: the account {request.user} cannot be used any more.")
-    print(f"A serving process removes the rest. The receipt: /api/privacy/requests/{request.id}")
+    receipt = f"/api/privacy/requests/{request.id}"
+    tell(
+        {"user": request.user, "receipt": receipt},
+        f"{email} is forgotten: the account {request.user} cannot be used any more.",
+        f"A serving process removes the rest. The receipt: {receipt}",
+        as_json=as_json,
+    )

@@ -1,4 +1,4 @@
-"""`postern service …`: lists services, shows one in detail, makes and changes services, and makes client secrets."""
+"""`postern service list` and `show`: the services of all organizations, with figures that no endpoint gives."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,12 +6,10 @@ from typing import Final
 
 import trio
 
-from core.domain.changes import UNCHANGED
 from core.domain.pages import MOST_COUNTED
-from core.domain.services.services import NewService, RegisteredService, ServiceChange, ServiceType, SignInPolicy
+from core.domain.services.services import RegisteredService
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.operating import acting, for_owner
 from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
@@ -48,47 +46,7 @@ async def _show(postern: Postern, given: argparse.Namespace) -> None:
         print(f"{name:<14} {text}".rstrip())
 
 
-async def _create(postern: Postern, given: argparse.Namespace) -> None:
-    member = await for_owner(postern, given.organization)
-    wanted = NewService(
-        slug=given.service,
-        name=given.name,
-        service_type=ServiceType(given.type or ServiceType.WEB),
-        redirect_uris=tuple(given.redirect_uri or ()),
-        sign_in_policy=SignInPolicy(given.sign_in_policy or SignInPolicy.ANYONE),
-        trusted=given.trusted == "yes",
-    )
-    made = await postern.services.services.create(member, wanted, acting())
-    if given.json:
-        print_json(made.service)
-    else:
-        print(f"{made.service.slug} of {given.organization} has the client id {made.service.client_id}")
-
-
-async def _set(postern: Postern, given: argparse.Namespace) -> None:
-    member = await for_owner(postern, given.organization)
-    change = ServiceChange(
-        name=UNCHANGED if given.name is None else given.name,
-        service_type=UNCHANGED if given.type is None else ServiceType(given.type),
-        redirect_uris=UNCHANGED if given.redirect_uri is None else tuple(given.redirect_uri),
-        sign_in_policy=UNCHANGED if given.sign_in_policy is None else SignInPolicy(given.sign_in_policy),
-        trusted=UNCHANGED if given.trusted is None else given.trusted == "yes",
-    )
-    await postern.services.services.change(member, given.service, change, acting())
-    await _show(postern, given)
-
-
-async def _secret(postern: Postern, given: argparse.Namespace) -> None:
-    member = await for_owner(postern, given.organization)
-    made = await postern.services.client_secrets.create(member, given.service, acting())
-    if given.json:
-        shown = {"id": made.secret.id, "prefix": made.secret.prefix, "secret": made.text.reveal(), "created_at": made.secret.created_at}
-        print_json(shown)
-    else:
-        print(made.text.reveal())
-
-
-_ACTIONS: Final = {"list": _list, "show": _show, "create": _create, "set": _set, "secret": _secret}
+_ACTIONS: Final = {"list": _list, "show": _show}
 
 
 def table(services: Sequence[RegisteredService]) -> list[str]:

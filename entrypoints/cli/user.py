@@ -22,10 +22,13 @@ from core.domain.platform.account_overviews import (
 )
 from core.usecases.platform.account_administration import AccessReset, AccountAdministration
 from entrypoints.cli.opening import opened_postern
-from entrypoints.cli.output.printing import moment, print_json, printable
+from entrypoints.cli.output.printing import moment, print_json, printable, tell
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 from ports.identity.foreign_hashes import PasswordCounts
+
+Done = tuple[Mapping[str, object], str]
+"""What was done, for programs and for people."""
 
 _PROVIDERS: Final[Mapping[str, str]] = {provider.value: name for provider, name in NAMES.items()}
 
@@ -44,10 +47,13 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
         administration = postern.platform.account_administration
         if arguments.json and arguments.action == "show":
             print_json(await administration.show(email, operator()))
+        elif arguments.action == "show":
+            await _show(administration, email)
         elif arguments.action == "reset-password":
-            await _reset_password(administration, email, show_link=arguments.print_link)
+            await _reset_password(administration, email, show_link=arguments.print_link, as_json=arguments.json)
         else:
-            await _ACTIONS[arguments.action](administration, email)
+            record, line = await _ACTIONS[arguments.action](administration, email)
+            tell(record, line, as_json=arguments.json)
 
 
 async def _show(administration: AccountAdministration, email: Email) -> None:
@@ -55,39 +61,37 @@ async def _show(administration: AccountAdministration, email: Email) -> None:
         print(f"{name:<15} {text}")
 
 
-async def _deactivate(administration: AccountAdministration, email: Email) -> None:
+async def _deactivate(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.deactivate(email, operator())
-    if done.changed:
-        print(f"{done.account.email} is deactivated; {_sessions(done.sessions)} ended.")
-    else:
-        print(f"{done.account.email} was deactivated already.")
+    said = f"is deactivated; {_sessions(done.sessions)} ended." if done.changed else "was deactivated already."
+    return {"email": done.account.email, "changed": done.changed, "sessions": done.sessions}, f"{done.account.email} {said}"
 
 
-async def _activate(administration: AccountAdministration, email: Email) -> None:
+async def _activate(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.activate(email, operator())
-    print(f"{done.account.email} {'can sign in again' if done.changed else 'was active already'}.")
+    said = "can sign in again" if done.changed else "was active already"
+    return {"email": done.account.email, "changed": done.changed}, f"{done.account.email} {said}."
 
 
-async def _reset_password(administration: AccountAdministration, email: Email, *, show_link: bool) -> None:
-    for line in _reset_lines(await administration.reset_password(email, operator(), by_mail=not show_link), show_link=show_link):
-        print(line)
+async def _reset_password(administration: AccountAdministration, email: Email, *, show_link: bool, as_json: bool) -> None:
+    reset = await administration.reset_password(email, operator(), by_mail=not show_link)
+    link = reset.link.reveal() if show_link and reset.link is not None else None
+    record = {"email": reset.account.email, "sessions": reset.sessions, "ended": reset.ended, "link": link}
+    tell(record, *_reset_lines(reset, show_link=show_link), as_json=as_json)
 
 
-async def _revoke_sessions(administration: AccountAdministration, email: Email) -> None:
+async def _revoke_sessions(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.revoke_sessions(email, operator())
-    print(f"{done.account.email}: {_sessions(done.sessions)} ended.")
+    return {"email": done.account.email, "sessions": done.sessions}, f"{done.account.email}: {_sessions(done.sessions)} ended."
 
 
-async def _disable_mfa(administration: AccountAdministration, email: Email) -> None:
+async def _disable_mfa(administration: AccountAdministration, email: Email) -> Done:
     done = await administration.disable_mfa(email, operator())
-    if done.changed:
-        print(f"{done.account.email} now signs in without a second factor. A mail tells them so.")
-    else:
-        print(f"{done.account.email} had no second factor.")
+    said = "now signs in without a second factor. A mail tells them so." if done.changed else "had no second factor."
+    return {"email": done.account.email, "changed": done.changed}, f"{done.account.email} {said}"
 
 
 _ACTIONS: Final = {
-    "show": _show,
     "deactivate": _deactivate,
     "activate": _activate,
     "revoke-sessions": _revoke_sessions,

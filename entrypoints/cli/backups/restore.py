@@ -23,6 +23,7 @@ from entrypoints.cli.backups.check import verified
 from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
 from entrypoints.cli.backups.listing import opened_ring
 from entrypoints.cli.backups.report import CheckReport
+from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress
 from entrypoints.failures import OK, StartFailed, sole
 from entrypoints.installation import conninfo, reachable_database
@@ -53,17 +54,22 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
             return [kind for kind in OutgoingWork if kind not in let_go]
         return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
 
-    manifest, kinds = await restore(settings, folder, held, print)
-    print(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
+    say = partial(print, file=sys.stderr) if arguments.json else print
+    manifest, kinds = await restore(settings, folder, held, say)
+    is_older = len(manifest.database.migrations) < len(known_migrations())
+    say(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
-        print(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
-    if len(manifest.database.migrations) < len(known_migrations()):
-        print("The backup is of an older Postern: run `postern migrate`.")
+        say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
+    if is_older:
+        say("The backup is of an older Postern: run `postern migrate`.")
     if not settings.embedded:
-        print("Now run `postern grants --apply` as the owner of the tables, and `postern doctor`.")
+        say("Now run `postern grants --apply` as the owner of the tables, and `postern doctor`.")
     details = {"held": ",".join(kinds)}
-    if not await was_recorded(settings, Event("platform.backup.restored", SYSTEM, Target("backup", manifest.id), details=details)):
-        print("The audit log could not be told of the restore.")
+    recorded = await was_recorded(settings, Event("platform.backup.restored", SYSTEM, Target("backup", manifest.id), details=details))
+    if not recorded:
+        say("The audit log could not be told of the restore.")
+    if arguments.json:
+        print_json({"id": manifest.id, "made_at": manifest.made_at, "held": kinds, "needs_migration": is_older, "recorded": recorded})
     return OK
 
 

@@ -12,14 +12,10 @@ from entrypoints.cli.configuration.showing import counts_line, has_colours, loss
 from entrypoints.cli.configuration.work import planned_files
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.progress import progress
-from entrypoints.failures import FAILURE, OK, StartFailed
+from entrypoints.failures import FAILURE, OK, NotAgreed
 from entrypoints.http.routes.configuration.applying import Applied, Planned
 from entrypoints.http.routes.configuration.documents import applied_record
 from entrypoints.settings import Settings
-
-
-class NotAgreed(StartFailed):
-    """Something would end, and nobody has agreed."""
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:

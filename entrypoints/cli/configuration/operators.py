@@ -11,14 +11,13 @@ import msgspec
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
-from core.domain.record.events import Actor
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
-from entrypoints.cli.operating import acting, for_owner
+from entrypoints.cli.operating import for_owner
+from entrypoints.cli.verbs.running import OperatorsRequest
 from entrypoints.failures import USAGE, StartFailed
 from entrypoints.http.machinery.callers import MemberRule
-from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 
@@ -29,26 +28,12 @@ class WrongOwner(StartFailed):
     status = USAGE
 
 
-class _OperatorsRequest(Request):
-    """Stands for a request where an endpoint's handler asks who acts."""
-
-    __slots__ = ()
-
-    @property
-    def actor(self) -> Actor:
-        return msgspec.structs.replace(acting(), document=self.document)
-
-    @property
-    def needs_no_proof(self) -> bool:
-        return True
-
-
 class DocumentOperator(DocumentCaller):
     # Most of a change's time is waiting for the database's disk.
     at_once = 8
 
     def __init__(self, postern: Postern, owners: Mapping[str, Email]) -> None:
-        super().__init__(postern, _OperatorsRequest("POST", "/", b"", {}), None)
+        super().__init__(postern, OperatorsRequest("POST", "/", b"", {}), None)
         self._owners = owners
         self._members: dict[str, Member] = {}
 

@@ -29,6 +29,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2))
 
 
+def tell(record: Any, *lines: str, as_json: bool) -> None:
+    """What a command has done: the record for programs, or the lines for people."""
+    if as_json:
+        print_json(record)
+    else:
+        print("\n".join(lines))
+
+
 def plain(value: Any) -> Any:
     """The value in JSON's terms: a record is an object, a moment is a text with its offset. A secret is never in a record."""
     for kind, written in _WRITTEN:

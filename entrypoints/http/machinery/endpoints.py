@@ -31,6 +31,7 @@ Handler = Callable[[Any, Any], Any]
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~-]+|\{[a-z_]+\}")
 _PARAMETER: Final = re.compile(r"\{([a-z_]+)\}")
+_VERB: Final = re.compile(r"[a-z][a-z-]* [a-z][a-z-]*")
 _WITHOUT_BODY = {"GET"}
 # What these open is for people with a fresh proof, and for keys that somebody with a fresh proof has given the capability.
 _IN_PLACE_OF_A_PROOF: Final = (Capability.CONNECTIONS_MANAGE, PlatformCapability.PEOPLE_MANAGE)
@@ -91,6 +92,10 @@ class Statement(TypedDict, total=False):
     """For a page in the language of its reader. The answer has the headers `Content-Language` and `Vary`."""
     foreign: bool
     """For a page whose form other sites send, because a protocol requires this. The page must change nothing."""
+    verb: str
+    """The noun and the verb of the command line, such as `member remove`, where method and path do not say them well. Empty for an endpoint
+    that is no command. By default, `entrypoints/cli/verbs/naming.py` derives them.
+    """
 
 
 class Endpoint(Frozen, kw_only=True):
@@ -123,6 +128,7 @@ class Endpoint(Frozen, kw_only=True):
     quiet: bool
     translated: bool
     foreign: bool
+    verb: str | None
     body_type: Any
     query_type: type[msgspec.Struct] | None
     path_type: type[msgspec.Struct] | None
@@ -269,6 +275,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
             quiet=stated.get("quiet", False),
             translated=stated.get("translated", False),
             foreign=stated.get("foreign", False),
+            verb=_verb(name, stated),
             body_type=body,
             query_type=query,
             path_type=path_type,
@@ -301,6 +308,13 @@ def _sent(name: str, stated: Statement) -> Mapping[int, tuple[AnswerHeader, ...]
     if not sends.keys() <= statuses:
         raise InvalidDeclaration(f"{name} states headers of an answer that it does not give")
     return {**dict.fromkeys(statuses & _REDIRECTS, (LOCATION,)), **sends}
+
+
+def _verb(name: str, stated: Statement) -> str | None:
+    verb = stated.get("verb")
+    if verb and not _VERB.fullmatch(verb):
+        raise InvalidDeclaration(f"{name}: its verb is a noun and a word, such as `member remove`")
+    return verb
 
 
 def _is_bound(body: Any) -> bool:

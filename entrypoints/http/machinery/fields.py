@@ -27,6 +27,10 @@ def example(value: Any) -> msgspec.Meta:
     return msgspec.Meta(examples=[value])
 
 
+SHOWN_ONCE = msgspec.Meta(extra={"shown_once": True})
+"""Marks a field that no other answer shows, such as a new key. The command line prints it alone."""
+
+
 def _described(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 

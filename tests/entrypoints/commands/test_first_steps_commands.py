@@ -17,6 +17,7 @@ from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli import main, organization, service
 from entrypoints.cli.output.printing import plain
+from entrypoints.cli.verbs import running
 from entrypoints.settings import Settings, read
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -31,8 +32,8 @@ class Console:
         self._capsys = capsys
 
     async def run(self, *arguments: str) -> str:
-        given = main._parser().parse_args(arguments)
-        module = {"organization": organization, "service": service}[given.module]
+        given = main._parser(arguments).parse_args(arguments)
+        module = {"organization": organization, "service": service, "verbs.running": running}[given.module]
         await module._run(given, self.settings)
         return self._capsys.readouterr().out
 
@@ -69,7 +70,7 @@ async def test_an_operator_makes_changes_and_equips_a_service(console: Console) 
     await console.run("organization", "create", "--organization", "acme", "--name", "Acme Ltd", "--owner", "ada@example.org")
     of = ("--organization", "acme", "--service", "shop")
     uri = "https://shop.example.org/callback"
-    made = json.loads(await console.run("service", "create", *of, "--name", "Shop", "--redirect-uri", uri, "--json"))
+    made = json.loads(await console.run("service", "create", *of, "--name", "Shop", "--redirect-uri", uri, "--json"))["service"]
     assert (made["slug"], made["service_type"], made["redirect_uris"]) == ("shop", "web", [uri])
     await console.run("service", "set", *of, "--sign-in-policy", "members", "--trusted", "yes")
     (row,) = console.rows("select name, sign_in_policy, trusted, redirect_uris from services")
@@ -77,7 +78,7 @@ async def test_an_operator_makes_changes_and_equips_a_service(console: Console) 
     secret = (await console.run("service", "secret", *of)).strip()
     assert secret.startswith("cs_")
     shown = json.loads(await console.run("service", "secret", *of, "--json"))
-    assert shown["secret"].startswith(shown["prefix"])
+    assert shown["client_secret"].startswith(shown["prefix"])
     assert secret not in await console.run("service", "show", *of, "--json")
     named = console.rows("select distinct action from audit_log where details ? 'operator'")
     assert {one["action"] for one in named} >= {"service.created", "service.updated", "client_secret.created"}

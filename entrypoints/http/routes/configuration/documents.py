@@ -168,7 +168,7 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that were refused. Apply the document again once their reasons are gone."""
 
 
-@endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS)
+@endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS, verb="")
 async def organization_configuration(call: Call[None, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of an organization as a document
 
@@ -180,7 +180,9 @@ async def organization_configuration(call: Call[None, None, ConfigurationPath, M
     return ConfigurationDocument(await exported(acting, [slug], with_platform=False), await _managed(acting, slug))
 
 
-@endpoint.post(f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
+@endpoint.post(
+    f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
+)
 async def plan_organization_configuration(call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationPlan:
     """Plan a document for an organization
 
@@ -197,7 +199,9 @@ async def plan_organization_configuration(call: Call[SentDocument, None, Configu
     return plan_record(planned)
 
 
-@endpoint.post(f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS)
+@endpoint.post(
+    f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
+)
 async def apply_organization_configuration(
     call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern
 ) -> ConfigurationApplied:

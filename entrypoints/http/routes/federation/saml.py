@@ -272,7 +272,15 @@ async def upload_saml_metadata(call: Call[bytes, None, ServicePath, Member], pos
     return _configuration(filled, has_certificate=standing.configured.active is not None)
 
 
-@endpoint.post(_CERTIFICATE, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest, CertificateNotMade), tags=_TAGS)
+@endpoint.post(
+    _CERTIFICATE,
+    caller=_DECIDE,
+    keys=True,
+    limit=CREDENTIALS,
+    refuses=(BadRequest, CertificateNotMade),
+    tags=_TAGS,
+    verb="service-saml-certificate create",
+)
 async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath, Member], postern: Postern) -> SamlCertificateRecord:
     """Make a certificate
 

@@ -19,7 +19,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, SlugOfOrganization, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("scim",)
@@ -73,7 +73,7 @@ class CreatedScimToken(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     name: Annotated[str, example("Directory")]
     """The token's name."""
-    token: Annotated[str, example("scim_live_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    token: Annotated[str, SHOWN_ONCE, example("scim_live_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The token, which the directory sends as a Bearer token. No other answer shows it."""
     prefix: Annotated[str, example("scim_live_a1b2c3")]
     """The beginning of the token: enough to tell it from the others."""

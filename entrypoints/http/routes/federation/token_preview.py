@@ -102,6 +102,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     keys=True,
     refuses=(BadRequest,),
     tags=("claims",),
+    verb="service preview-tokens",
 )
 async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> PreviewAnswer:
     """See what a service would learn of a person, and why

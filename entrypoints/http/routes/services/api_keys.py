@@ -18,7 +18,17 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, ServiceUuid, SlugOfOrganization, SlugOfService, Total, example
+from entrypoints.http.machinery.fields import (
+    SHOWN_ONCE,
+    CreatedAt,
+    Id,
+    Name,
+    ServiceUuid,
+    SlugOfOrganization,
+    SlugOfService,
+    Total,
+    example,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import OffsetPaging
 from entrypoints.http.routes.services.services import ServicePath
@@ -75,7 +85,7 @@ class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """The key's name."""
     prefix: Annotated[str, example("sk_a1b2c3")]
     """The beginning of the key: enough to tell it from the others."""
-    key: Annotated[str, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    key: Annotated[str, SHOWN_ONCE, example("sk_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The key, to send as `X-Api-Key`. No other answer shows it."""
     permissions: Annotated[Sequence[Permission], example(["read:users", "write:users"])]
     """The permissions of the key."""

@@ -117,6 +117,7 @@ async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: P
     limit=CHECKOUTS,
     refuses=(BadRequest, BillingFailed),
     tags=("billing",),
+    verb="",
 )
 async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], postern: Postern) -> Portal:
     """Open the billing portal

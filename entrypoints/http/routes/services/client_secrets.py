@@ -15,7 +15,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.services.services import ServicePath
 
@@ -47,7 +47,7 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
     id: Id
     prefix: Annotated[str, example("cs_d4e5f6")]
     """The beginning of the secret: enough to tell it from the other one."""
-    client_secret: Annotated[str, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
+    client_secret: Annotated[str, SHOWN_ONCE, example("cs_d4e5f6_Rf2yT9uJ4kWq8ZxV6nBm1GhS")]
     """The secret. No other answer shows it."""
     created_at: CreatedAt
 
@@ -60,6 +60,7 @@ class CreatedClientSecret(msgspec.Struct, frozen=True):
     status=201,
     refuses=(BadRequest,),
     tags=_TAGS,
+    verb="service secret",
 )
 async def create_client_secret(call: Call[None, None, ServicePath, Member], postern: Postern) -> CreatedClientSecret:
     """Create a client secret

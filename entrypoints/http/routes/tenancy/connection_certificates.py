@@ -25,7 +25,15 @@ class WaitingCertificatePath(UpstreamProviderPath, frozen=True):
     """The certificate's SHA-256 fingerprint, as `waiting_certificates` has it."""
 
 
-@endpoint.post(_WAITING, caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    _WAITING,
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+    verb="upstream-provider approve-certificate",
+)
 async def approve_connection_certificate(
     call: Call[None, None, WaitingCertificatePath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
@@ -42,7 +50,9 @@ async def approve_connection_certificate(
     return record_of(postern, approved)
 
 
-@endpoint.delete(_WAITING, caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, tags=_TAGS)
+@endpoint.delete(
+    _WAITING, caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, tags=_TAGS, verb="upstream-provider decline-certificate"
+)
 async def decline_connection_certificate(
     call: Call[None, None, WaitingCertificatePath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
@@ -65,6 +75,7 @@ async def decline_connection_certificate(
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     tags=_TAGS,
+    verb="upstream-provider drop-certificate",
 )
 async def drop_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
     """Delete our former key pair at an upstream provider

@@ -21,6 +21,7 @@ from entrypoints.http.machinery.callers import ANYONE, PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
+    SHOWN_ONCE,
     CreatedAt,
     EmailAddress,
     EmailText,
@@ -126,7 +127,7 @@ class IssuedInvitation(msgspec.Struct, frozen=True):
     """The invitation."""
     inviter: InviterRecord
     """The user who sent the invitation."""
-    token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
+    token: Annotated[str, SHOWN_ONCE, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """The token in the mailed link. No other answer shows it."""
 
 
@@ -189,7 +190,7 @@ async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, M
     return [InvitationSummary(_record(one.invitation), _inviter(one.inviter), _key(one.key)) for one in found]
 
 
-@endpoint.post(_ONE, caller=_MANAGERS, keys=True, tags=_TAGS)
+@endpoint.post(_ONE, caller=_MANAGERS, keys=True, tags=_TAGS, verb="invitation cancel")
 async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
     """Cancel a pending invitation
 

@@ -19,7 +19,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("management-keys",)
@@ -91,7 +91,7 @@ class ManagementKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 class AdoptedManagementKey(ManagementKeyRecord, frozen=True, kw_only=True):
     """The adopted management key. Only the answer to the adoption itself has the new key."""
 
-    key: Annotated[str | None, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    key: Annotated[str | None, SHOWN_ONCE, example("pto_d4e5f6_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The new key, to send as a Bearer token. No other answer shows it; null if you had adopted the key before."""
 
 
@@ -103,7 +103,7 @@ class CreatedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     """The key's name."""
     prefix: Annotated[str, example("pto_a1b2c3")]
     """The beginning of the key: enough to tell it from the others."""
-    key: Annotated[str, example("pto_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    key: Annotated[str, SHOWN_ONCE, example("pto_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The key, to send as a Bearer token. No other answer shows it."""
     capabilities: Annotated[Sequence[str], example(["org.members.view", "services.manage"])]
     """What the key may do."""

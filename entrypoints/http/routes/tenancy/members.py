@@ -279,7 +279,9 @@ async def change_member_role(call: Call[RoleChange, None, MemberPath, Member], p
     return MemberChanged(ChangedAccount(changed.account.id, changed.account.email.address), membership_record(changed.membership))
 
 
-@endpoint.post(_MEMBER, caller=able(Capability.MEMBERS_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    _MEMBER, caller=able(Capability.MEMBERS_MANAGE, impersonated=True), keys=True, refuses=(BadRequest,), tags=_TAGS, verb="member remove"
+)
 async def remove_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> Message:
     """Remove a member
 
@@ -318,6 +320,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest,),
     tags=_TAGS,
+    verb="",
 )
 async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], postern: Postern) -> Transferred:
     """Make another member the owner

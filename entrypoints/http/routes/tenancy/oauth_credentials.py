@@ -54,7 +54,9 @@ class OAuthCredentialsRecord(msgspec.Struct, frozen=True):
     """Whether a secret is stored."""
 
 
-@endpoint.post(_CREDENTIALS, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    _CREDENTIALS, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS, verb="oauth-credential set"
+)
 async def set_oauth_credentials(
     call: Call[OAuthCredentialsBody, None, OAuthCredentialsPath, Member], postern: Postern
 ) -> OAuthCredentialsRecord:

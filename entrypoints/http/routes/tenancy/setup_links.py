@@ -26,7 +26,7 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import SeenSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
@@ -169,7 +169,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
     id: Id
     name: _LinkName
     """The link's name."""
-    url: Annotated[str, example("https://id.example.com/ui/setup/pts_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
+    url: Annotated[str, SHOWN_ONCE, example("https://id.example.com/ui/setup/pts_a1b2c3_Zk8vQ1nR5tYw3XcB7mLp0HsD")]
     """The link. The first browser that presses its button owns it."""
     purposes: Sequence[SetupPurpose]
     """What the link sets up."""

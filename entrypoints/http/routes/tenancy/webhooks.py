@@ -19,7 +19,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("webhooks",)
@@ -92,7 +92,7 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
 class WebhookWithSecret(WebhookRecord, frozen=True, kw_only=True):
     """A webhook with its new secret. No other answer shows the secret."""
 
-    secret: Annotated[str, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
+    secret: Annotated[str, SHOWN_ONCE, example("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=")]
     """The secret that signs the deliveries. No other answer shows it."""
 
 
