@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
 from core.domain.platform.configuration.places import pointer
-from core.domain.platform.configuration.planning import Change, PlannedAct, Problem
+from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAct, Problem
 from core.domain.secrets import Secret
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
@@ -19,6 +19,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SlugOfOrganization, example
 from entrypoints.http.machinery.limits import DOCUMENTS
@@ -314,15 +315,17 @@ def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:
     )
 
 
+_changed_field = shown(FieldChange, ChangedField)
+
+
 def change_record(change: Change) -> PlannedChange:
-    fields = [ChangedField(name=one.name, before=one.before, after=one.after, is_secret=one.is_secret) for one in change.fields]
+    fields = [_changed_field(one) for one in change.fields]
     endpoint = endpoint_of(change)
     needs_proof = endpoint is not None and endpoint.step_up is not None
     return PlannedChange(act=change.act, place=str(change.place), fields=fields, needs_proof=needs_proof)
 
 
-def loss_record(loss: Loss) -> PlannedLoss:
-    return PlannedLoss(place=str(loss.place), what=loss.what, people=loss.people)
+loss_record = shown(Loss, PlannedLoss, place=lambda loss: str(loss.place))
 
 
 def problem_record(problem: Problem) -> DocumentProblem:

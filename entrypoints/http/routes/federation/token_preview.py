@@ -6,16 +6,17 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.claims import ClaimPlace, Said
+from core.domain.claims import ClaimPlace, Said, ToldClaim, WithheldClaim
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, SCOPES, known, words
-from core.domain.federation.token_preview import ConsentState, SignInRule, TokenPreview, missing_in, told_in
+from core.domain.federation.token_preview import ConsentState, SignInRule, SignInVerdict, TokenPreview, missing_in, told_in
 from core.domain.identifiers import UserId
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, Id, example
 from entrypoints.http.routes.services.services import ServicePath
@@ -130,10 +131,9 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
 
 def _answer(preview: TokenPreview) -> PreviewAnswer:
     places: Mapping[ClaimPlace, PreviewedPlace] = {place: _place(said) for place, said in preview.places.items()}
-    verdict = preview.verdict
     return PreviewAnswer(
         user_id=preview.user,
-        sign_in=PreviewedSignIn(may_sign_in=verdict.may_sign_in, rule=verdict.rule, because=verdict.because),
+        sign_in=_sign_in(preview.verdict),
         consent=preview.consent,
         scopes=preview.scopes,
         id_token=places[ClaimPlace.ID_TOKEN],
@@ -145,6 +145,11 @@ def _answer(preview: TokenPreview) -> PreviewAnswer:
 
 def _place(said: Sequence[Said]) -> PreviewedPlace:
     return PreviewedPlace(
-        claims=[PreviewedClaim(name=one.name, value=one.value, source=one.source, about=one.about) for one in told_in(said)],
-        missing=[MissingClaim(name=one.name, source=one.source, reason=one.reason) for one in missing_in(said)],
+        claims=[_claim(one) for one in told_in(said)],
+        missing=[_missing(one) for one in missing_in(said)],
     )
+
+
+_sign_in = shown(SignInVerdict, PreviewedSignIn)
+_claim = shown(ToldClaim, PreviewedClaim)
+_missing = shown(WithheldClaim, MissingClaim)
