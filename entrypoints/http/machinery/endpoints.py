@@ -141,7 +141,7 @@ class Endpoint(Frozen, kw_only=True):
 
     @property
     def refusals(self) -> tuple[type[Refusal], ...]:
-        """All refusals that a caller may get, sorted by status and code."""
+        """All refusals that a caller may get, sorted by status, code and name."""
         refusals = {*self.caller.refuses, *self.stated_refusals}
         if self.keys is not None:
             refusals |= {*self.keys.refuses, RateLimited}
@@ -155,7 +155,7 @@ class Endpoint(Frozen, kw_only=True):
             refusals |= {PayloadTooLarge, UnsupportedMediaType}
         if self.path_type is not None:
             refusals.add(NotFound)
-        return tuple(sorted(refusals, key=lambda refusal: (STATUS[refusal.code], refusal.code)))
+        return tuple(sorted(refusals, key=lambda refusal: (STATUS[refusal.code], refusal.code, refusal.__name__)))
 
     @property
     def is_page(self) -> bool:
