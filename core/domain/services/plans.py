@@ -38,7 +38,7 @@ class PlanTerms(Frozen, kw_only=True):
     billing_price_id: str | None = None
 
 
-class NewPlan(PlanTerms, kw_only=True):
+class WantedPlan(PlanTerms, kw_only=True):
     """A plan that is about to be created. Without a key, it gets one made of its name."""
 
     key: str | None = None

@@ -33,7 +33,7 @@ class ServiceRoleSettings(Frozen, kw_only=True):
     """Everybody who signs in to the service holds the role, without an assignment. It lets nobody in."""
 
 
-class NewServiceRole(ServiceRoleSettings, kw_only=True):
+class WantedServiceRole(ServiceRoleSettings, kw_only=True):
     slug: str
 
 

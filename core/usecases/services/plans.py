@@ -7,10 +7,10 @@ from core.domain.identifiers import PlanId
 from core.domain.record.events import Actor
 from core.domain.services.plans import (
     MOST_PLANS,
-    NewPlan,
     Plan,
     PlanChange,
     PlanOverview,
+    WantedPlan,
     free_key,
     plan_created,
     plan_deleted,
@@ -39,7 +39,7 @@ class Plans(Frozen):
             raise NotFound("There is no such service")
         return found
 
-    async def create(self, member: Member, service: str, actor: Actor, wanted: NewPlan) -> PlanOverview:
+    async def create(self, member: Member, service: str, actor: Actor, wanted: WantedPlan) -> PlanOverview:
         """Raises `BadRequest`, `NotFound`, `Conflict` when another plan of the service has the key, and `Forbidden` when the caller may no
         longer manage services.
         """

@@ -6,9 +6,9 @@ from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ServiceRoleId
 from core.domain.record.events import Actor
 from core.domain.services.service_roles import (
-    NewServiceRole,
     ServiceRole,
     ServiceRoleChange,
+    WantedServiceRole,
     require_known,
     require_room,
     service_role_created,
@@ -44,7 +44,7 @@ class ServiceRoles(Frozen):
         """Raises `NotFound`."""
         return found_role(await self.lookup.find(member.organization, service_slug, slug))
 
-    async def create(self, member: Member, service_slug: str, wanted: NewServiceRole, actor: Actor) -> ServiceRole:
+    async def create(self, member: Member, service_slug: str, wanted: WantedServiceRole, actor: Actor) -> ServiceRole:
         """Raises `NotFound`; `BadRequest`, also for a permission that the service does not have; `Conflict` when the service has or had a
         role with this slug; and `Forbidden` when the caller may no longer manage services.
         """

@@ -1,5 +1,6 @@
 """The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, the secret of the browser
-for its set-up links, and, while a platform owner acts in somebody's name, the token of that session.
+for its set-up links, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by
+which Postern recognises a device later: cookies for browsers, headers for all other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
@@ -9,9 +10,11 @@ import re
 from datetime import timedelta
 from typing import Final
 
+from core.domain.identity.devices import Remembered
 from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import Headers
-from entrypoints.http.machinery.calls import HOST_PREFIX, Request
+from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX, Request
+from entrypoints.http.machinery.headers import DEVICE_TOKEN
 
 SESSION_COOKIE: Final = "postern_session"
 FLOW_COOKIE: Final = "postern_flow"
@@ -84,3 +87,23 @@ def _read(request: Request, cookie: str, base_url: str) -> Token | None:
 def _cookie(cookie: str, value: str, lasts: str, base_url: str) -> tuple[bytes, bytes]:
     secure = "; Secure" if base_url.startswith("https://") else ""
     return b"set-cookie", f"{_name(cookie, base_url)}={value}{lasts}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
+
+
+def device_headers(remembered: Remembered, base_url: str) -> Headers:
+    """The headers with the device's tokens. Over https, each cookie is Secure and its name has the `__Host-` prefix, so that a page on a
+    neighbouring host cannot set another cookie in its place.
+    """
+    https = base_url.startswith("https://")
+    headers = []
+    if remembered.device_token is not None:
+        headers.append((DEVICE_TOKEN.key, remembered.device_token.reveal().encode()))
+        headers.append(_device_cookie(DEVICE_COOKIE, remembered.device_token, _LONGEST, https=https))
+    if remembered.trust_token is not None and remembered.trusted_for is not None:
+        headers.append(_device_cookie(DEVICE_TRUST_COOKIE, remembered.trust_token, remembered.trusted_for, https=https))
+    return tuple(headers)
+
+
+def _device_cookie(name: str, token: Token, lasts: timedelta, *, https: bool) -> tuple[bytes, bytes]:
+    prefix, secure = (HOST_PREFIX, "; Secure") if https else ("", "")
+    value = f"{prefix}{name}={token.reveal()}; Max-Age={int(lasts.total_seconds())}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    return b"set-cookie", value.encode()

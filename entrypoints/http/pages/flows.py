@@ -44,10 +44,9 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import flow_secret, keep_flow_secret, keep_session
+from entrypoints.http.machinery.browser_cookies import device_headers, flow_secret, keep_flow_secret, keep_session
 from entrypoints.http.machinery.browsers import HOME, SIGN_IN, proof_page
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.pages import shipped_pages
 
 AnyCall = Call[Any, Any, Any, Any]

@@ -12,9 +12,9 @@ from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browser_cookies import device_headers
 from entrypoints.http.machinery.callers import ANYONE, PREAUTHENTICATED
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.device_cookies import device_headers
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
 from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN

@@ -144,6 +144,6 @@ async def delete_plan(call: Call[None, None, PlanPath, Member], postern: Postern
     return NO_BODY
 
 
-_wanted = taken(NewPlan, plans.NewPlan)
+_wanted = taken(NewPlan, plans.WantedPlan)
 _change = taken(PlanPatch, plans.PlanChange)
 plan_record = shown(PlanOverview, PlanRecord, within=("plan",), named={"service_id": "plan.service"})

@@ -143,6 +143,6 @@ async def delete_service_role(call: Call[None, None, ServiceRolePath, Member], p
     return NO_BODY
 
 
-_wanted = taken(NewServiceRole, service_roles.NewServiceRole)
+_wanted = taken(NewServiceRole, service_roles.WantedServiceRole)
 _change = taken(ServiceRolePatch, service_roles.ServiceRoleChange)
 _record = shown(ServiceRole, ServiceRoleRecord)
