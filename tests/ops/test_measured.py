@@ -4,7 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from tests.measured import Measuring
 from tests.places import ROOT
 
 
@@ -31,3 +36,13 @@ def test_a_run_that_does_not_measure_says_nothing_of_it() -> None:
     done = run("-n", "0")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "lines and branches" not in done.stdout
+
+
+@pytest.mark.parametrize("file", ["core/domain/email.py", "core/usecases/tenancy/setup/setup_links.py"])
+@pytest.mark.parametrize(("lines", "branches"), [([], []), ([168], []), ([], [[167, 168]])])
+def test_one_line_or_branch_of_any_file_is_too_much_to_miss(file: str, lines: list[int], branches: list[list[int]]) -> None:
+    measuring = Measuring(runs_tests=False)
+    measuring._of_workers = [{"files": {file: {"missing_lines": lines, "missing_branches": branches}}}]
+    session: Any = SimpleNamespace(config=SimpleNamespace(), exitstatus=pytest.ExitCode.OK)
+    measuring.pytest_sessionfinish(session)
+    assert session.exitstatus == (pytest.ExitCode.TESTS_FAILED if lines or branches else pytest.ExitCode.OK)
