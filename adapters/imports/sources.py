@@ -22,9 +22,9 @@ from adapters.imports.files import (
     made,
     objects,
 )
+from adapters.imports.keycloak_realms import open_realm
 from adapters.imports.lines import lines
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.realms import open_realm
 from adapters.imports.tables import BrokenTable, Table
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables

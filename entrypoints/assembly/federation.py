@@ -56,7 +56,7 @@ from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
-from entrypoints.rounds import fair_turn
+from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.federation.logout_notices import ClaimedService
 

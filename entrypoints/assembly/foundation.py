@@ -54,9 +54,9 @@ from entrypoints.assembly.configured import (
     plain_client,
 )
 from entrypoints.assembly.traced import Tracing, tracing
+from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
 from entrypoints.installation import conninfo
-from entrypoints.rounds import fair_turn
 from entrypoints.settings import Settings
 from ports.branding import Brandings
 from ports.clock import Clock

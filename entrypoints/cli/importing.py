@@ -10,8 +10,8 @@ from typing import Final
 import trio
 
 from adapters.imports.files import ImportFiles
+from adapters.imports.keycloak_realms import parts_of
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.realms import parts_of
 from adapters.imports.sources import opened, total_size
 from core.domain.platform.imports.clients import document
 from core.domain.platform.imports.decisions import ImportRules

@@ -7,7 +7,7 @@ from typing import Protocol
 from core.domain.identifiers import ManagementKeyId, UserId
 from core.domain.json import Json
 from core.domain.platform.configuration.marks import ManagedMark
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
 
 

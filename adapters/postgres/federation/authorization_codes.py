@@ -10,8 +10,8 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.sessions.told import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow

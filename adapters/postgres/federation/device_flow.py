@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.branding import links_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
-from adapters.postgres.identity.sessions.told import PROFILE, profile
+from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_address, storable_text

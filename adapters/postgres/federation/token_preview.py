@@ -10,8 +10,8 @@ from adapters.postgres.federation.saml.rows import CONFIGURATION, configuration
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.identity.sessions.subscription_state import subscription_state
-from adapters.postgres.identity.sessions.told import PROFILE, profile
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE

@@ -28,7 +28,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.identity.upstream.connections import SamlSettings
-from core.domain.platform.arrivals import is_checked, require_fit
+from core.domain.platform.arriving_rows import is_checked, require_fit
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
 from core.frozen import Frozen

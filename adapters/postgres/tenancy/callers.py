@@ -12,7 +12,7 @@ from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, s
 from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
-from adapters.postgres.identity.sessions.told import tells_more
+from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER

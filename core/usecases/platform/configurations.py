@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.platform.configuration.marks import ManagedMark, digest_of
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.domain.platform.configuration.planning import Change, PlannedAct, Present, document_planned
 from core.domain.record.events import Actor
 from core.frozen import Frozen

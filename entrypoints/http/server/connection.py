@@ -15,6 +15,7 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper
 from hypercorn.utils import parse_socket_addr
 
+from entrypoints.event_loop_rounds import Rounds
 from entrypoints.http.machinery.addresses import ClientAddresses
 from entrypoints.http.server.answer_heads import RETRY_SOON, Headers, error_answer
 from entrypoints.http.server.bodies import SECTION_END, AnyBody, Body, MalformedBody, WholeBody, is_complete
@@ -23,7 +24,6 @@ from entrypoints.http.server.pace import Pace
 from entrypoints.http.server.protocol import FINISH, Application, Exchange
 from entrypoints.http.server.request_heads import RequestHead
 from entrypoints.http.server.settings import ServerSettings
-from entrypoints.rounds import Rounds
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest
-from core.domain.platform.arrivals import is_checked, require_fit
+from core.domain.platform.arriving_rows import is_checked, require_fit
 from core.domain.platform.moving import ArrivedOrganization, AuditProof, DepartedOrganization, MovedPeople, exported, imported, is_bearable
 from core.domain.record.events import Actor
 from tests.pictures import gif, png

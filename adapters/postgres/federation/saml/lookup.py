@@ -10,7 +10,7 @@ from adapters.postgres.federation.authorizations import ENCOUNTER, EncounterRow
 from adapters.postgres.federation.saml.rows import CERTIFICATE, CONFIGURATION, EXCHANGE, SIGNERS, configuration, signer
 from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
-from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
+from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.storable import storable_text

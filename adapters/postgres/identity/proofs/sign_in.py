@@ -13,8 +13,8 @@ from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_fac
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
+from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.proofs.sign_in import DESTINATION, DestinationRow
+from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.sessions.told import tells_more
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email

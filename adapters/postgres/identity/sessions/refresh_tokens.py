@@ -10,8 +10,8 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
+from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.identity.sessions.told import PROFILE, profile, tells_more
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import counts_for

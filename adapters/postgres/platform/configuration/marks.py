@@ -12,7 +12,7 @@ from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable_text
 from core.domain.json import timestamp
 from core.domain.platform.configuration.marks import ManagedMark
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
 
 

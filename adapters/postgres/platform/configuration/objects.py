@@ -10,7 +10,7 @@ from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask, ask_for_many
 from adapters.postgres.storable import storable_text
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
 from ports.platform.configurations import StoredObject
 

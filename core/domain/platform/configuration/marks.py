@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 
 from core.domain.json import Json
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
 
 

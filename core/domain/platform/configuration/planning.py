@@ -10,7 +10,7 @@ from typing import Final
 
 from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
-from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, ObjectPlace
+from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, field
 

@@ -23,7 +23,7 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.lifecycle import Connections, from_metadata
 from core.usecases.tenancy.connections.trials import ConnectionTests
-from core.usecases.tenancy.setup.holding import drop_connection, held_draft, held_link
+from core.usecases.tenancy.setup.held_links import drop_connection, held_draft, held_link
 from core.usecases.tenancy.upstream_providers import NewProvider, OrganizationUpstreamProviders, add, found
 from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore

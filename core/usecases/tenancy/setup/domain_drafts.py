@@ -7,7 +7,7 @@ from core.domain.tenancy.setup.setup_drafts import MOST_DOMAINS, SetupDraft, Set
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
-from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, held_draft, held_link
+from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, held_draft, held_link
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 

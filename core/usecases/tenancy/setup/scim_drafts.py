@@ -6,7 +6,7 @@ from core.domain.tenancy.keys.machine_keys import NewMachineKey, key_name, prefi
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, require_changeable
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.frozen import Frozen
-from core.usecases.tenancy.setup.holding import held_link
+from core.usecases.tenancy.setup.held_links import held_link
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 

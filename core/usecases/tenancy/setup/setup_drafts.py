@@ -26,7 +26,7 @@ from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, require_owner
 from core.usecases.tenancy.setup.activations import Activation, Activations
-from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, drop_connection, held_draft
+from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, drop_connection, held_draft
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.tenancy.setup_links import SetupLinkStore

@@ -37,7 +37,7 @@ from core.domain.tenancy.setup.setup_links import (
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights, require_owner
-from core.usecases.tenancy.setup.holding import drop_connection
+from core.usecases.tenancy.setup.held_links import drop_connection
 from ports.mail_templates import MailTemplates
 from ports.system import System
 from ports.tenancy.setup_links import ListedSetupLink, SetupLinkStore, UsedBy

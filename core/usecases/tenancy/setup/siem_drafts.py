@@ -17,7 +17,7 @@ from core.domain.tenancy.siem import (
     siem_name,
 )
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.setup.holding import NO_SUCH_DRAFT, held_draft, held_link
+from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, held_draft, held_link
 from core.usecases.tenancy.siem import Siem
 from ports.encryption import KeyRing
 from ports.system import System

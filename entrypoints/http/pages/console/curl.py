@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.places import address
+from entrypoints.http.pages.console.navigation import address
 
 
 def curl(base_url: str, endpoint: Endpoint, path: Mapping[str, object], *, body: Any = None, query: Mapping[str, Any] | None = None) -> str:

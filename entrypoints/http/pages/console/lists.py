@@ -16,7 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import Column, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.places import address
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.resources import Resource, query_names
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit

@@ -1,9 +1,9 @@
 """All pages of a resource."""
 
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.acts import act_pages, ending_pages
+from entrypoints.http.pages.console.action_pages import act_pages, ending_pages
+from entrypoints.http.pages.console.creation_pages import making_pages
 from entrypoints.http.pages.console.lists import list_page
-from entrypoints.http.pages.console.makings import making_pages
 from entrypoints.http.pages.console.many.bulks import bulk_page
 from entrypoints.http.pages.console.many.exports import export_page
 from entrypoints.http.pages.console.records import record_page, section_pages

@@ -24,7 +24,7 @@ from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.curl import curl
-from entrypoints.http.pages.console.places import Spot, address, offered
+from entrypoints.http.pages.console.navigation import Spot, address, offered
 from entrypoints.http.pages.refusals import in_words
 
 AnyCall = Call[Any, Any, Any, Any]

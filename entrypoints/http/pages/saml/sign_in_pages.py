@@ -20,6 +20,7 @@ from core.domain.secrets import Token
 from core.frozen import replace
 from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, UnfinishedSamlSignIn
 from entrypoints.bootstrap import Postern
+from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
 from entrypoints.http.machinery.browsers import (
@@ -56,7 +57,6 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page
-from entrypoints.rounds import fair_turn
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"

@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from core.domain.errors import BadRequest, NotFound, Refusal, Unavailable
-from core.domain.platform.configuration.places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
+from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
 from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAct, Present, Problem, plan
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace

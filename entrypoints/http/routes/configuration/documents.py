@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
-from core.domain.platform.configuration.places import pointer
+from core.domain.platform.configuration.object_places import pointer
 from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAct, Problem
 from core.domain.secrets import Secret
 from core.domain.tenancy.keys.management_keys import PlatformCapability

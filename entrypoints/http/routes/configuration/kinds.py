@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.json import Json
 from core.domain.lines import LONGEST_TYPED, one_line
-from core.domain.platform.configuration.places import ObjectPlace
+from core.domain.platform.configuration.object_places import ObjectPlace
 from core.domain.platform.configuration.planning import KindRules, SortRules
 from core.frozen import Frozen, field
 from entrypoints.http.machinery.endpoints import Endpoint

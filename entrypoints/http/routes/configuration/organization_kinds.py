@@ -7,7 +7,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.providers import Provider
-from core.domain.platform.configuration.places import ORGANIZATION, ObjectPlace
+from core.domain.platform.configuration.object_places import ORGANIZATION, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
 from core.domain.tenancy.sign_in_rules import SignInRules
 from entrypoints.http.machinery.fields import example

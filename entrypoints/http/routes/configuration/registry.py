@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from core.domain.platform.configuration.places import PLATFORM_FIELDS
+from core.domain.platform.configuration.object_places import PLATFORM_FIELDS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
 from entrypoints.http.routes.configuration.organization_kinds import ORGANIZATION_KINDS, bounds, stated_bounds

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from core.domain.errors import BadRequest
-from core.domain.platform.configuration.places import SERVICE, SERVICE_ROLES, ObjectPlace
+from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
 from entrypoints.http.routes.configuration.organization_kinds import lower

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.organization.places import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit

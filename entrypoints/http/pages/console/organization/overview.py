@@ -11,7 +11,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.charts import LineChart, line_chart
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.places import (
+from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,

@@ -13,8 +13,8 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, SEARCH, spot
 from entrypoints.http.pages.console.organization.people.members import called
-from entrypoints.http.pages.console.organization.places import APPLICATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, SEARCH, spot
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users
 from entrypoints.http.routes.services.services import list_services

@@ -10,8 +10,8 @@ from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.organization_tabs import SIGN_INS
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
-from entrypoints.http.pages.console.organization.places import SIGN_INS
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import (
     AnalyticsPath,

@@ -12,11 +12,11 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.account import isolated
-from entrypoints.http.pages.console.acts import EndingForm
+from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.places import Spot
+from entrypoints.http.pages.console.navigation import Spot
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 

@@ -6,7 +6,7 @@ import msgspec
 
 from entrypoints.http.pages.console.cells import code, number, plain, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.platform.places import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.platform.governance import list_tiers

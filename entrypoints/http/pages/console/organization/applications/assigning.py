@@ -14,7 +14,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.claims.preview import named
 from entrypoints.http.pages.console.organization.applications.rights import roles
 from entrypoints.http.pages.console.sent_forms import explained
@@ -26,7 +26,7 @@ from entrypoints.http.routes.services.services import ServicePath
 from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.teams import list_teams
 
-_AT: Final = f"{places.ASSIGNMENTS}/~new"
+_AT: Final = f"{application_tabs.ASSIGNMENTS}/~new"
 _FIELDS: Final = {"role": "role", "user_id": "person", "organization_role": "organization_role", "team": "team"}
 
 
@@ -69,7 +69,7 @@ async def assign(call: Call[AssignmentForm, None, ServicePath, Any], postern: Po
         said, status = explained(visit, problem)
         field = next((named for name, named in _FIELDS.items() if problem.message.startswith(name)), "")
         return Answer(await _form(visit, form, {field: " ".join(said.values())}), status)
-    return redirect(f"{visit.here(places.ASSIGNMENTS)}?done=made")
+    return redirect(f"{visit.here(application_tabs.ASSIGNMENTS)}?done=made")
 
 
 async def _user(visit: PageVisit, person: str) -> Any:
@@ -86,19 +86,19 @@ async def _form(visit: PageVisit, form: AssignmentForm, errors: Mapping[str, str
     teams = [Choice(one.slug, one.name) for one in await visit.ask(list_teams)] if visit.may(list_teams) else []
     head = Head(
         title=visit.text("console.assignments.new"),
-        crumbs=(*places.above(visit), (visit.text("console.assignments.title"), visit.here(places.ASSIGNMENTS))),
+        crumbs=(*application_tabs.above(visit), (visit.text("console.assignments.title"), visit.here(application_tabs.ASSIGNMENTS))),
         curl=visit.curl(create_assignment, body={"role": "editor", "team": "support"}),
         errors=errors,
     )
     return visit.show(
         "organization/applications/assign.html",
-        places.ASSIGNMENTS_SPOT,
+        application_tabs.ASSIGNMENTS_SPOT,
         head,
         action=visit.here(_AT),
-        back=visit.here(places.ASSIGNMENTS),
+        back=visit.here(application_tabs.ASSIGNMENTS),
         form=form,
         roles=await roles(visit),
-        new_role=visit.here(f"{places.ROLES}/~new"),
+        new_role=visit.here(f"{application_tabs.ROLES}/~new"),
         organization_roles=[*built_in, *own],
         teams=teams,
     )

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.services.api_keys import Permission
 from entrypoints.http.pages.console.cells import code, copied, listed, plain, when
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource
 from entrypoints.http.pages.console.visit import PageVisit
@@ -16,8 +16,8 @@ from entrypoints.http.routes.services.client_secrets import create_client_secret
 
 CLIENT_SECRETS: Final = Resource(
     name="client_secrets",
-    spot=places.SECRETS_SPOT,
-    at=places.SECRETS,
+    spot=application_tabs.SECRETS_SPOT,
+    at=application_tabs.SECRETS,
     listed=list_client_secrets,
     columns=(code("prefix"), when("created_at")),
     parameter="client_secret_id",
@@ -25,7 +25,7 @@ CLIENT_SECRETS: Final = Resource(
     facts=(code("prefix"), copied("id"), when("created_at")),
     making=Making(shape(create_client_secret), secret="client_secret"),  # noqa: S106 - the name of a field
     ending=Ending(delete_client_secret),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 
@@ -35,8 +35,8 @@ async def _permissions(visit: PageVisit) -> Sequence[Choice]:
 
 API_KEYS: Final = Resource(
     name="api_keys",
-    spot=places.API_KEYS_SPOT,
-    at=places.API_KEYS,
+    spot=application_tabs.API_KEYS_SPOT,
+    at=application_tabs.API_KEYS,
     listed=list_api_keys,
     rows="api_keys",
     columns=(plain("name"), code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at")),
@@ -53,7 +53,7 @@ API_KEYS: Final = Resource(
         secret="key",  # noqa: S106 - the name of a field
     ),
     ending=Ending(delete_api_key),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PAGES: Final = (*pages(CLIENT_SECRETS), *pages(API_KEYS))

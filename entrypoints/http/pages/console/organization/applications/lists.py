@@ -8,7 +8,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.services.services import create_service, list_services
@@ -28,13 +28,13 @@ def _new(visit: PageVisit) -> ButtonLink | None:
     """Making an application is a screen of its own."""
     if not visit.may(create_service):
         return None
-    return ButtonLink(visit.text("console.applications.new"), visit.here(f"{places.LIST}/~new"))
+    return ButtonLink(visit.text("console.applications.new"), visit.here(f"{application_tabs.LIST}/~new"))
 
 
 APPLICATIONS: Final = Resource(
     name="applications",
-    spot=places.LIST_SPOT,
-    at=places.LIST,
+    spot=application_tabs.LIST_SPOT,
+    at=application_tabs.LIST,
     listed=list_services,
     rows="services",
     columns=(

@@ -5,7 +5,7 @@ from typing import Any, Final
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
@@ -23,8 +23,8 @@ async def _outcomes(visit: PageVisit) -> list[Choice]:
 
 NOTICES: Final = Resource(
     name="logout_notices",
-    spot=places.NOTICES_SPOT,
-    at=places.NOTICES,
+    spot=application_tabs.NOTICES_SPOT,
+    at=application_tabs.NOTICES,
     listed=list_logout_notices,
     rows="logout_notices",
     columns=(
@@ -43,7 +43,7 @@ NOTICES: Final = Resource(
         code("session_id"),
     ),
     filters=(Filter("delivered", "console.field.state", _outcomes),),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PAGES: Final = (list_page(NOTICES),)

@@ -8,7 +8,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values
@@ -28,7 +28,7 @@ _FACTS: Final = (
 )
 
 
-@console.get(places.ONE, of=service_detail, also=(list_client_secrets, saml_configuration))
+@console.get(application_tabs.ONE, of=service_detail, also=(list_client_secrets, saml_configuration))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
@@ -45,21 +45,21 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(
         title=service.name,
-        crumbs=places.above_list(visit),
-        main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(places.TEST_SIGN_IN), "quiet") if tested else None,
+        crumbs=application_tabs.above_list(visit),
+        main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet") if tested else None,
         curl=visit.curl(service_detail),
         done=call.query.done,
     )
     page = visit.show(
         "organization/applications/overview.html",
-        places.OVERVIEW_SPOT,
+        application_tabs.OVERVIEW_SPOT,
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _FACTS],
         values=client_values(visit, values),
         endpoints=endpoint_values(visit, values),
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,
-        addresses=visit.here(places.SIGN_IN),
+        addresses=visit.here(application_tabs.SIGN_IN),
     )
     return Answer(page, 200)
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
@@ -24,8 +24,8 @@ _FIELDS: Final = (
 
 PLANS: Final = Resource(
     name="plans",
-    spot=places.PLANS_SPOT,
-    at=places.PLANS,
+    spot=application_tabs.PLANS_SPOT,
+    at=application_tabs.PLANS,
     listed=list_plans,
     columns=(plain("name"), plain(_price, "console.plans.price"), listed("features"), number("subscription_count"), when("created_at")),
     parameter="plan_id",
@@ -40,7 +40,7 @@ PLANS: Final = Resource(
     making=Making(shape(create_plan, *_FIELDS)),
     sections=(Section("change", shape(change_plan, *_FIELDS)),),
     ending=Ending(delete_plan),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PAGES: Final = pages(PLANS)

@@ -7,36 +7,38 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.services.services import ServicePath
 
 _MEND: Final = {
-    RefusalReason.REDIRECT_UNREGISTERED: places.SIGN_IN,
-    RefusalReason.REDIRECT_MISSING: places.SIGN_IN,
-    RefusalReason.REDIRECT_DIFFERS: places.SIGN_IN,
-    RefusalReason.SECRET_WRONG: places.SECRETS,
-    RefusalReason.SECRET_OWED: places.SECRETS,
-    RefusalReason.CREDENTIAL_MISSING: places.SECRETS,
-    RefusalReason.GRANT_NOT_ALLOWED: places.SECRETS,
-    RefusalReason.PKCE_MISSING: places.SECRETS,
-    RefusalReason.KEYS_MISSING: places.PUBLIC_KEYS,
-    RefusalReason.ASSERTION_REFUSED: places.PUBLIC_KEYS,
-    RefusalReason.SAML: places.SAML_EXCHANGES,
+    RefusalReason.REDIRECT_UNREGISTERED: application_tabs.SIGN_IN,
+    RefusalReason.REDIRECT_MISSING: application_tabs.SIGN_IN,
+    RefusalReason.REDIRECT_DIFFERS: application_tabs.SIGN_IN,
+    RefusalReason.SECRET_WRONG: application_tabs.SECRETS,
+    RefusalReason.SECRET_OWED: application_tabs.SECRETS,
+    RefusalReason.CREDENTIAL_MISSING: application_tabs.SECRETS,
+    RefusalReason.GRANT_NOT_ALLOWED: application_tabs.SECRETS,
+    RefusalReason.PKCE_MISSING: application_tabs.SECRETS,
+    RefusalReason.KEYS_MISSING: application_tabs.PUBLIC_KEYS,
+    RefusalReason.ASSERTION_REFUSED: application_tabs.PUBLIC_KEYS,
+    RefusalReason.SAML: application_tabs.SAML_EXCHANGES,
 }
 """The page where what is registered can be changed."""
 
 
-@console.get(places.REFUSALS, of=list_authorization_refusals)
+@console.get(application_tabs.REFUSALS, of=list_authorization_refusals)
 async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Show the last refused requests of an application."""
     visit = PageVisit(call, postern)
     listed = await visit.ask(list_authorization_refusals)
-    head = Head(title=visit.text("console.refusals.title"), crumbs=places.above(visit), curl=visit.curl(list_authorization_refusals))
+    head = Head(
+        title=visit.text("console.refusals.title"), crumbs=application_tabs.above(visit), curl=visit.curl(list_authorization_refusals)
+    )
     page = visit.show(
         "organization/applications/refusals.html",
-        places.REFUSALS_SPOT,
+        application_tabs.REFUSALS_SPOT,
         head,
         refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in listed.refusals],
     )

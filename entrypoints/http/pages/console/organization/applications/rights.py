@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
@@ -39,8 +39,8 @@ _EVERYBODY: Final = Asked("given_to_everybody", hint="console.service_roles.ever
 
 ROLES: Final = Resource(
     name="service_roles",
-    spot=places.ROLES_SPOT,
-    at=places.ROLES,
+    spot=application_tabs.ROLES_SPOT,
+    at=application_tabs.ROLES,
     listed=list_service_roles,
     columns=(plain("name", beside="slug"), plain("description"), listed("permissions"), yes_or_no("given_to_everybody")),
     parameter="role_slug",
@@ -66,13 +66,13 @@ ROLES: Final = Resource(
     ),
     sections=(Section("change", shape(change_service_role, "name", "description", _PERMISSIONS, _EVERYBODY)),),
     ending=Ending(delete_service_role),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PERMISSIONS: Final = Resource(
     name="service_permissions",
-    spot=places.PERMISSIONS_SPOT,
-    at=places.PERMISSIONS,
+    spot=application_tabs.PERMISSIONS_SPOT,
+    at=application_tabs.PERMISSIONS,
     listed=list_service_permissions,
     columns=(code("key"), plain("description"), when("created_at")),
     parameter="permission_key",
@@ -82,7 +82,7 @@ PERMISSIONS: Final = Resource(
     making=Making(shape(create_service_permission, Asked("key", hint="console.service_permissions.key_hint"), "description")),
     sections=(Section("change", shape(change_service_permission, "description")),),
     ending=Ending(delete_service_permission),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 
@@ -100,15 +100,15 @@ def _new_assignment(visit: PageVisit) -> ButtonLink | None:
     """Assigning is a screen of its own, which finds people by their addresses."""
     if not visit.may(create_assignment):
         return None
-    return ButtonLink(visit.text("console.assignments.new"), visit.here(f"{places.ASSIGNMENTS}/~new"))
+    return ButtonLink(visit.text("console.assignments.new"), visit.here(f"{application_tabs.ASSIGNMENTS}/~new"))
 
 
 _KIND: Final = state(_kind_of, lambda kind: (f"console.assignments.to_{kind}", Tone.PLAIN), "console.assignments.kind")
 
 ASSIGNMENTS: Final = Resource(
     name="assignments",
-    spot=places.ASSIGNMENTS_SPOT,
-    at=places.ASSIGNMENTS,
+    spot=application_tabs.ASSIGNMENTS_SPOT,
+    at=application_tabs.ASSIGNMENTS,
     listed=list_assignments,
     rows="assignments",
     columns=(plain(_whom, "console.assignments.whom"), _KIND, code("role"), when("created_at")),
@@ -116,7 +116,7 @@ ASSIGNMENTS: Final = Resource(
     parameter="assignment_id",
     called=_whom,
     ending=Ending(delete_assignment),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
     main=_new_assignment,
 )
 

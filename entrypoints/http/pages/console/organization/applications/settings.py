@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.acts import ending_pages
+from entrypoints.http.pages.console.action_pages import ending_pages
 from entrypoints.http.pages.console.cells import Column, copied, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
-from entrypoints.http.pages.console.places import Spot
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -35,7 +35,7 @@ def _page(name: str, page: str, spot: Spot, *sections: Section, facts: tuple[Col
     return Resource(
         name=name,
         spot=spot,
-        at=places.LIST,
+        at=application_tabs.LIST,
         page=page,
         listed=list_services,
         columns=APPLICATIONS.columns,
@@ -45,14 +45,14 @@ def _page(name: str, page: str, spot: Spot, *sections: Section, facts: tuple[Col
         facts=facts,
         sections=sections,
         ending=ending,
-        crumbs=places.above_list,
+        crumbs=application_tabs.above_list,
     )
 
 
 SIGNING_IN: Final = _page(
     "signing_in",
-    places.SIGN_IN,
-    places.SIGN_IN_SPOT,
+    application_tabs.SIGN_IN,
+    application_tabs.SIGN_IN_SPOT,
     Section(
         "addresses",
         shape(
@@ -84,8 +84,8 @@ SIGNING_IN: Final = _page(
 
 SIGNING_OUT: Final = _page(
     "signing_out",
-    places.LOGOUT,
-    places.LOGOUT_SPOT,
+    application_tabs.LOGOUT,
+    application_tabs.LOGOUT_SPOT,
     Section(
         "notices",
         shape(
@@ -99,8 +99,8 @@ SIGNING_OUT: Final = _page(
 
 PUBLIC_KEYS: Final = _page(
     "public_keys",
-    places.PUBLIC_KEYS,
-    places.PUBLIC_KEYS_SPOT,
+    application_tabs.PUBLIC_KEYS,
+    application_tabs.PUBLIC_KEYS_SPOT,
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
@@ -110,8 +110,8 @@ PUBLIC_KEYS: Final = _page(
 
 SETTINGS: Final = _page(
     "application",
-    places.SETTINGS,
-    places.SETTINGS_SPOT,
+    application_tabs.SETTINGS,
+    application_tabs.SETTINGS_SPOT,
     Section("basics", shape(change_service, "name", Asked("service_type", hint="console.application.type_hint"))),
     Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
     facts=(copied("id"), copied("slug"), when("created_at")),

@@ -9,7 +9,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
-from entrypoints.http.pages.console.organization.places import DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connection_certificates import (
     WaitingCertificatePath,

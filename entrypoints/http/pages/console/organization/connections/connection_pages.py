@@ -14,7 +14,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (

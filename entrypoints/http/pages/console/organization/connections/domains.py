@@ -6,7 +6,7 @@ from typing import Final
 from core.domain.identity.upstream.providers import NAMES
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.organization_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, spot
 from entrypoints.http.pages.console.organization.people.choices import capabilities
-from entrypoints.http.pages.console.organization.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.pages.console.visit import PageVisit

@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
-from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit

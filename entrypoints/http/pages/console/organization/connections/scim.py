@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.federation.scim.groups import ScimGrouping
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.places import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit

@@ -15,8 +15,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.organization.people.choices import roles
-from entrypoints.http.pages.console.organization.places import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit

@@ -6,8 +6,8 @@ from typing import Any, Final
 from core.domain.tenancy.roles import BuiltInRole
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.organization.people.choices import roles
-from entrypoints.http.pages.console.organization.places import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit

@@ -14,8 +14,8 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.organization_tabs import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.organization.people.members import MEMBERS
-from entrypoints.http.pages.console.organization.places import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.identity.mfa import StatedReason
 from entrypoints.http.routes.tenancy.members import MemberPath, disable_mfa_of_member, member_detail

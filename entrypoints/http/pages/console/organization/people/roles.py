@@ -4,8 +4,8 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import code, copied, plain, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, spot
 from entrypoints.http.pages.console.organization.people.choices import capabilities
-from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.tenancy.roles import change_role, create_role, delete_role, list_roles, role_detail

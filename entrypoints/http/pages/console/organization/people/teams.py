@@ -17,9 +17,9 @@ from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, spot
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.people.members import called
-from entrypoints.http.pages.console.organization.places import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit

@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
-from entrypoints.http.pages.console.organization.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit

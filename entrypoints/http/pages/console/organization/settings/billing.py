@@ -11,7 +11,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.places import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.billing import NewPortal, PortalPath, open_billing_portal
 from entrypoints.http.routes.tenancy.organizations import organization_detail

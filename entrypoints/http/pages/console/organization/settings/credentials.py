@@ -15,7 +15,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.places import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,

@@ -14,9 +14,9 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import ORGANIZATIONS, isolated
-from entrypoints.http.pages.console.acts import EndingForm
+from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.places import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.tenancy.members import MembersPath, Transfer, list_members, transfer_ownership

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when
-from entrypoints.http.pages.console.organization import places as of_organization
-from entrypoints.http.pages.console.places import Spot
-from entrypoints.http.pages.console.platform import places as of_platform
+from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.organization import organization_tabs as of_organization
+from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.routes.configuration.documents import organization_configuration, platform_configuration

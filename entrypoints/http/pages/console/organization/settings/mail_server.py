@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.organization.places import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.routes.tenancy.mail_servers import remove_mail_server, set_mail_server, show_mail_server, test_mail_server

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import in_words, listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, InputKind, shape
-from entrypoints.http.pages.console.organization.places import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of

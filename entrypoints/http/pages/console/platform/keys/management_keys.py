@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.platform.places import KEYS, KEYS_ENTRY, KEYS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, spot
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.routes.platform.management_keys import (

@@ -18,7 +18,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.cells import Tone, code, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.places import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.signing_keys import list_signing_keys, rotate_signing_keys

@@ -12,7 +12,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.places import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, spot
+from entrypoints.http.pages.console.platform.platform_tabs import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, spot
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 _VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {

@@ -10,7 +10,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.places import JOBS, JOBS_TAB, OVERVIEW_ENTRY, spot
+from entrypoints.http.pages.console.platform.platform_tabs import JOBS, JOBS_TAB, OVERVIEW_ENTRY, spot
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.dead_jobs import list_dead_jobs, retry_job
 

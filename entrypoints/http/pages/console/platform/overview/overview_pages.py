@@ -9,7 +9,7 @@ from entrypoints.http.pages.account.first_steps import steps_left
 from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.places import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, spot
+from entrypoints.http.pages.console.platform.platform_tabs import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, spot
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import platform_overview
 

@@ -8,8 +8,8 @@ from core.domain.identifiers import UserId
 from core.domain.platform.account_overviews import AccountOverview
 from core.domain.platform.governance import Authority
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
-from entrypoints.http.pages.console.places import Spot, Tab
-from entrypoints.http.pages.console.platform.places import PEOPLE, PEOPLE_ENTRY, PLATFORM
+from entrypoints.http.pages.console.navigation import Spot, Tab
+from entrypoints.http.pages.console.platform.platform_tabs import PEOPLE, PEOPLE_ENTRY, PLATFORM
 from entrypoints.http.pages.console.platform.questions import QuestionSubject
 from entrypoints.http.pages.console.visit import PageVisit
 

@@ -15,9 +15,9 @@ from entrypoints.http.machinery.browsers import STOPS_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.places import address
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, load, spot_of, user_of
-from entrypoints.http.pages.console.platform.places import HOME
+from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.pages.declaring import page

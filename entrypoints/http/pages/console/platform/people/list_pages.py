@@ -12,9 +12,9 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.cells import Tone, linked, plain, rows_of, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.places import address
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE
-from entrypoints.http.pages.console.platform.places import (
+from entrypoints.http.pages.console.platform.platform_tabs import (
     OWNERS,
     OWNERS_TAB,
     PEOPLE,

@@ -27,7 +27,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, spot_of, user_of
-from entrypoints.http.pages.console.platform.places import HOME
+from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.account_administration import activate_user, deactivate_user

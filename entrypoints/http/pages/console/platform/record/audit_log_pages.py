@@ -16,9 +16,9 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, linked, pla
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.places import address
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
-from entrypoints.http.pages.console.platform.places import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import LoggedByPlatform, platform_audit_entry, platform_audit_log

@@ -7,7 +7,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.places import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, spot
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.settings_in_force import settings_in_force
 

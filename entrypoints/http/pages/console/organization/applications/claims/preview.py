@@ -14,7 +14,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import places_of, verdict_of
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
@@ -56,15 +56,15 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
             errors = {"person": " ".join(said.values())}
     head = Head(
         title=visit.text("console.preview.title"),
-        crumbs=places.above(visit),
+        crumbs=application_tabs.above(visit),
         curl=visit.curl(preview_tokens, query=query if person else {"email": visit.person.email.address}),
         errors=errors,
     )
     page = visit.show(
         "organization/applications/claims/preview.html",
-        places.PREVIEW_SPOT,
+        application_tabs.PREVIEW_SPOT,
         head,
-        at=visit.here(places.PREVIEW),
+        at=visit.here(application_tabs.PREVIEW),
         asked=person,
         scopes=[(f"{_TICK}{one}", one, not scopes or one in scopes) for one in SCOPES],
         preview=preview,
@@ -74,8 +74,8 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, status)
 
 
-show_preview: Final = console.get(places.PREVIEW, of=preview_tokens, also=(service_detail,))(
-    stated(_show_preview, "show_preview", places.PREVIEW, query=PreviewQuery)
+show_preview: Final = console.get(application_tabs.PREVIEW, of=preview_tokens, also=(service_detail,))(
+    stated(_show_preview, "show_preview", application_tabs.PREVIEW, query=PreviewQuery)
 )
 
 PAGES: Final[Sequence[Endpoint]] = (show_preview,)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from core.domain.claims import ClaimPlace
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -49,8 +49,8 @@ _FIELDS: Final = (
 
 CLAIMS: Final = Resource(
     name="claims",
-    spot=places.CLAIMS_SPOT,
-    at=places.CLAIMS,
+    spot=application_tabs.CLAIMS_SPOT,
+    at=application_tabs.CLAIMS,
     listed=list_service_claims,
     columns=(code("name"), words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER),
     parameter="claim_id",
@@ -58,7 +58,7 @@ CLAIMS: Final = Resource(
     making=Making(shape(create_service_claim, *_FIELDS)),
     sections=(Section("change", shape(change_service_claim, *_FIELDS)),),
     ending=Ending(delete_service_claim),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PAGES: Final = pages(CLAIMS)

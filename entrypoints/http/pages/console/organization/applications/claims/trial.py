@@ -17,30 +17,30 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import places_of, verdict_of
 from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.flows import begin
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.services import ServicePath, service_detail
 
-RESULT: Final = f"{places.TEST_SIGN_IN}/result"
+RESULT: Final = f"{application_tabs.TEST_SIGN_IN}/result"
 _GOOD: Final = frozenset({AuthorizationStep.DONE, AuthorizationStep.CONSENT, AuthorizationStep.CONFIRM_MEMBERSHIP})
 
 
-@console.get(places.TEST_SIGN_IN, of=preview_tokens, also=(service_detail,))
+@console.get(application_tabs.TEST_SIGN_IN, of=preview_tokens, also=(service_detail,))
 async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Say what the test sign-in does, with the button that begins it."""
     visit = PageVisit(call, postern)
     service = await visit.ask(service_detail)
     page = visit.show(
         "question.html",
-        places.OVERVIEW_SPOT,
-        Head(title=visit.text("console.test_sign_in.title"), crumbs=places.above(visit)),
+        application_tabs.OVERVIEW_SPOT,
+        Head(title=visit.text("console.test_sign_in.title"), crumbs=application_tabs.above(visit)),
         explained=visit.text("console.test_sign_in.explained", application=service.name),
         ends=[visit.text(f"console.test_sign_in.promise_{one}") for one in ("session", "self", "others")],
-        action=visit.here(places.TEST_SIGN_IN),
-        back=visit.here(places.ONE),
+        action=visit.here(application_tabs.TEST_SIGN_IN),
+        back=visit.here(application_tabs.ONE),
         button=visit.text("console.test_sign_in.begin"),
         kind="primary",
         wanted="",
@@ -49,7 +49,7 @@ async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Poster
 
 
 # The form calls no endpoint that changes something: it begins a sign-in.
-@console.post(places.TEST_SIGN_IN, of=preview_tokens.caller)
+@console.post(application_tabs.TEST_SIGN_IN, of=preview_tokens.caller)
 async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Begin the test sign-in: the pages of a sign-in, in the name and the looks of the application."""
     visit = PageVisit(call, postern)
@@ -69,13 +69,13 @@ async def show_result(call: Call[None, None, ServicePath, Any], postern: Postern
     step, tone = await _next(visit, postern, service)
     head = Head(
         title=visit.text("console.test_sign_in.result_title"),
-        crumbs=places.above(visit),
-        main=ButtonLink(visit.text("console.test_sign_in.again"), visit.here(places.TEST_SIGN_IN), "quiet"),
+        crumbs=application_tabs.above(visit),
+        main=ButtonLink(visit.text("console.test_sign_in.again"), visit.here(application_tabs.TEST_SIGN_IN), "quiet"),
         curl=visit.curl(preview_tokens, query={"user_id": str(visit.person.user)}),
     )
     page = visit.show(
         "organization/applications/claims/tested.html",
-        places.OVERVIEW_SPOT,
+        application_tabs.OVERVIEW_SPOT,
         head,
         step=step,
         tone=tone,

@@ -15,7 +15,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_STEPS
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.sent_forms import explained
@@ -23,7 +23,7 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisi
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.services import ServicesPath, ServiceWish, create_service
 
-_AT: Final = f"{places.LIST}/~new"
+_AT: Final = f"{application_tabs.LIST}/~new"
 _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.WEB: ServiceType.WEB,
     ApplicationKind.SPA: ServiceType.WEB,
@@ -81,7 +81,7 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
         return _refused(visit, form, problem)
     here = {"service_slug": made.service.slug}
     if kind is ApplicationKind.SAML:
-        return redirect(f"{visit.here(places.SAML, **here)}?done=made")
+        return redirect(f"{visit.here(application_tabs.SAML, **here)}?done=made")
     secret = None
     if kind in _WITH_SECRET and visit.may(create_client_secret):
         secret = await visit.ask(create_client_secret, **here)
@@ -117,16 +117,16 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
     body = {"slug": "billing", "name": "Billing", "service_type": "web", "redirect_uris": ["https://billing.example.com/callback"]}
     head = Head(
         title=text("console.new_application.title"),
-        crumbs=places.above_list(visit),
+        crumbs=application_tabs.above_list(visit),
         curl=visit.curl(create_service, body={**body, "sign_in_policy": "members"}),
         errors=errors,
     )
     return visit.show(
         "organization/applications/making/new.html",
-        places.LIST_SPOT,
+        application_tabs.LIST_SPOT,
         head,
         action=visit.here(_AT),
-        back=visit.here(places.LIST),
+        back=visit.here(application_tabs.LIST),
         form=form,
         kinds=[
             (one.value, text(f"console.new_application.kind_{one}"), text(f"console.new_application.kind_{one}_hint"))
@@ -148,18 +148,18 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         redirect_uris=service.redirect_uris,
         client_secret=secret or visit.text("console.application.secret_placeholder"),
     )
-    head = Head(title=service.name, crumbs=places.above_list(visit), done="made")
+    head = Head(title=service.name, crumbs=application_tabs.above_list(visit), done="made")
     return visit.show(
         "organization/applications/making/made.html",
-        places.LIST_SPOT,
+        application_tabs.LIST_SPOT,
         head,
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,
-        secrets=visit.here(places.SECRETS, service_slug=service.slug),
+        secrets=visit.here(application_tabs.SECRETS, service_slug=service.slug),
         values=client_values(visit, values),
         frameworks=lines(kind, values),
-        onward=visit.here(places.ONE, service_slug=service.slug),
-        addresses=visit.here(places.SIGN_IN, service_slug=service.slug),
+        onward=visit.here(application_tabs.ONE, service_slug=service.slug),
+        addresses=visit.here(application_tabs.SIGN_IN, service_slug=service.slug),
     )
 
 

@@ -20,7 +20,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.lists import list_page
-from entrypoints.http.pages.console.organization.applications import places
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
@@ -38,10 +38,10 @@ from entrypoints.http.routes.federation.saml import (
 from entrypoints.http.routes.services.services import ServicePath
 
 _TEMPLATES: Final = "organization/applications/saml"
-_UPLOAD: Final = f"{places.SAML}/metadata"
-_CONFIGURE: Final = f"{places.SAML}/configuration"
-_OFF: Final = f"{places.SAML}/off"
-_ACTIVATE: Final = f"{places.SAML_CERTIFICATE}/activate"
+_UPLOAD: Final = f"{application_tabs.SAML}/metadata"
+_CONFIGURE: Final = f"{application_tabs.SAML}/configuration"
+_OFF: Final = f"{application_tabs.SAML}/off"
+_ACTIVATE: Final = f"{application_tabs.SAML_CERTIFICATE}/activate"
 
 
 async def _formats(_visit: PageVisit) -> Sequence[Choice]:
@@ -113,19 +113,19 @@ async def _shown(
     head = Head(
         title=visit.text("console.saml.title"),
         state=_state(visit, configuration),
-        crumbs=places.above(visit),
+        crumbs=application_tabs.above(visit),
         curl=visit.curl(saml_configuration),
         done=done,
         errors=errors,
     )
     return visit.show(
         f"{_TEMPLATES}/saml.html",
-        places.SAML_SPOT,
+        application_tabs.SAML_SPOT,
         head,
         may_change=visit.may(configure_saml),
         configuration=configuration,
         values=_values(visit),
-        certificate=visit.here(places.SAML_CERTIFICATE),
+        certificate=visit.here(application_tabs.SAML_CERTIFICATE),
         upload=visit.here(_UPLOAD),
         configure=visit.here(_CONFIGURE),
         off=visit.here(_OFF) if visit.may(disable_saml) else "",
@@ -135,7 +135,7 @@ async def _shown(
     )
 
 
-@console.get(places.SAML, of=saml_configuration)
+@console.get(application_tabs.SAML, of=saml_configuration)
 async def show_saml(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the SAML configuration of an application."""
     visit = PageVisit(call, postern)
@@ -155,7 +155,7 @@ async def upload_metadata(call: Call[MetadataForm, None, ServicePath, Any], post
     except Refusal as problem:
         said, status = explained(visit, problem)
         return Answer(await _shown(visit, await visit.ask(saml_configuration), errors={"text": " ".join(said.values())}), status)
-    return redirect(f"{visit.here(places.SAML)}?done=saved")
+    return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
 
 async def _configure(call: AnyCall, postern: Postern) -> Page:
@@ -163,7 +163,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
     visit, form = PageVisit(call, postern), call.body
     own = changed(_SHAPE.inputs, form)
     if not own:
-        return redirect(f"{visit.here(places.SAML)}?done=unchanged")
+        return redirect(f"{visit.here(application_tabs.SAML)}?done=unchanged")
     configuration = await visit.ask(saml_configuration)
     given = sent_texts(_SHAPE.inputs, form)
     if others := moved(_SHAPE.inputs, form, configuration):
@@ -177,7 +177,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
     except (WrongInput, Refusal) as problem:
         errors, status = explained(visit, problem)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
-    return redirect(f"{visit.here(places.SAML)}?done=saved")
+    return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
 
 configure_by_form: Final = console.post(_CONFIGURE, of=configure_saml)(
@@ -189,7 +189,7 @@ configure_by_form: Final = console.post(_CONFIGURE, of=configure_saml)(
 async def ask_to_turn_saml_off(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Ask before SAML is turned off."""
     visit = PageVisit(call, postern)
-    return Answer(_question(visit, "off", disable_saml, (_OFF, places.SAML)), 200)
+    return Answer(_question(visit, "off", disable_saml, (_OFF, application_tabs.SAML)), 200)
 
 
 @console.post(_OFF, of=disable_saml)
@@ -197,7 +197,7 @@ async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: 
     """Turn SAML off, and delete its certificates."""
     visit = PageVisit(call, postern)
     await visit.ask(disable_saml)
-    return redirect(f"{visit.here(places.SAML)}?done=done")
+    return redirect(f"{visit.here(application_tabs.SAML)}?done=done")
 
 
 def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
@@ -206,8 +206,8 @@ def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, st
     ends = endpoint is disable_saml
     return visit.show(
         "question.html",
-        places.SAML_SPOT if ends else places.CERTIFICATE_SPOT,
-        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=places.above(visit), curl=visit.curl(endpoint)),
+        application_tabs.SAML_SPOT if ends else application_tabs.CERTIFICATE_SPOT,
+        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=application_tabs.above(visit), curl=visit.curl(endpoint)),
         explained=visit.text(f"console.saml.{name}_text"),
         action=visit.here(action),
         back=visit.here(back),
@@ -225,7 +225,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     head = Head(
         title=visit.text("console.saml_certificate.title"),
         state=None if standing is None else _ends(visit, standing),
-        crumbs=places.above(visit),
+        crumbs=application_tabs.above(visit),
         curl=visit.curl(saml_certificate),
         done=done,
         errors=errors,
@@ -244,17 +244,17 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     step = 0 if standing is None else 1 if following is None else 2
     return visit.show(
         f"{_TEMPLATES}/saml_certificate.html",
-        places.CERTIFICATE_SPOT,
+        application_tabs.CERTIFICATE_SPOT,
         head,
         may_change=visit.may(create_saml_certificate),
         enabled=configuration.enabled,
-        configuration=visit.here(places.SAML),
+        configuration=visit.here(application_tabs.SAML),
         facts=facts,
         step=step,
         standing=standing,
         following=following,
         metadata_address=_values(visit)[0][1].value,
-        make=visit.here(places.SAML_CERTIFICATE),
+        make=visit.here(application_tabs.SAML_CERTIFICATE),
         activate=visit.here(_ACTIVATE),
     )
 
@@ -274,13 +274,13 @@ def _ends(visit: PageVisit, standing: Any) -> tuple[str, Tone]:
 _SOON: Final = 60
 
 
-@console.get(places.SAML_CERTIFICATE, of=saml_configuration, also=(saml_certificate,))
+@console.get(application_tabs.SAML_CERTIFICATE, of=saml_configuration, also=(saml_certificate,))
 async def show_certificate(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the certificate of an application, and the state of a change to the next one."""
     return Answer(await _certificate_page(PageVisit(call, postern), done=call.query.done), 200)
 
 
-@console.post(places.SAML_CERTIFICATE, of=create_saml_certificate)
+@console.post(application_tabs.SAML_CERTIFICATE, of=create_saml_certificate)
 async def make_certificate(call: Call[CertificateForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Make the first certificate, or the next one. A certificate that signs is never replaced by this form."""
     visit = PageVisit(call, postern)
@@ -294,14 +294,14 @@ async def make_certificate(call: Call[CertificateForm, None, ServicePath, Any], 
     except Refusal as problem:
         errors, status = explained(visit, problem)
         return Answer(await _certificate_page(visit, errors=errors), status)
-    return redirect(f"{visit.here(places.SAML_CERTIFICATE)}?done=made")
+    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done=made")
 
 
 @console.get(_ACTIVATE, of=activate_saml_certificate)
 async def ask_to_activate(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Ask before the next certificate signs."""
     visit = PageVisit(call, postern)
-    page = _question(visit, "activate", activate_saml_certificate, (_ACTIVATE, places.SAML_CERTIFICATE))
+    page = _question(visit, "activate", activate_saml_certificate, (_ACTIVATE, application_tabs.SAML_CERTIFICATE))
     return Answer(page, 200)
 
 
@@ -314,7 +314,7 @@ async def activate_next(call: Call[BoundForm, None, ServicePath, Any], postern: 
     except NotFound:
         # The form was sent twice, or somebody else was quicker.
         await visit.ask(saml_certificate)
-    return redirect(f"{visit.here(places.SAML_CERTIFICATE)}?done=done")
+    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done=done")
 
 
 def _outcome(exchange: Any) -> str:
@@ -323,8 +323,8 @@ def _outcome(exchange: Any) -> str:
 
 EXCHANGES: Final = Resource(
     name="saml_exchanges",
-    spot=places.EXCHANGES_SPOT,
-    at=places.SAML_EXCHANGES,
+    spot=application_tabs.EXCHANGES_SPOT,
+    at=application_tabs.SAML_EXCHANGES,
     listed=saml_exchanges,
     rows="exchanges",
     columns=(
@@ -338,7 +338,7 @@ EXCHANGES: Final = Resource(
         code("status", "console.saml_exchanges.status"),
         code("message_id", "console.saml_exchanges.message"),
     ),
-    crumbs=places.above,
+    crumbs=application_tabs.above,
 )
 
 PAGES: Final = (

@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
-from entrypoints.http.pages.console.places import ConsolePlace, SideEntry, Spot, Tab
+from entrypoints.http.pages.console.navigation import ConsolePlace, SideEntry, Spot, Tab
 
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"

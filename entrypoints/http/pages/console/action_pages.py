@@ -11,10 +11,10 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.account import isolated
+from entrypoints.http.pages.console.creation_pages import shown_once
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.makings import shown_once
 from entrypoints.http.pages.console.records import facts_of, shown
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of

@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.console.places import ConsolePlace, SideEntry, Spot, Tab
+from entrypoints.http.pages.console.navigation import ConsolePlace, SideEntry, Spot, Tab
 from entrypoints.http.routes.configuration.documents import organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import audit_log

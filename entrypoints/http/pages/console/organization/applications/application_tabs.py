@@ -2,8 +2,14 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.organization.places import APPLICATIONS, APPLICATIONS_ENTRY, APPLICATIONS_TAB, ORGANIZATION, spot
-from entrypoints.http.pages.console.places import Spot, Tab
+from entrypoints.http.pages.console.navigation import Spot, Tab
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    APPLICATIONS_ENTRY,
+    APPLICATIONS_TAB,
+    ORGANIZATION,
+    spot,
+)
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
