@@ -6,8 +6,8 @@
     tell(f"update services set {SERVICE.changes('id', 'created_at')} where id = %(id)s", SERVICE.values(service))
 
 A field that is named neither in `named` nor in `apart` has a column of its own name. How a value is read and written follows from the type
-of the field. A type that does not say it, and a name that leads nowhere, stop the import. `tests/adapters/postgres/test_columns.py`
-compares every declaration with the tables.
+of the field. A type that does not say it, and a name that leads nowhere, stop the import.
+`tests/adapters/postgres/declarations/test_columns.py` compares every declaration with the tables.
 
 Look-ups of every request take their columns in their order, by `ask_in_order`, and have no declaration.
 """

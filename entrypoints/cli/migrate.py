@@ -23,23 +23,22 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | None) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings, may_be_new=True):
         try:
+            done = [] if only_plan else await migrate.migrate(conninfo(settings), say_beside if as_json else say, progress=progress)
             plan = await migrate.plan(conninfo(settings))
-            if plan.pending and not only_plan:
-                await migrate.migrate(conninfo(settings), say_beside if as_json else say, progress=progress)
             if as_json:
-                print_json(_as_json(plan if only_plan else await migrate.plan(conninfo(settings))))
+                print_json(_as_json(plan))
             elif only_plan:
                 await _print(settings, plan)
         except migrate.SchemaMismatch as error:
             raise StartFailed(str(error)) from error
         if not as_json and plan.ahead:
             print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
-        elif not as_json and not plan.pending:
+        elif not as_json and not done and not plan.pending:
             print("The database is current.")
         if role is not None:
-            done = await granted(settings, role)
+            told_role = await granted(settings, role)
             if not as_json:
-                print(done)
+                print(told_role)
 
 
 def _as_json(plan: migrate.MigrationPlan) -> Json:

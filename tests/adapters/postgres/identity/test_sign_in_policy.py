@@ -186,7 +186,6 @@ async def test_a_session_outlasts_the_membership_where_the_domain_admits_strange
 
 # The column's name in a text of ours, and why it stands there. What decides includes the fragment, and says nothing else of the column.
 _KEEPS_OR_TELLS: Final = {
-    "adapters/postgres/services/services.py": "a service is kept, and told",
     "adapters/postgres/federation/authorizations.py": "the domain decides what is left to do for a request",
     "adapters/postgres/federation/token_preview.py": "a preview names the rule, and the fragment decides",
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",

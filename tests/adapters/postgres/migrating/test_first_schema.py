@@ -1,6 +1,7 @@
 """A database with the schema of before the first one: `migrate` takes it on when it is whole, and leads to the stepping stone otherwise."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from adapters.postgres import migrate
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration, SchemaMismatch
 from adapters.postgres.migrating.first_schema import STEPPING_STONE
+from tests.e2e.postern import command
 
 
 def silent(_line: str) -> None: ...
@@ -66,3 +68,16 @@ async def test_an_older_schema_of_before_is_led_to_the_stepping_stone(empty_data
         with pytest.raises(SchemaMismatch, match=sentence):
             await act
     assert len(await query(empty_database_url, "select number from schema_migrations")) == len(lines)
+
+
+async def test_the_command_takes_it_on_and_says_so(empty_database_url: str, tmp_path: Path) -> None:
+    await migrate.migrate(empty_database_url, silent)
+    await remember_former(empty_database_url, FORMER)
+    settings = {"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": f"k:{'A' * 43}="}
+    planned = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", "--plan", **settings))
+    assert (planned.returncode, "run `postern migrate`, which takes it on" in planned.stderr) == (1, True), planned
+    done = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", **settings))
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        ["Taking the schema of before on as 0001_schema …", "The database is current."],
+    ), done

@@ -24,7 +24,7 @@ ID = PlanetId(UUID(int=1))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Kind(StrEnum):
+class PlanetKind(StrEnum):
     ROCK = "rock"
     GAS = "gas"
 
@@ -44,10 +44,10 @@ class Planet(Frozen, kw_only=True):
     id: PlanetId
     star: Star
     name: str
-    kind: Kind
-    before: Kind | None
+    kind: PlanetKind
+    before: PlanetKind | None
     moons: Sequence[str]
-    kinds: tuple[Kind, ...] | None
+    kinds: tuple[PlanetKind, ...] | None
     letters: frozenset[str]
     facts: Mapping[str, Json] | None
     seen_at: datetime | None
@@ -59,17 +59,17 @@ class Moon(Frozen, kw_only=True):
     planet: PlanetId
     names: tuple[str, ...]
     seen_at: datetime | None
-    kind: Kind
+    kind: PlanetKind
 
 
 PLANET = Planet(
     id=ID,
     star=Star("sol"),
     name="Sat\0urn",
-    kind=Kind.GAS,
+    kind=PlanetKind.GAS,
     before=None,
     moons=("Rhea",),
-    kinds=(Kind.ROCK, Kind.GAS),
+    kinds=(PlanetKind.ROCK, PlanetKind.GAS),
     letters=frozenset("S"),
     facts={"note": "\0"},
     seen_at=NOW,
@@ -120,8 +120,8 @@ def test_a_row_makes_the_thing_and_leaves_the_rest(prefix: str) -> None:
     found = declared.taken(row)
     assert (found.name, found.kind, found.kinds, found.star, found.moons) == (
         "Saturn",
-        Kind.GAS,
-        (Kind.ROCK, Kind.GAS),
+        PlanetKind.GAS,
+        (PlanetKind.ROCK, PlanetKind.GAS),
         Star("sol"),
         ("Rhea",),
     )
@@ -151,7 +151,7 @@ def test_columns_that_are_not_declared_are_fields_apart() -> None:
 def test_a_row_that_came_as_json_is_the_same_thing() -> None:
     declared = Columns(Moon, "moons", named={"planet": "planet_id"}, apart=("kind",))
     kept = {"id": str(ID), "planet_id": str(ID), "names": ["Rhea"], "seen_at": NOW.isoformat(), "kind": "?", "sealed": "x"}
-    assert declared.of_json(kept, kind="rock") == Moon(id=ID, planet=ID, names=("Rhea",), seen_at=NOW, kind=Kind.ROCK)
+    assert declared.of_json(kept, kind="rock") == Moon(id=ID, planet=ID, names=("Rhea",), seen_at=NOW, kind=PlanetKind.ROCK)
 
 
 def test_a_row_of_nulls_is_nothing() -> None:
