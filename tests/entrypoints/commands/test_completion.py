@@ -1,6 +1,5 @@
 """`postern completion`: the scripts, and what shells make of them."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from entrypoints.cli import main
 from entrypoints.cli.verbs.completion import bash, fish, places, zsh
 from entrypoints.cli.verbs.offering import offer, subcommands
+from tests.tools import place_of
 
 # The words before the cursor, what has been typed of the next one, and what the shell offers.
 CASES = [
@@ -38,10 +38,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _said(shell: str, script: str) -> str:
-    found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed: only the script's text is tested")
-    return subprocess.run([found, "-c", script], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([place_of(shell), "-c", script], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize(("typed", "offered"), CASES)
