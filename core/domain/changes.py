@@ -1,6 +1,6 @@
 """Changes to some fields of a record: a field that is left out keeps its value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -12,6 +12,15 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
+
+
+Checks = Mapping[str, Callable[[Any], object]]
+"""By the name of a field: what makes the stored value of a given one, or refuses it."""
+
+
+def checked(given: Mapping[str, Any], checks: Checks) -> dict[str, Any]:
+    """The given fields as they are stored. Raises what their checks raise, in the order of the checks."""
+    return {name: check(given[name]) for name, check in checks.items() if name in given}
 
 
 class RecordChange(Frozen):

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
+from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.json import Json
@@ -140,7 +140,7 @@ def plan_price_id(text: str | None) -> str | None:
     return identifier
 
 
-_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+_CHECKS: Final[Checks] = {
     "name": plan_name,
     "price_cents": plan_price,
     "currency": plan_currency,
@@ -151,7 +151,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 def stored_terms(terms: Mapping[str, Any]) -> dict[str, Any]:
     """The terms as they are stored. Raises `BadRequest`."""
-    return {name: check(terms[name]) for name, check in _CHECKS.items() if name in terms}
+    return checked(terms, _CHECKS)
 
 
 def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:

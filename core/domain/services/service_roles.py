@@ -3,11 +3,11 @@ organization and to teams.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
+from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ServiceId, ServiceRoleId
 from core.domain.json import Json
@@ -69,7 +69,7 @@ def role_permissions(keys: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(set(keys)))
 
 
-_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+_CHECKS: Final[Checks] = {
     "name": role_name,
     "description": role_description,
     "permissions": role_permissions,
@@ -79,7 +79,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 def stored_role(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings as they are stored. Raises `BadRequest`."""
-    return {name: check(settings[name]) for name, check in _CHECKS.items() if name in settings}
+    return checked(settings, _CHECKS)
 
 
 def require_known(unknown: Collection[str]) -> None:

@@ -3,12 +3,12 @@ provider is known by its issuer.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.domain.changes import UNCHANGED, RecordChange, Unchanged
+from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import (
@@ -145,7 +145,7 @@ class UpstreamProviderChange(RecordChange, kw_only=True):
     @property
     def stored(self) -> dict[str, Any]:
         """What becomes values of the provider as they are stored. Raises `BadRequest`."""
-        return {name: check(self.said[name]) for name, check in _CHECKS.items() if name in self.said}
+        return checked(self.said, _CHECKS)
 
 
 def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvider:
@@ -289,7 +289,7 @@ def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     return dict(given)
 
 
-_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+_CHECKS: Final[Checks] = {
     "name": provider_name,
     "client_id": client_id,
     "scopes": scopes,
