@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,7 +25,7 @@ from adapters.postgres import locks
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrating.beside import beside
 from adapters.postgres.migrating.effects import Effect, LockMode, read
-from adapters.postgres.migrating.first_schema import WHOLE, AppliedMigration, is_former, is_whole, not_whole
+from adapters.postgres.migrating.first_schema import TAKEN_ON, is_former, is_whole, led_on
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
 from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
@@ -93,6 +94,17 @@ class Migration(Frozen):
                 return "additive: older processes go on"
             case number:
                 return f"additive since {number:04}: processes that carry {number:04} go on"
+
+    def __str__(self) -> str:
+        return f"{self.number:04}_{self.name}"
+
+
+class AppliedMigration(Frozen):
+    number: int
+    name: str
+    checksum: str
+    applied_at: datetime
+    needs: int | None = None
 
     def __str__(self) -> str:
         return f"{self.number:04}_{self.name}"
@@ -235,8 +247,9 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
 async def _plan(connection: Connection, migrations: Sequence[Migration]) -> MigrationPlan:
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
     applied = await _applied(connection)
-    if is_former(applied):
-        raise FormerSchema(WHOLE) if is_whole(applied) else SchemaMismatch(not_whole(applied[-1]))
+    lines = [f"{one} {one.checksum}" for one in applied]
+    if is_former(lines):
+        raise FormerSchema(TAKEN_ON) if is_whole(lines) else SchemaMismatch(led_on(lines))
     _require_history_of(migrations, applied)
     return MigrationPlan(applied, migrations[len(applied) :], applied[len(migrations) :])
 

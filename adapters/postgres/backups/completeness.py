@@ -14,7 +14,6 @@ from core.frozen import Frozen
 _MADE: Final = re.compile(
     r"^create (?:unlogged )?(?:unique )?(?P<kind>table|view|index|function|trigger) (?P<name>\w+)(?P<rest>[^;]*)", re.MULTILINE
 )
-_GONE: Final = re.compile(r"^drop (?P<kind>table|view|index|function|trigger) (?:if exists )?(?P<name>\w+)", re.MULTILINE)
 _KEYED: Final = re.compile(r"\bprimary key\b")
 _PARTED: Final = re.compile(r"^create table (?P<name>\w+) \((?:\n .*)*\n\) partition by", re.MULTILINE)
 
@@ -54,12 +53,9 @@ async def missing_rows(conninfo: str, most: int | None = None) -> Mapping[str, s
 
 @cache
 def _expected() -> Sequence[str]:
-    parts: dict[str, None] = {"table schema_migrations": None, "index schema_migrations_pkey": None}
-    for migration in shipped():
-        parts |= dict.fromkeys(_parts(migration.sql))
-        for gone in _GONE.finditer(migration.sql):
-            parts.pop(f"{gone['kind']} {gone['name']}", None)
-    return tuple(parts)
+    # The first migration that drops a part has to be known here: a test asks a current database what it lacks.
+    made = dict.fromkeys(part for migration in shipped() for part in _parts(migration.sql))
+    return ("table schema_migrations", "index schema_migrations_pkey", *made)
 
 
 def _parts(schema: str) -> Iterator[str]:
