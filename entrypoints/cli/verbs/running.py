@@ -15,6 +15,7 @@ from core.domain.errors import NotFound, Refusal
 from core.domain.record.events import Actor
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting, for_owner
+from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.verbs.options import given_body, given_path, given_query
 from entrypoints.cli.verbs.showing import once_shown, shown_lines
 from entrypoints.failures import OK, NotAgreed
@@ -52,7 +53,7 @@ def run(given: argparse.Namespace, settings: Settings) -> int:
 async def _run(given: argparse.Namespace, settings: Settings) -> None:
     answer = await answer_of(given, settings)
     if given.json:
-        print(json.dumps(answer, indent=2))
+        print_json(answer)
         return
     once = once_shown(given.endpoint.answer_type)
     if once is None or answer[once] is None:

@@ -117,7 +117,8 @@ def _derived(
         raise TypeError(f"{made.__name__}: there is no {', '.join(unknown)}")
     for place in named.values():
         type_at(source, place)
-    equal = {name: _place(source, name, within) for name in names if name not in {*named, *computed, *given}}
+    otherwise = {*named, *computed, *given}
+    equal = {name: _place(source, name, within) for name in names if name not in otherwise}
     if missing := [name for name, place in equal.items() if not place]:
         raise TypeError(f"{made.__name__}: {', '.join(missing)}: {source.__name__} has no such field")
     return Derived(source, made, {**equal, **named}, computed)

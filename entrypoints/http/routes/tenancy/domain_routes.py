@@ -22,7 +22,7 @@ from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
+from entrypoints.http.routes.tenancy.domains import PROOF, DomainVerification, VerificationToken
 
 _TAGS = ("sign-in domains",)
 _ROUTES = "/api/organizations/{org_slug}/domain-routes"
@@ -190,16 +190,4 @@ async def delete_domain_route(call: Call[None, None, DomainRoutePath, Member], p
 
 
 _change = taken(DomainRoutePatch, DomainRouteChange, named={"provider": "upstream_provider_id"})
-_record = shown(
-    DomainRoute,
-    DomainRouteRecord,
-    named={
-        "domain": "name",
-        "verified": "is_verified",
-        "upstream_provider_id": "provider",
-        "verification_token": "token",
-        "txt_name": "record",
-        "txt_value": "token",
-        "file_content": "token",
-    },
-)
+_record = shown(DomainRoute, DomainRouteRecord, named={**PROOF, "upstream_provider_id": "provider"})

@@ -127,15 +127,13 @@ def _record(domain: Domain | None) -> DomainRecord:
     return _shown(domain)
 
 
-_shown = shown(
-    Domain,
-    DomainRecord,
-    named={
-        "domain": "name",
-        "verified": "is_verified",
-        "verification_token": "token",
-        "txt_name": "record",
-        "txt_value": "token",
-        "file_content": "token",
-    },
-)
+# What the records of a domain and of its route call the parts of the proof.
+PROOF: Final = {
+    "domain": "name",
+    "verified": "is_verified",
+    "verification_token": "token",
+    "txt_name": "record",
+    "txt_value": "token",
+    "file_content": "token",
+}
+_shown = shown(Domain, DomainRecord, named=PROOF)
