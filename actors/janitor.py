@@ -76,7 +76,7 @@ class Janitor:
             try:
                 await self._sweep(sweep)
             except Exception as error:  # noqa: BLE001 - a mishap of this sweep must not stop the others
-                self._mishaps.tell(error, sweep=type(sweep).__name__)
+                self._mishaps.tell(error, sweep=sweep.name)
 
     async def _sweep(self, sweep: Housekeeping) -> None:
         total = 0
@@ -88,4 +88,4 @@ class Janitor:
                 break
             await trio.sleep(_BREATH)
         if total:
-            log.info("janitor_swept", what=type(sweep).__name__, deleted=total)
+            log.info("janitor_swept", what=sweep.name, deleted=total)

@@ -1,16 +1,16 @@
 """Writes `docs/personal-data.md`: `python -m entrypoints.personal_data_page > docs/personal-data.md`. A test keeps it current."""
 
 import sys
-from itertools import groupby
 from typing import Final
 
-from adapters.postgres.upkeep.personal_data import PERSONAL, Personal
+from adapters.postgres.tables.declaring import Exported, Personal, Table
+from adapters.postgres.tables.every import TABLES
 
 _HEAD: Final = """\
 # Personal data
 
 <!-- Made by `python -m entrypoints.personal_data_page > docs/personal-data.md`; a test compares. Change
-adapters/postgres/upkeep/personal_data.py instead. -->
+the tables in adapters/postgres/tables instead. -->
 
 This page lists every database column that can hold personal data: its content, its eraser, and the time of erasure. A
 test reads PostgreSQL's catalogue. The test fails for a column of text, addresses, JSON or bytes that is neither here
@@ -22,6 +22,8 @@ The third column names the eraser:
 - **when the account is deleted**: the same, by a statement of its own.
 - **with the organization**: Postern deletes the row together with the organization.
 - **by the janitor alone**: the janitor deletes the row, or empties the column, when its time is over.
+
+The line below each table says where a person's export shows its data, and who changes them when a person is forgotten.
 
 The janitor also deletes, in small batches, all data that the last column keeps for a shorter time than the account.
 
@@ -64,10 +66,17 @@ a person is forgotten, and tells which rows belong together, as their times do.
 
 def render() -> str:
     parts = [_HEAD]
-    for table, columns in groupby(PERSONAL.items(), key=lambda one: one[0].partition(".")[0]):
-        parts.append(f"\n## `{table}`\n\n| column | what | erased | kept |\n|---|---|---|---|\n")
-        parts += [_row(name.partition(".")[2], one) for name, one in columns]
+    for name, table in sorted(TABLES.items()):
+        if table.personal:
+            parts.append(f"\n## `{name}`\n\n| column | what | erased | kept |\n|---|---|---|---|\n")
+            parts += [_row(column, one) for column, one in table.personal.items()]
+            parts.append(f"\n{_told(table)}\n")
     return "".join(parts)
+
+
+def _told(table: Table) -> str:
+    exported = f"as `{table.exported.part}`" if isinstance(table.exported, Exported) else f"not, because {table.exported}"
+    return f"Exported: {exported}. Forgotten: {table.forgotten}."
 
 
 def _row(column: str, one: Personal) -> str:

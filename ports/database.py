@@ -59,6 +59,10 @@ class Housekeeping(Protocol):
     comes back for more. PostgreSQL implements it, once for each kind.
     """
 
+    @property
+    def name(self) -> str:
+        """Names the sweep in the log."""
+
     async def delete_expired(self, limit: int) -> int: ...
 
 

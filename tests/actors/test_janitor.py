@@ -16,6 +16,8 @@ ON_A_JUMPING_CLOCK = True
 class Dust:
     """Implements `ports.database.Housekeeping` over a number."""
 
+    name = "Dust"
+
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self.deleted_at: list[float] = []
@@ -76,6 +78,8 @@ async def test_an_outage_is_waited_out(log: CapturedLog) -> None:
 
 class Stuck(Dust):
     """A sweep that PostgreSQL refuses."""
+
+    name = "Stuck"
 
     async def delete_expired(self, limit: int) -> int:
         await super().delete_expired(limit)

@@ -19,10 +19,10 @@ from adapters.postgres.arrays import array
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
-from adapters.postgres.moving.declaration import IdMeaning
 from adapters.postgres.moving.proof import LogDigest
 from adapters.postgres.record.audit_chains import ADD_LINKS, CONTENT
 from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Final
 
-from adapters.postgres.moving.declaration import ALWAYS_LEFT, MOVED, Moved
+from adapters.postgres.tables.every import MOVED, TABLES
+from adapters.postgres.tables.moving import ALWAYS_LEFT, Moved
 from adapters.postgres.transaction import Transaction
-from adapters.postgres.upkeep.sealed_columns import sealed_in
 from core.frozen import Frozen
 
 ORGANIZATIONS: Final = "all_organizations"
@@ -88,7 +88,7 @@ def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Refe
             for one in references
             if one.parent in MOVED.keys() | {USERS} and one.by_column not in left
         ),
-        sealed_in(name),
+        {column: sealing.key for column, sealing in TABLES[name].sealed.items()},
         tuple(one.column_name for one in all_columns if one.table_name == name and one.type == _TIME and one.column_name not in left),
     )
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.tables.declaring import ENTRY, ORGANIZATION, OWN_ORGANIZATION, PROVIDER, WEBHOOK, Ends, Table, Whose
+from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep.deleted_rows import AT_LEISURE, SWEPT, PostgresDeletedRows, held
 from adapters.postgres.upkeep.deleted_services import parts_of_services
 from core.domain.tenancy.organizations import PURGE_JOB
@@ -83,6 +85,16 @@ def _people_of(table: LiteralString) -> LiteralString:
         {SWEPT}"""
 
 
+def _one_of(table: LiteralString) -> LiteralString:
+    """Deletes from a table with one row for each organization."""
+    return f"""
+        with batch as (
+                 select org_id as id from {table} where org_id = {_GOING} and org_id > %(after)s limit %(limit)s for update
+             ),
+             gone as (delete from {table} using batch where {table}.org_id = batch.id returning 1)
+        {SWEPT}"""
+
+
 _USERS: Final[LiteralString] = f"""
                  select distinct user_id as id
                    from service_users
@@ -91,10 +103,7 @@ _USERS: Final[LiteralString] = f"""
                   limit %(limit)s
 """
 
-# Sessions go first, so that a person who is signed in there never sees a membership that is half deleted.
-PARTS: Final[Mapping[str, LiteralString]] = {
-    "sessions": _rows_of("sessions", "organization_id"),
-    "preauthentications": _rows_of("preauthentications", "organization_id"),
+_OWN: Final[Mapping[str, LiteralString]] = {
     "memberships": f"""
         with batch as (
                  select user_id as id
@@ -114,26 +123,6 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    "provisioned_users": _people_of("provisioned_users"),
-    # The accounts belong to their people now.
-    "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
-    # Nobody is left who could let these people in again, so their accounts become active. A deactivation by the platform does not name the
-    # organization, and stays.
-    "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
-    "management_keys": _rows_of("management_keys", "org_id"),
-    "setup_drafts": _rows_of("setup_drafts", "org_id"),
-    "setup_links": _rows_of("setup_links", "org_id"),
-    "scim_tokens": _rows_of("scim_tokens", "org_id"),
-    "scim_exchanges": _rows_of("scim_exchanges", "org_id"),
-    "scim_groups": f"""
-        with batch as (
-                 select org_id as id from scim_groups where org_id = {_GOING} and org_id > %(after)s limit %(limit)s for update
-             ),
-             gone as (delete from scim_groups using batch where scim_groups.org_id = batch.id returning 1)
-        {SWEPT}""",
-    "invitations": _rows_of("invitations", "org_id"),
-    # Memberships took the members of teams with them. Teams refer to roles, so they go first.
-    "teams": _rows_of("teams", "org_id"),
     # These rows have no id, and an organization has few enough for each batch to begin at the first.
     "former_slugs": f"""
         with batch as (
@@ -169,9 +158,6 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    "roles": _rows_of("roles", "org_id"),
-    "profile_values": _people_of("profile_values"),
-    "profile_fields": _rows_of("all_profile_fields", "org_id"),
     "service_users": f"""
         with batch as ({held(_USERS, "service_users", "service_users.user_id = next.id and org_id = %(owner)s order by service_id")}),
              gone as (
@@ -181,27 +167,6 @@ PARTS: Final[Mapping[str, LiteralString]] = {
               returning 1
              )
         {SWEPT}""",
-    **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
-    "services": _rows_of("all_services", "org_id"),
-    # For all webhooks of the organization together: it has few webhooks, and each has an index of its own deliveries.
-    "webhook_deliveries": _rows_of_each("webhook_deliveries", "webhook_id", "webhooks"),
-    "webhooks": _rows_of("webhooks", "org_id"),
-    **{
-        table: _rows_of(table, "org_id")
-        for table in ("mail_servers", "logos", "domains", "oauth_credentials", "domain_routes", "join_requests")
-    },
-    "identities": _rows_of_each("identities", "upstream_provider_id", "upstream_providers"),
-    **{
-        table: _rows_of_each(table, "upstream_provider_id", "upstream_providers")
-        for table in ("connection_answers", "connection_tests", "connection_exchanges")
-    },
-    # After the routes, because they refer to the providers.
-    "upstream_providers": _rows_of("upstream_providers", "org_id"),
-    "former_members": _people_of("former_members"),
-    # The numbered entries of this export belong to nobody from then on. The janitor removes these.
-    "siem_configurations": _rows_of("siem_configurations", "org_id"),
-    "billing_customers": _rows_of("billing_customers", "org_id"),
-    "former_services": _rows_of("former_services", "org_id"),
     # These sign-ins still count for the platform.
     "uncounted_logins": f"""
         with batch as (
@@ -225,7 +190,6 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         select (select org_id from gone limit 1) as last, (select count(*) from gone) as rows
          where {AT_LEISURE}
     """,
-    "events": _rows_of("events", "organization_id"),
     # The sign-ins belong to the people: the risk of a person's next sign-in depends on them.
     "login_events": f"""
         with batch as (
@@ -262,4 +226,45 @@ PARTS: Final[Mapping[str, LiteralString]] = {
         select (select id from batch order by created_at desc, id desc limit 1) as last, (select count(*) from gone) as rows
          where {AT_LEISURE}
     """,
+}
+
+_ACCOUNTS: Final[Mapping[str, LiteralString]] = {
+    # The accounts belong to their people now.
+    "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
+    # Nobody is left who could let these people in again, so their accounts become active. A deactivation by the platform does not name the
+    # organization, and stays.
+    "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
+}
+
+
+def _statement(table: Table) -> LiteralString:
+    name, whose = table.name, table.whose
+    if name in _OWN:
+        return _OWN[name]
+    if table.ends is Ends.PEOPLE:
+        return _people_of(name)
+    if table.ends is Ends.ONE:
+        return _one_of(name)
+    return _rows_of(name, whose.column) if whose in _ORGANIZATIONS else _rows_of_each(name, whose.column, whose.owners)
+
+
+def _parts(*owners: Whose) -> Mapping[str, LiteralString]:
+    return {
+        table.name.removeprefix("all_"): _statement(table)
+        for table in TABLES.values()
+        if table.whose in owners and (table.ends in {Ends.ROWS, Ends.PEOPLE, Ends.ONE} or table.name in _OWN)
+    }
+
+
+_ORGANIZATIONS: Final = (ORGANIZATION, OWN_ORGANIZATION)
+
+# Sessions go first, so that a person who is signed in there never sees a membership that is half deleted. Memberships take the members of
+# teams with them. What belongs to a thing of the organization goes before the thing; the rest is in the order in which the tables are
+# declared.
+PARTS: Final[Mapping[str, LiteralString]] = {
+    **{name: _statement(TABLES[name]) for name in ("sessions", "preauthentications", "memberships")},
+    **parts_of_services(f"(select id from all_services where org_id = {_GOING})"),
+    **_parts(PROVIDER, WEBHOOK),
+    **_parts(*_ORGANIZATIONS, ENTRY),
+    **_ACCOUNTS,
 }

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.tables.declaring import SERVICE, Ends
+from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep.deleted_rows import SWEPT, PostgresDeletedRows, held
 from core.domain.services.services import PURGE_JOB
 
@@ -45,10 +47,27 @@ def _delete_from(services: LiteralString, table: LiteralString) -> LiteralString
 _ORIGINS: Final = "select id from users where origin_service_id = going.id and id > %(after)s order by id"
 
 
+def _one_of_each(services: LiteralString, table: LiteralString) -> LiteralString:
+    """Deletes from a table with one row for each service."""
+    return f"""
+        with batch as (
+                 select {table}.service_id as id
+                   from {table}
+                   join {services} as going on going.id = {table}.service_id
+                  where {table}.service_id > %(after)s
+                  order by {table}.service_id
+                  limit %(limit)s
+                    for update of {table}
+             ),
+             gone as (delete from {table} using batch where {table}.service_id = batch.id returning 1)
+        {SWEPT}"""
+
+
 def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
     """The parts for rows that belong to these services and to nothing else that is deleted. `services` is a subquery with the services'
     ids.
     """
+    derived = [table for table in TABLES.values() if table.whose == SERVICE]
     return {
         # Read for each plan separately. PostgreSQL would sort the subscriptions of all plans together again for every batch.
         "subscriptions": _delete(
@@ -64,38 +83,7 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
              order by subscriptions.id
             """,
         ),
-        "billing_checkouts": _delete_from(services, "billing_checkouts"),
-        "plans": _delete_from(services, "plans"),
-        "api_keys": _delete_from(services, "api_keys"),
-        "client_secrets": _delete_from(services, "client_secrets"),
-        "authorization_codes": _delete_from(services, "authorization_codes"),
-        "device_codes": _delete_from(services, "device_codes"),
-        "client_assertions": _delete_from(services, "client_assertions"),
-        "pushed_requests": _delete_from(services, "pushed_requests"),
-        "consents": _delete_from(services, "consents"),
-        "saml_configurations": f"""
-        with batch as (
-                 select saml_configurations.service_id as id
-                   from saml_configurations
-                   join {services} as going on going.id = saml_configurations.service_id
-                  where saml_configurations.service_id > %(after)s
-                  order by saml_configurations.service_id
-                  limit %(limit)s
-                    for update of saml_configurations
-             ),
-             gone as (delete from saml_configurations using batch where saml_configurations.service_id = batch.id returning 1)
-        {SWEPT}""",
-        "service_claims": _delete_from(services, "service_claims"),
-        "saml_certificates": _delete_from(services, "saml_certificates"),
-        "saml_requests": _delete_from(services, "saml_requests"),
-        "saml_sessions": _delete_from(services, "saml_sessions"),
-        "authorization_refusals": _delete_from(services, "authorization_refusals"),
-        "saml_exchanges": _delete_from(services, "saml_exchanges"),
-        "flows": _delete_from(services, "flows"),
-        "identity_grants": _delete_from(services, "identity_grants"),
         "relations": _delete_from(services, "relations"),
-        "service_roles": _delete_from(services, "service_roles"),
-        "permissions": _delete_from(services, "permissions"),
         # These rows have no id, and a service has few enough for each batch to begin at the first.
         "former_slugs_of_services": f"""
         with batch as (
@@ -114,24 +102,13 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
               returning 1
              )
         {SWEPT}""",
-        "logout_notices": _delete_from(services, "logout_notices"),
-        "logout_receivers": f"""
-        with batch as (
-                 select service_id as id
-                   from logout_receivers
-                   join {services} as going on going.id = logout_receivers.service_id
-                  where service_id > %(after)s
-                  order by service_id
-                  limit %(limit)s
-                    for update of logout_receivers
-             ),
-             gone as (delete from logout_receivers using batch where logout_receivers.service_id = batch.id returning 1)
-        {SWEPT}""",
         # Accounts that were created through the service stay, because they belong to their people.
         "origins": f"""
         with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),
              gone as (update users set origin_service_id = null from batch where users.id = batch.id and batch.held returning 1)
         {SWEPT}""",
+        **{table.name: _delete_from(services, table.name) for table in derived if table.ends is Ends.ROWS},
+        **{table.name: _one_of_each(services, table.name) for table in derived if table.ends is Ends.ONE},
     }
 
 

@@ -3,48 +3,18 @@
 import argparse
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
 
+from adapters.postgres.tables.every import TABLES
 from core.domain.platform.storage import Storage, StoredTable
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 
-# What ends the rows of a table. Rows of the other tables end with what has made them: a person, an organization, a service.
-ENDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("audit_entries", "audit_links", "audit_personal"), "nothing; personal parts when a person is forgotten"),
-    **dict.fromkeys(("login_events", "mfa_events"), "POSTERN_LOGIN_EVENT_RETENTION"),
-    "events": "POSTERN_EVENT_RETENTION",
-    **dict.fromkeys(("webhook_deliveries", "logout_notices"), "POSTERN_DELIVERY_RETENTION"),
-    **dict.fromkeys(("sessions", "refresh_tokens", "browser_sessions"), "30 days after their end"),
-    "devices": "a year without use, or 30 days after their revocation",
-    "jobs": "when they are done; dead ones after 30 days",
-    "users": "when they are deleted; never proved and unused ones by POSTERN_UNVERIFIED_ACCOUNT_RETENTION",
-    "billing_events": "90 days",
-    **dict.fromkeys(("scim_exchanges", "saml_exchanges", "connection_exchanges", "authorization_refusals"), "7 days"),
-    **dict.fromkeys(("login_counts", "platform_login_counts"), "nothing: a row an hour"),
-    "storage_samples": "400 days",
-    **dict.fromkeys(("audit_pending", "sign_in_pending", "uncounted_logins"), "when a worker has taken them, within seconds"),
-    **dict.fromkeys(
-        ("preauthentications", "pushed_requests", "connection_answers", "connection_tests", "passkey_challenges", "oauth_states", "flows"),
-        "at their end, minutes after they began",
-    ),
-    **dict.fromkeys(("client_assertions", "saml_requests"), "5 minutes after their end"),
-    "device_codes": "an hour after their end",
-    "authorization_codes": "a day after their end",
-    "mailed_tokens": "7 days after their end",
-    **dict.fromkeys(("management_keys", "setup_links"), "30 days after their end"),
-    "sign_in_links": "when the SIEM has got them",
-    "rate_limit_buckets": "when they are full again",
-    "provider_outages": "a day after the last failure",
-    "billing_subscriptions": "90 days after they were let go",
-    "all_signing_keys": "when no token needs them any more",
-    **dict.fromkeys(("schema_migrations", "server_secrets", "tiers"), "nothing"),
-}
 _OTHERWISE: Final = "with what it belongs to"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _FREE: Final = re.compile(r"(\d{1,12}(?:\.\d{1,3})?)(B|KiB|MiB|GiB|TiB)?")
@@ -69,6 +39,10 @@ async def _tell(arguments: argparse.Namespace, settings: Settings) -> int:
         for line in _lines(storage, free):
             print(line)
     return OK
+
+
+def _until(table: str) -> str:
+    return (TABLES[table].until if table in TABLES else None) or _OTHERWISE
 
 
 def _free(told: str | None, settings: Settings) -> int | None:
@@ -96,7 +70,7 @@ def _object(storage: Storage, free: int | None) -> dict[str, Any]:
                 "bytes": one.bytes,
                 "bytes_a_day": storage.grows(one),
                 "dead_share": round(one.dead, 3),
-                "ends": ENDS.get(one.name, _OTHERWISE),
+                "ends": _until(one.name),
             }
             for one in storage.tables
         ],
@@ -128,7 +102,7 @@ def _line(storage: Storage, one: StoredTable) -> str:
     grows = storage.grows(one)
     speed = "not known" if grows is None else _size(grows)
     rows = "not known" if one.rows is None else f"{one.rows:,}"
-    return f"{one.name:<26} {_size(one.bytes):>10} {speed:>10} {rows:>14} {one.dead:>5.0%}  {ENDS.get(one.name, _OTHERWISE)}"
+    return f"{one.name:<26} {_size(one.bytes):>10} {speed:>10} {rows:>14} {one.dead:>5.0%}  {_until(one.name)}"
 
 
 def _size(number: float) -> str:

@@ -1,9 +1,7 @@
 """`postern storage`: its lines, its JSON, and until when the disk lasts."""
 
 import json
-import re
 from argparse import Namespace
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,9 +9,9 @@ import psycopg
 import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
-from adapters.postgres.upkeep import housekeeping
+from adapters.postgres.tables.every import TABLES
 from entrypoints.cli import main
-from entrypoints.cli.record.storage import ENDS, run
+from entrypoints.cli.record.storage import run
 from entrypoints.failures import OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
 
@@ -59,7 +57,7 @@ def test_the_tables_are_listed_with_what_ends_them(settings: Settings, capsys: p
     assert users["rows"] is None
     assert any("not known" in line and line.startswith("users ") for line in lines)
     assert "with it how long the 1.5 TiB that are free last" in told(settings, capsys, "--free", "1.5TiB")
-    assert ENDS.keys() <= names
+    assert TABLES.keys() <= names
     assert all(one["ends"] and one["bytes"] >= 0 and 0 <= one["dead_share"] <= 1 for one in content["tables"])
 
 
@@ -76,18 +74,6 @@ def test_the_end_of_the_disk_is_told_where_its_space_is_known(
     assert content["free_bytes"] == 1 << 20
     assert content["bytes_a_day"] > 0
     assert datetime.fromisoformat(content["lasts_until"]).date() > datetime.now(UTC).date() - timedelta(days=1)
-
-
-def test_each_table_that_the_janitor_sweeps_says_so() -> None:
-    def statements(sweep: type[housekeeping._Sweep]) -> Iterator[str]:
-        yield getattr(sweep, "statement", "")
-        for one in sweep.__subclasses__():
-            yield from statements(one)
-
-    swept = set(re.findall(r"(?:delete from |sweep_partitions\(')(\w+)", " ".join(statements(housekeeping._Sweep))))
-    assert len(swept) > 25
-    # Drafts of set-up links that are over.
-    assert swept - {"upstream_providers"} <= ENDS.keys()
 
 
 def test_a_size_that_is_none_is_a_wrong_question(settings: Settings) -> None:

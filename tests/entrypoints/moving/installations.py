@@ -14,9 +14,8 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
 from adapters.crypto.sealed_files import receiving_key
-from adapters.postgres.moving.declaration import MOVED
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.upkeep.sealed_columns import sealed_in
+from adapters.postgres.tables.every import MOVED, TABLES
 from core.domain.platform.moving import RECEIVING_KEY, ArrivedOrganization, DepartedOrganization
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
@@ -123,10 +122,10 @@ def fill_source(there: MovingPlace) -> None:
     ring = there.ring
     there.rows("update users set email = email || '@example.org', email_key = email_key || '@example.org'")
     for table in MOVED:
-        for column, key in sealed_in(table).items():
-            for row in there.rows(f"select {key} as key from {table} where {column} is not null"):
+        for column, sealing in TABLES[table].sealed.items():
+            for row in there.rows(f"select {sealing.key} as key from {table} where {column} is not null"):
                 sealed = ring.seal(f"the secret of {row['key']}".encode(), f"{table}.{column}:{row['key']}")
-                there.rows(f"update {table} set {column} = %s where {key} = %s", sealed, row["key"])
+                there.rows(f"update {table} set {column} = %s where {sealing.key} = %s", sealed, row["key"])
     picture = drawn_png()
     there.rows("update logos set content = %s, digest = 'd'", picture)
     there.rows("update all_organizations set logo_digest = 'd', name = 'Acme Ltd', session_hours = 12 where id = %s", ACME)

@@ -18,9 +18,8 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.postgres import grants
 from adapters.postgres.moving.catalogue import moved_tables
-from adapters.postgres.moving.declaration import MOVED
+from adapters.postgres.tables.every import MOVED, TABLES
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.upkeep.sealed_columns import sealed_in
 from core.domain.email import Email
 from core.domain.errors import Forbidden, Refusal, Unauthorized
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, SessionId, UserId
@@ -133,10 +132,10 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
         assert here_rows[table] == there_rows[table], table
     assert {table: rows for table, rows in here_rows.items() if table == "plans"}
     for table in MOVED:
-        for column, key in sealed_in(table).items():
+        for column, sealing in TABLES[table].sealed.items():
             if MOVED[table].of_people:
                 continue
-            rows = here.rows(f"select {key} as key, {column} as sealed from {table} where {column} is not null")
+            rows = here.rows(f"select {sealing.key} as key, {column} as sealed from {table} where {column} is not null")
             assert rows or (table, column) in NOT_FILLED
             for row in rows:
                 context = f"{table}.{column}:{row['key']}"

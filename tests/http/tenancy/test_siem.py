@@ -17,7 +17,7 @@ import trio
 
 from actors.siem_forwarder import SiemForwarder
 from adapters.crypto.key_ring import AesGcmKeyRing, EncryptionKey
-from adapters.postgres.upkeep.housekeeping import ReceivedSignIns
+from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
 from core.domain.identity.login_events import LoginEvent
@@ -821,7 +821,7 @@ async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: Sie
 
 
 async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(house: SiemScene) -> None:
-    sweep = ReceivedSignIns(house.postern.foundation.pool)
+    sweep = housekeeping.sweep(house.postern.foundation.pool, "ReceivedSignIns")
     export = house.postern.tenancy.siem_export
     async with receiving(answering(200)) as receiver:
         await house.configured(url(receiver))

@@ -13,6 +13,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.tables.declaring import SERVICE
+from adapters.postgres.tables.every import TABLES
 from core.domain.federation.scim.tokens import MOST_TOKENS
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
@@ -29,79 +31,16 @@ from tests.http.tenants import OwnRole, Tenant, Tenants, UsedService
 
 FIRST, ASKED, LAST = "acme", "globex", "initech"
 SLUGS: Final = (FIRST, ASKED, LAST)
-# For each table with rows of organizations, the expression that gives a row's organization. The row is called `one`.
-_OF_PROVIDER: Final = "(select org_id from upstream_providers where upstream_providers.id = one.upstream_provider_id)"
-_OF_SERVICE: Final = "(select org_id from all_services where all_services.id = one.service_id)"
-_OF_SESSION: Final = "(select organization_id from sessions where sessions.id = one.session_id)"
-_OF_ENTRY: Final = "(select organization_id from audit_entries where audit_entries.id = one.entry_id)"
-_OF_EXPORT: Final = "(select org_id from siem_configurations where siem_configurations.id = one.export_id)"
-WHOSE: Final[Mapping[str, str]] = {
-    "audit_personal": _OF_ENTRY,
-    "audit_links": _OF_ENTRY,
-    "audit_pending": _OF_ENTRY,
-    "audit_entries": "one.organization_id",
-    "refresh_tokens": _OF_SESSION,
-    "browser_sessions": "coalesce(one.chosen_organization, " + _OF_SESSION + ")",
-    "webhook_deliveries": "(select org_id from webhooks where webhooks.id = one.webhook_id)",
-    "sign_in_pending": _OF_EXPORT,
-    "sign_in_links": _OF_EXPORT,
-    "identities": _OF_PROVIDER,
-    "oauth_states": "one.realm_id",
-    **dict.fromkeys(("connection_answers", "connection_tests", "connection_exchanges", "directory_sessions"), _OF_PROVIDER),
-    **dict.fromkeys(("connection_certificates", "connection_warnings"), _OF_PROVIDER),
-    **dict.fromkeys(("events", "login_events", "uncounted_logins", "preauthentications", "relations", "sessions"), "one.organization_id"),
-    **dict.fromkeys(
-        (
-            *(
-                "authorization_refusals",
-                "saml_sessions",
-                "saml_exchanges",
-                "saml_requests",
-                "saml_certificates",
-                "saml_configurations",
-                "identity_grants",
-            ),
-            *("permissions", "service_roles", "service_claims"),
-            *("client_secrets", "api_keys", "service_user_marks", "subscriptions", "plans", "billing_checkouts", "consents", "flows"),
-            *("authorization_codes", "device_codes", "pushed_requests", "client_assertions", "logout_notices", "logout_receivers"),
-        ),
-        _OF_SERVICE,
-    ),
-    **dict.fromkeys(
-        (
-            *("login_counts", "service_users", "billing_subscriptions", "billing_customers", "former_services", "domain_routes"),
-            *(
-                "memberships",
-                "ownerships",
-                "invitations",
-                "join_requests",
-                "former_members",
-                "management_keys",
-                "setup_links",
-                "setup_drafts",
-                "scim_tokens",
-                "provisioned_users",
-                "scim_groups",
-            ),
-            *("scim_exchanges", "mail_servers", "logos", "domains", "oauth_credentials", "webhooks", "siem_configurations"),
-            *("upstream_providers", "team_members", "teams", "former_slugs", "roles", "all_services", "management_keys"),
-            *("all_profile_fields", "profile_values", "managed_objects"),
-        ),
-        "one.org_id",
-    ),
-    "all_organizations": "one.id",
-}
-# Tables of people and of the platform.
-NOBODYS: Final = frozenset(
-    (
-        *("users", "devices", "former_addresses", "privacy_requests", "mfa_secrets", "backup_codes", "passkeys", "mfa_events"),
-        *("pictures", "used_usernames", "imported_people", "held_accounts"),
-        *("mailed_tokens", "impersonations", "passkey_challenges", "platform_login_counts", "tiers", "jobs", "rate_limit_buckets"),
-        "storage_samples",
-        *("schema_migrations", "server_secrets", "all_signing_keys", "provider_outages", "billing_events", "billing_sweeps"),
-        "logout_expiry",
+# For each table with rows of organizations, the expression that gives a row's organization. The row is called `one`. A row that another
+# row's organization decides about comes before it, and organizations come last.
+WHOSE: Final[Mapping[str, str]] = dict(
+    sorted(
+        ((name, table.whose.organization) for name, table in TABLES.items() if table.whose.organization),
+        key=lambda one: ("select" not in one[1], one[0] == "all_organizations"),
     )
 )
+# Tables of people and of the installation.
+NOBODYS: Final = TABLES.keys() - WHOSE.keys()
 _EMPTY: Final[Mapping[str, Any]] = {"text": "", "bool": False, "_text": [], "jsonb": Jsonb({}), "timestamptz": "now", "json": Jsonb({})}
 _PEM: Final = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 
@@ -756,7 +695,7 @@ class World:
     def without_other_service(self) -> None:
         """The same world, but the organization has only the shop."""
         for table, whose in WHOSE.items():
-            if whose == _OF_SERVICE or table in {"service_users", "sessions", "billing_subscriptions", "relations"}:
+            if whose == SERVICE.organization or table in {"service_users", "sessions", "billing_subscriptions", "relations"}:
                 self._people.change(f"delete from {table} as one where service_id = %s", self.asked.app.id)
 
     def whose(self, rows: Iterable[Row]) -> set[str]:

@@ -8,7 +8,7 @@ import trio
 
 from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.statements import Statements
-from adapters.postgres.upkeep.housekeeping import ExpiredDeviceCodes
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import (
     LIFETIME,
@@ -308,5 +308,5 @@ async def test_expired_codes_are_swept_an_hour_later(house: DeviceFlowScene) -> 
     old = replace(house.new("old", b"old"), created_at=house.now - LIFETIME - timedelta(minutes=61))
     assert await house.codes.ask(old, AskingClient(id=house.tv)) is not None
     code = await house.asked()
-    assert await ExpiredDeviceCodes(house.store.pool).delete_expired(10) == 1
+    assert await sweep(house.store.pool, "ExpiredDeviceCodes").delete_expired(10) == 1
     assert await house.codes.find(code.id) is not None

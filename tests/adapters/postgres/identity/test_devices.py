@@ -8,7 +8,7 @@ from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.devices import KNOWLEDGE, DeviceRows, knowledge_of, knowledge_parameters
 from adapters.postgres.statements import Statements
-from adapters.postgres.upkeep.housekeeping import RevokedDevices, UnusedDevices
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.identifiers import DeviceId, LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Device, DeviceType, Location, UserAgent
@@ -366,6 +366,6 @@ async def test_revoked_devices_go_after_thirty_days_and_unused_ones_after_a_year
     ):
         name = change.partition("%(")[2].removesuffix(")s")
         await store.query(f"update devices set {change}", {name: token(name).digest()})
-    assert await RevokedDevices(store.pool).delete_expired(10) == 1
-    assert await UnusedDevices(store.pool).delete_expired(10) == 1
+    assert await sweep(store.pool, "RevokedDevices").delete_expired(10) == 1
+    assert await sweep(store.pool, "UnusedDevices").delete_expired(10) == 1
     assert await store.count("devices") == 2

@@ -6,7 +6,7 @@ from uuid import uuid4
 import trio
 
 from adapters.postgres.branding import PostgresBrandings
-from adapters.postgres.upkeep.housekeeping import PastMailedTokens
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.branding import Branding
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
@@ -104,7 +104,7 @@ async def test_what_has_long_expired_is_swept(store: Store) -> None:
     account, _ = await store.sign_up()
     await issued(store, account, "old", at=datetime.now(UTC) - timedelta(days=9))
     await issued(store, account, "expired", RESET, at=datetime.now(UTC) - timedelta(days=2))
-    assert await PastMailedTokens(store.pool).delete_expired(10) == 1
+    assert await sweep(store.pool, "PastMailedTokens").delete_expired(10) == 1
     assert await redeemed(store, "expired", CHOOSES_PASSWORD) is None
     assert await store.count("mailed_tokens") == 1
 

@@ -9,7 +9,7 @@ import trio
 
 from adapters.postgres.identity.factors.mfa import MfaRows
 from adapters.postgres.statements import Statements
-from adapters.postgres.upkeep.housekeeping import ExpiredPreauthentications
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.mfa import MOST_WRONG_CODES, PREAUTHENTICATION_LIFETIME, MfaEvent, Preauthentication, SecondFactorStatus
 from core.domain.rate_limits import RateLimit
@@ -326,5 +326,5 @@ async def test_expired_preauthentications_are_swept(store: Store) -> None:
     user = await set_up(store)
     await await_second_factor(store, user, timedelta(seconds=-1))
     living = await await_second_factor(store, user)
-    assert [await ExpiredPreauthentications(store.pool).delete_expired(10) for _ in range(2)] == [1, 0]
+    assert [await sweep(store.pool, "ExpiredPreauthentications").delete_expired(10) for _ in range(2)] == [1, 0]
     assert await find(store, living) == living

@@ -191,7 +191,7 @@ _KEEPS_OR_TELLS: Final = {
     "adapters/postgres/identity/proofs/sign_in.py": "the last look holds the service's row, and decides of that by the fragment",
     "adapters/postgres/tenancy/callers.py": "the look at a caller reads the service's row once, and decides of that by the fragment",
     "adapters/postgres/platform/configuration/service_objects.py": "a document tells it",
-    "adapters/postgres/upkeep/personal_data.py": "it says nothing of a person",
+    "adapters/postgres/tables/services.py": "it says nothing of a person",
     "adapters/postgres/identity/proofs/sign_in_policy.py": "the fragment",
 }
 _COMPARED: Final = re.compile(r"sign_in_policy\s*(?:=\s*'|<>|!=|is\s|in\s*\(|~|like|when\s)|'(?:anyone|members|assigned)'", re.IGNORECASE)

@@ -1,27 +1,14 @@
-"""Every table and every column of ids that could be an organization's is spoken of: it moves, or it stays for a reason."""
+"""What moves is declared of columns that are there, and every column of ids that moves has a meaning."""
 
 from collections.abc import Sequence
 
 from adapters.postgres.moving.catalogue import MovedTable, moved_tables
-from adapters.postgres.moving.declaration import ALWAYS_LEFT, MOVED, reasons
 from adapters.postgres.moving.people import COLUMNS, OWN_COLUMNS
+from adapters.postgres.tables.every import MOVED, TABLES
+from adapters.postgres.tables.moving import ALWAYS_LEFT
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from adapters.postgres.upkeep.sealed_columns import sealed_in
 from tests.adapters.postgres.conftest import Store
 
-# Whatever names an organization, a service or a person: by the name of a column, or by a reference.
-CONCERNED = """
-    select distinct child.relname::text as name
-      from pg_class as child
-      join pg_attribute on attrelid = child.oid and attnum > 0 and not attisdropped
-      left join pg_constraint on conrelid = child.oid and contype = 'f' and attnum = any (conkey)
-      left join pg_class as parent on parent.oid = confrelid
-     where child.relnamespace = 'public'::regnamespace and child.relkind in ('r', 'p')
-       and (
-               attname in ('org_id', 'organization_id', 'chain_id', 'service_id', 'user_id', 'origin_service_id', 'origin_org_id')
-            or parent.relname in ('all_organizations', 'all_services', 'users')
-           )
-"""
 IDS = """
     select pg_class.relname || '.' || attname as name
       from pg_attribute
@@ -39,21 +26,6 @@ async def tables(store: Store) -> Sequence[MovedTable]:
 
 async def names(store: Store, statement: str) -> set[str]:
     return {row["name"] for row in await store.query(statement)}
-
-
-async def test_every_table_moves_or_stays_for_a_reason(store: Store) -> None:
-    spoken_of = MOVED.keys() | reasons().keys()
-    assert await names(store, CONCERNED) - spoken_of == set(), "say in adapters/postgres/moving/declaration.py whether it moves"
-    there = await names(store, "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace")
-    assert spoken_of - there == set(), "these are gone"
-    assert MOVED.keys() & reasons().keys() == set()
-
-
-async def test_a_table_that_nobody_spoke_of_is_found(fresh_store: Store) -> None:
-    await fresh_store.query("create table diaries (id uuid primary key, org_id uuid not null)")
-    await fresh_store.query("create table notes (id uuid primary key, about uuid references all_services)")
-    spoken_of = MOVED.keys() | reasons().keys()
-    assert await names(fresh_store, CONCERNED) - spoken_of == {"diaries", "notes"}
 
 
 async def test_the_rows_of_each_table_are_found(store: Store) -> None:
@@ -74,7 +46,7 @@ async def test_every_column_of_ids_has_a_meaning(store: Store) -> None:
         checked = {one for one, meaning in table.declared.ids.items() if meaning == "checked" and table.name != "team_members"}
         assert not checked or table.declared.checks
     found = {name for name in await names(store, IDS) if name.partition(".")[0] in MOVED}
-    assert found - known == set(), "say in adapters/postgres/moving/declaration.py whose id it is"
+    assert found - known == set(), "say in adapters/postgres/tables whose id it is"
 
 
 async def test_what_is_declared_of_a_column_is_of_one_that_is_there(store: Store) -> None:
@@ -93,7 +65,7 @@ async def test_what_is_declared_of_a_column_is_of_one_that_is_there(store: Store
 async def test_no_sealed_value_leaves_as_it_is(store: Store) -> None:
     for table in await tables(store):
         sealed = {column for column in table.columns if "sealed" in column}
-        assert sealed == set(sealed_in(table.name)), table.name
+        assert sealed == TABLES[table.name].sealed.keys(), table.name
 
 
 async def test_an_account_says_nothing_of_the_platform(store: Store) -> None:

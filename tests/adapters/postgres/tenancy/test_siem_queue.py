@@ -11,7 +11,7 @@ import pytest
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy import siem_queue
 from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED, PostgresSiemQueue
-from adapters.postgres.upkeep.housekeeping import ReceivedSignIns
+from adapters.postgres.upkeep import housekeeping
 from tests.adapters.postgres.conftest import Store
 
 LEASE: Final = timedelta(seconds=60)
@@ -59,7 +59,7 @@ async def test_what_waits_for_a_dead_receiver_is_not_looked_at(many: Store) -> N
 
 
 async def test_only_what_was_received_or_belongs_to_nobody_goes(many: Store) -> None:
-    sweep = ReceivedSignIns(many.pool)
+    sweep = housekeeping.sweep(many.pool, "ReceivedSignIns")
     assert [await sweep.delete_expired(30) for _ in range(3)] == [30, 14, 0]
     rows = await many.query("select sequence, count(*) as n from sign_in_links group by sequence having count(*) > 1 order by 1")
     assert rows == [{"sequence": 21, "n": 5}, {"sequence": 22, "n": 5}]

@@ -7,14 +7,7 @@ import pytest
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
-from adapters.postgres.upkeep.housekeeping import (
-    DeadJobs,
-    ExpiredSessions,
-    FullBuckets,
-    RetiredSigningKeys,
-    RevokedSessions,
-    RotatedRefreshTokens,
-)
+from adapters.postgres.upkeep import housekeeping
 from core.domain.errors import Unavailable
 from core.domain.jobs import NewJob
 from core.domain.rate_limits import RateLimit
@@ -30,17 +23,17 @@ FIVE_SESSIONS = """
 async def test_sessions_go_thirty_days_after_they_expired(store: Store) -> None:
     await store.sign_up()
     await store.query(FIVE_SESSIONS)
-    assert await ExpiredSessions(store.pool).delete_expired(10) == 2
-    assert await ExpiredSessions(store.pool).delete_expired(10) == 0
+    assert await housekeeping.sweep(store.pool, "ExpiredSessions").delete_expired(10) == 2
+    assert await housekeeping.sweep(store.pool, "ExpiredSessions").delete_expired(10) == 0
     assert await store.count("sessions") == 4
 
 
 async def test_sessions_go_thirty_days_after_they_were_revoked(store: Store) -> None:
     await store.sign_up(lifetime=timedelta(days=365))
     await store.query("update sessions set revoked_at = now() - interval '29 days'")
-    assert await RevokedSessions(store.pool).delete_expired(10) == 0
+    assert await housekeeping.sweep(store.pool, "RevokedSessions").delete_expired(10) == 0
     await store.query("update sessions set revoked_at = now() - interval '31 days'")
-    assert await RevokedSessions(store.pool).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "RevokedSessions").delete_expired(10) == 1
 
 
 async def test_what_was_opened_from_a_session_goes_with_it_and_not_before_it_is_over(store: Store) -> None:
@@ -50,7 +43,7 @@ async def test_what_was_opened_from_a_session_goes_with_it_and_not_before_it_is_
         await uow.sessions.add(kept)
         await uow.commit()
     await store.query("update sessions set expires_at = now() - interval '31 days' where parent_id is not null")
-    assert await ExpiredSessions(store.pool).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "ExpiredSessions").delete_expired(10) == 1
     assert [row["id"] for row in await store.query("select id from sessions")] == [root.id]
     # A session that lives on, even when another that was opened from the same one, or from it, has ended.
     living = replace(store.session(ada, lifetime=timedelta(days=1)), parent=root.id, depth=1)
@@ -60,10 +53,10 @@ async def test_what_was_opened_from_a_session_goes_with_it_and_not_before_it_is_
         await uow.sessions.add(ended)
         await uow.commit()
     await store.query("update sessions set revoked_at = now() - interval '31 days' where id = %(id)s", {"id": ended.id})
-    assert await RevokedSessions(store.pool).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "RevokedSessions").delete_expired(10) == 1
     assert {row["id"] for row in await store.query("select id from sessions")} == {root.id, living.id}
     await store.query("update sessions set revoked_at = now() - interval '31 days'")
-    await RevokedSessions(store.pool).delete_expired(10)
+    await housekeeping.sweep(store.pool, "RevokedSessions").delete_expired(10)
     assert await store.count("sessions") == 0
 
 
@@ -78,7 +71,7 @@ async def test_rotated_refresh_tokens_go_after_thirty_days_and_the_current_one_s
         """,
         {"session": session.id},
     )
-    assert await RotatedRefreshTokens(store.pool).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "RotatedRefreshTokens").delete_expired(10) == 1
     assert {bytes(row["digest"]) for row in await store.query("select digest from refresh_tokens")} == {b"new", b"late"}
 
 
@@ -86,7 +79,7 @@ async def test_a_call_deletes_one_batch_and_passes_over_what_somebody_holds(stor
     await store.sign_up()
     await store.query(FIVE_SESSIONS)
     await store.query("update sessions set expires_at = now() - interval '1 year'")
-    sweep = ExpiredSessions(store.pool)
+    sweep = housekeeping.sweep(store.pool, "ExpiredSessions")
     async with await Connection.connect(store.url) as holder, holder.transaction():
         await holder.execute("select from sessions order by id limit 2 for update")
         assert [await sweep.delete_expired(3) for _ in range(3)] == [3, 1, 0]
@@ -96,7 +89,7 @@ async def test_a_call_deletes_one_batch_and_passes_over_what_somebody_holds(stor
 async def test_full_buckets_go(store: Store) -> None:
     await PostgresBuckets(store.pool).take(RateLimit("quick", 1, 0.0001), "a")
     await PostgresBuckets(store.pool).take(RateLimit("slow", 1, 1000), "a")
-    assert await FullBuckets(store.pool).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "FullBuckets").delete_expired(10) == 1
     assert await store.query("select limit_name from rate_limit_buckets") == [{"limit_name": "slow"}]
 
 
@@ -110,7 +103,7 @@ async def test_signing_keys_go_when_nothing_that_they_signed_can_be_valid(store:
                ('now',  'access', 'current',  '{}', '', now(), null),
                ('next', 'access', 'next',     '{}', '', now(), null)
     """)
-    assert await RetiredSigningKeys(store.pool).delete_expired(10) == 2
+    assert await housekeeping.sweep(store.pool, "RetiredSigningKeys").delete_expired(10) == 2
     assert [row["id"] for row in await store.query("select id from signing_keys order by id")] == ["hint", "next", "now", "out"]
 
 
@@ -122,9 +115,9 @@ async def test_dead_jobs_go_thirty_days_after_they_died_and_the_living_stay(stor
         await uow.commit()
     for job in await queue.claim(["mail"], 2, timedelta(minutes=1)):
         await queue.bury(job, "550")
-    assert await DeadJobs(store.pool).delete_expired(10) == 0
+    assert await housekeeping.sweep(store.pool, "DeadJobs").delete_expired(10) == 0
     await store.query("update jobs set died_at = now() - interval '31 days' where state = 'dead'")
-    assert [await DeadJobs(store.pool).delete_expired(1) for _ in range(3)] == [1, 1, 0]
+    assert [await housekeeping.sweep(store.pool, "DeadJobs").delete_expired(1) for _ in range(3)] == [1, 1, 0]
     assert await store.count("jobs") == 1
 
 
@@ -137,5 +130,5 @@ async def test_a_backend_killed_in_mid_sweep_has_deleted_nothing(fresh_store: St
     """)
     await fresh_store.query("create trigger die after delete on sessions for each row execute function die()")
     with pytest.raises(Unavailable):
-        await ExpiredSessions(fresh_store.pool).delete_expired(10)
+        await housekeeping.sweep(fresh_store.pool, "ExpiredSessions").delete_expired(10)
     assert await fresh_store.count("sessions") == 1

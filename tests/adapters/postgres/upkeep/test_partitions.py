@@ -8,7 +8,8 @@ import psycopg
 import pytest
 import trio
 
-from adapters.postgres.upkeep.housekeeping import PastDeliveries, PastEvents, PastLoginEvents, sweeps
+from adapters.postgres.upkeep import housekeeping
+from adapters.postgres.upkeep.housekeeping import sweeps
 from adapters.postgres.upkeep.partitions import MONTHS_AHEAD, PostgresPartitions, partitions
 from adapters.system import SystemClock
 from ports.database import Partitions
@@ -200,7 +201,7 @@ async def test_a_month_stays_while_a_replay_of_its_events_is_young(fresh_store: 
     replayed = await delivery(store, id_of(month_after(2)), at=end + timedelta(hours=2), waits=False)
     part = f"webhook_deliveries_{month_after(2):%Y_%m}"
     assert part not in await dropped(of(store, "webhook_deliveries", retention))
-    assert await PastDeliveries(store.pool, retention - 8 * DAY).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "PastDeliveries", retention - 8 * DAY).delete_expired(10) == 1
     assert await store.query("select from webhook_deliveries where id = %(id)s", {"id": replayed}) == []
     assert part in await dropped(of(store, "webhook_deliveries", retention))
 
@@ -237,7 +238,7 @@ async def test_a_table_in_the_way_of_a_month_and_a_view_of_another_stop_no_other
     # Its rows go all the same.
     await event(store, datetime.now(UTC) - 40 * DAY)
     assert await part_of(store, "events", await event(store, datetime.now(UTC) - 40 * DAY)) == "events_past"
-    assert await PastEvents(store.pool, timedelta(days=30)).delete_expired(10) == 2
+    assert await housekeeping.sweep(store.pool, "PastEvents", timedelta(days=30)).delete_expired(10) == 2
     await store.query("drop view partitions.mine")
     assert await dropped(of(store, "events", LONG_AGO)) == ["events_past"]
 
@@ -339,10 +340,11 @@ async def test_rows_that_no_month_bounds_are_swept(fresh_store: Store) -> None:
         await store.query(SIGN_IN, {"id": id_of(at), "at": at})
     # Its id belongs to no month, and it is old.
     await store.query(SIGN_IN, {"id": UUID(int=(1 << 128) - 1), "at": now - 40 * DAY})
-    for sweep, left in ((PastLoginEvents, 2), (PastEvents, 1), (PastDeliveries, 1)):
-        assert await sweep(store.pool, timedelta(days=30)).delete_expired(1) == 1
-        assert await sweep(store.pool, timedelta(days=30)).delete_expired(10) == left - 1
-        assert await sweep(store.pool, timedelta(days=30)).delete_expired(10) == 0
+    for name, left in (("PastLoginEvents", 2), ("PastEvents", 1), ("PastDeliveries", 1)):
+        one = housekeeping.sweep(store.pool, name, timedelta(days=30))
+        assert await one.delete_expired(1) == 1
+        assert await one.delete_expired(10) == left - 1
+        assert await one.delete_expired(10) == 0
     assert [await store.count(table) for table in TABLES] == [1, 1, 1]
 
 
@@ -354,7 +356,7 @@ async def test_one_that_keeps_a_month_does_not_keep_the_rows_of_others(fresh_sto
     end = month_after(3) - datetime.now(UTC)
     for since_end, left in ((timedelta(days=6), 2), (timedelta(days=8), 1)):
         retention = -end - since_end
-        assert await PastDeliveries(store.pool, retention).delete_expired(10) == 2 - left
+        assert await housekeeping.sweep(store.pool, "PastDeliveries", retention).delete_expired(10) == 2 - left
         assert f"webhook_deliveries_{at:%Y_%m}" not in await dropped(of(store, "webhook_deliveries", retention))
         assert await store.count("webhook_deliveries") == left
     assert [row["id"] for row in await store.query("select id from webhook_deliveries")] == [kept]
@@ -369,7 +371,7 @@ async def test_a_sweep_gets_past_a_part_that_is_dropped_meanwhile(fresh_store: S
     swept: list[int] = []
 
     async def sweep() -> None:
-        swept.append(await PastLoginEvents(store.pool, timedelta(days=30)).delete_expired(10))
+        swept.append(await housekeeping.sweep(store.pool, "PastLoginEvents", timedelta(days=30)).delete_expired(10))
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -386,7 +388,7 @@ async def test_a_delivery_that_waits_again_is_not_swept(fresh_store: Store) -> N
     await store.witness()
     old = datetime.now(UTC) - 40 * DAY
     again = await delivery(store, await event(store, old), at=old, waits=True)
-    sweep = PastDeliveries(store.pool, timedelta(days=30))
+    sweep = housekeeping.sweep(store.pool, "PastDeliveries", timedelta(days=30))
     assert await sweep.delete_expired(10) == 0
     await store.query("update webhook_deliveries set next_at = null where id = %(id)s", {"id": again})
     assert await sweep.delete_expired(10) == 1
@@ -436,9 +438,9 @@ async def test_events_stay_as_long_as_deliveries(fresh_store: Store) -> None:
     await event(store, datetime.now(UTC) - 5 * DAY)
     settings = {"login_event_retention": DAY, "event_retention": DAY}
     for days, left in ((9, 1), (4, 0)):
-        for sweep in sweeps(store.pool, delivery_retention=days * DAY, **settings):
-            if isinstance(sweep, PastEvents):
-                await sweep.delete_expired(10)
+        for one in sweeps(store.pool, delivery_retention=days * DAY, **settings):
+            if one.name == "PastEvents":
+                await one.delete_expired(10)
         assert await store.count("events") == left
     kept = partitions(store.pool, SystemClock(), delivery_retention=-LONG_AGO, **settings)
     assert [await dropped(one) for one in kept if one.table == "events"] == [[]]

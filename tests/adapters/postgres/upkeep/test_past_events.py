@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from adapters.postgres.driver.connection import Connection
-from adapters.postgres.upkeep.housekeeping import PastEvents
+from adapters.postgres.upkeep import housekeeping
 from core.domain.identifiers import OrganizationId, WebhookId, first_id
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
@@ -43,7 +43,7 @@ class Past:
         self.store = store
         self.organization = organization
         self.webhook = webhook
-        self.sweep = PastEvents(store.pool, KEPT)
+        self.sweep = housekeeping.sweep(store.pool, "PastEvents", KEPT)
 
     async def event(self, days: int, *, at: datetime | None = None, organization: OrganizationId | None = None) -> UUID:
         """`at`: when it happened, unless that was when its id was made."""

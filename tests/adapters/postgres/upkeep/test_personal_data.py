@@ -5,16 +5,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
+from adapters.postgres.identity.privacy.privacy import EXPORT
+from adapters.postgres.tables.declaring import BY_STATEMENT, Eraser, Exported
+from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep import housekeeping
-from adapters.postgres.upkeep.personal_data import NOT_PERSONAL, PERSONAL, Eraser
 from core.domain.identifiers import LoginEventId
 from core.domain.identity.devices import Client, DeviceType, Location, UserAgent
 from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.privacy import Export
 from core.domain.identity.risk import NOTHING_KNOWN, Approach, is_known_location, is_usual_hour
-from core.frozen import replace
+from core.frozen import names_of, replace
 from entrypoints import personal_data_page
 from tests.adapters.postgres.conftest import Store
 from tests.places import ROOT
+
+PERSONAL: Final = {f"{name}.{column}": one for name, table in TABLES.items() for column, one in table.personal.items()}
+NOT_PERSONAL: Final = {f"{name}.{column}" for name, table in TABLES.items() for column in table.plain}
 
 # Arrays and domains of these too.
 COLUMNS: Final = """
@@ -48,10 +54,9 @@ async def columns(store: Store) -> set[str]:
 
 
 async def test_every_column_that_can_hold_personal_data_is_listed(store: Store) -> None:
-    found, listed = await columns(store), PERSONAL.keys() | NOT_PERSONAL.keys()
-    assert found - listed == set(), "say in adapters/postgres/upkeep/personal_data.py what these hold, and who erases it"
+    found, listed = await columns(store), PERSONAL.keys() | NOT_PERSONAL
+    assert found - listed == set(), "say in adapters/postgres/tables what these hold, and who erases it"
     assert listed - found == set(), "these are gone"
-    assert PERSONAL.keys() & NOT_PERSONAL.keys() == set()
 
 
 async def test_a_column_that_nobody_listed_is_found_in_any_table_and_form(fresh_store: Store) -> None:
@@ -59,7 +64,7 @@ async def test_a_column_that_nobody_listed_is_found_in_any_table_and_form(fresh_
     await fresh_store.query("create table diaries (id uuid primary key, said jsonb, at inet, seal bytea)")
     await fresh_store.query("create domain short_text as text")
     await fresh_store.query("create table notes (id uuid, line short_text)")
-    new = await columns(fresh_store) - PERSONAL.keys() - NOT_PERSONAL.keys()
+    new = await columns(fresh_store) - PERSONAL.keys() - NOT_PERSONAL
     assert new == {"tiers.notes", "diaries.said", "diaries.at", "diaries.seal", "notes.line"}
 
 
@@ -85,34 +90,22 @@ async def test_whose_it_is_stands_in_a_column_of_the_table(store: Store) -> None
         assert one.person is None or f"{name.partition('.')[0]}.{one.person}" in known, name
 
 
-# What forgetting a person reaches without naming it.
-REACHED: Final = {
-    "refresh_tokens": "they go with their sessions",
-    "saml_sessions": "they go with their sessions",
-    "directory_sessions": "they go with their sessions",
-    "identity_grants": "they go with their identities",
-    "billing_events": "they have the person's id alone",
-    "connection_answers": "only the key ring can tell whom they are about",
-    "connection_tests": "only the key ring can tell whom they are about",
-    "jobs": "only the key ring can tell whom they are about",
-    "setup_links": "nobody knows whose account they are about, if anybody's; they go thirty days after they end",
-    "privacy_requests": "the request empties itself when it is done",
-    "former_addresses": "they are looked for until the request is done",
-    "rate_limit_buckets": "they live for hours",
-}
-
-
 def test_forgetting_a_person_reaches_every_table_on_the_list() -> None:
     statements = [*CREDENTIALS, *PARTS.values()]
-    for table in {name.partition(".")[0] for name in PERSONAL}:
-        changed = any(re.search(rf"(update|delete from) {table}\b", statement) for statement in statements)
-        assert changed is not (table in REACHED), table
+    for name, table in TABLES.items():
+        changed = any(re.search(rf"(update|delete from) {name}\b", statement) for statement in statements)
+        assert not table.personal or changed is (table.forgotten == BY_STATEMENT), name
 
 
-def test_what_the_janitor_erases_has_a_sweep() -> None:
+def test_what_an_export_shows_stands_in_it() -> None:
+    for name, table in TABLES.items():
+        if isinstance(table.exported, Exported):
+            assert table.exported.part in names_of(Export), name
+            assert re.search(rf"\b{name}\b", EXPORT), name
+
+
+def test_the_words_are_sentences() -> None:
     for name, one in PERSONAL.items():
-        assert one.sweep is None or hasattr(housekeeping, one.sweep), name
-        assert one.sweep is not None or one.eraser is not Eraser.JANITOR, name
         for words in (one.what, one.retention):
             assert words.endswith("."), name
 
@@ -141,10 +134,10 @@ async def test_sign_ins_go_when_the_setting_says_so(store: Store) -> None:
     for days in (0, 364, 366, 500, 1000):
         await add_login_event(store, account.id, days)
     await add_login_event(store, None, 500)
-    sweep = housekeeping.PastLoginEvents(store.pool, YEAR)
+    sweep = housekeeping.sweep(store.pool, "PastLoginEvents", YEAR)
     assert [await sweep.delete_expired(3) for _ in range(3)] == [3, 1, 0]
     assert await store.count("login_events") == 2
-    assert await housekeeping.PastLoginEvents(store.pool, timedelta(days=1)).delete_expired(3) == 1
+    assert await housekeeping.sweep(store.pool, "PastLoginEvents", timedelta(days=1)).delete_expired(3) == 1
 
 
 async def test_uses_of_second_factors_go_with_them(store: Store) -> None:
@@ -154,7 +147,7 @@ async def test_uses_of_second_factors_go_with_them(store: Store) -> None:
             " values (%(id)s, %(id)s, 'mfa_enabled', true, now() - %(days)s * interval '1 day')",
             {"id": store.ids.new(), "days": days},
         )
-    sweep = housekeeping.PastMfaEvents(store.pool, YEAR)
+    sweep = housekeeping.sweep(store.pool, "PastMfaEvents", YEAR)
     assert [await sweep.delete_expired(3) for _ in range(2)] == [1, 0]
     assert await store.count("mfa_events") == 2
 
@@ -167,7 +160,7 @@ async def test_what_an_event_says_of_a_person_is_emptied_and_the_event_stays(sto
             " now() - %(days)s * interval '1 day')",
             {"id": store.ids.new(), "days": days},
         )
-    sweep = housekeeping.PastEventDetails(store.pool)
+    sweep = housekeeping.sweep(store.pool, "PastEventDetails")
     assert [await sweep.delete_expired(1) for _ in range(3)] == [1, 1, 0]
     rows = await store.query("select details, personal from events order by occurred_at")
     assert [row["personal"] is None for row in rows] == [True, True, False, False]
@@ -175,9 +168,8 @@ async def test_what_an_event_says_of_a_person_is_emptied_and_the_event_stays(sto
 
 
 def test_no_sweep_touches_the_audit_log() -> None:
-    statements = [one.statement for one in vars(housekeeping).values() if isinstance(one, type) and hasattr(one, "statement")]
-    assert len(statements) > 10
-    assert not [statement for statement in statements if "audit_" in statement]
+    assert len(housekeeping.STATEMENTS) > 10
+    assert not [statement for statement in housekeeping.STATEMENTS.values() if "audit_" in statement]
 
 
 async def test_what_is_known_of_a_person_after_the_sweep_is_of_what_was_kept(store: Store) -> None:
@@ -196,7 +188,7 @@ async def test_what_is_known_of_a_person_after_the_sweep_is_of_what_was_kept(sto
         return known.sign_ins, known.countries
 
     assert await countries() == (3, frozenset({"NZ", "AT"}))
-    assert await housekeeping.PastLoginEvents(store.pool, YEAR).delete_expired(10) == 1
+    assert await housekeeping.sweep(store.pool, "PastLoginEvents", YEAR).delete_expired(10) == 1
     assert await countries() == (2, frozenset({"AT"}))
     # Of somebody whose whole history is gone nothing is held against them.
     await store.query("delete from login_events")
@@ -204,16 +196,15 @@ async def test_what_is_known_of_a_person_after_the_sweep_is_of_what_was_kept(sto
     assert is_known_location(Location("AT", None), NOTHING_KNOWN) is is_usual_hour(now, NOTHING_KNOWN) is None
 
 
-async def test_the_janitor_has_every_sweep(store: Store) -> None:
-    made = {
-        type(sweep).__name__
+async def test_every_sweep_has_a_name_of_its_own_and_a_statement(store: Store) -> None:
+    made = [
+        sweep.name
         for sweep in housekeeping.sweeps(
             store.pool, login_event_retention=YEAR, delivery_retention=timedelta(days=30), event_retention=timedelta(days=90)
         )
-    }
-    named = {name for name, one in vars(housekeeping).items() if isinstance(one, type) and hasattr(one, "statement")}
-    assert made == named
-    assert {one.sweep for one in PERSONAL.values()} - {None} <= made
+    ]
+    assert sorted(made) == sorted(housekeeping.STATEMENTS)
+    assert set(housekeeping._OWN) < set(made)
 
 
 async def test_what_is_due_is_found_in_an_index(fresh_store: Store) -> None:
@@ -234,10 +225,10 @@ async def test_what_is_due_is_found_in_an_index(fresh_store: Store) -> None:
     )
     await fresh_store.query("analyze")
     for sweep, index in (
-        (housekeeping.PastMfaEvents, "mfa_events_newest"),
-        (housekeeping.PastEventDetails, "events_personal"),
+        ("PastMfaEvents", "mfa_events_newest"),
+        ("PastEventDetails", "events_personal"),
     ):
-        plan = await fresh_store.query("explain " + sweep.statement, {"limit": 500, "retention": YEAR})
+        plan = await fresh_store.query("explain " + housekeeping.STATEMENTS[sweep], {"limit": 500, "retention": YEAR})
         lines = "\n".join(row["QUERY PLAN"] for row in plan)
         assert re.search(rf"using {index}|using \w+_personal|using \w+_occurred_at_idx", lines), lines
         assert not re.search(r"Seq Scan on (mfa_events|events_rest)\b", lines), lines

@@ -7,7 +7,7 @@ import trio
 
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
-from adapters.postgres.upkeep.housekeeping import ExpiredSessions, UnusedDevices
+from adapters.postgres.upkeep.housekeeping import STATEMENTS
 from core.domain.identity.risk import NOTHING_KNOWN, judge
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.identity.test_devices import add, approach
@@ -90,6 +90,6 @@ async def test_what_is_due_is_found_by_day_and_week(fresh_store: Store) -> None:
         {"user": account.id},
     )
     await store.settle("sessions", "devices")
-    for sweep, index in ((ExpiredSessions, "sessions_expired"), (UnusedDevices, "devices_long_unused")):
-        plan = await store.query("explain (format json) " + sweep.statement, {"limit": 500})
+    for sweep, index in (("ExpiredSessions", "sessions_expired"), ("UnusedDevices", "devices_long_unused")):
+        plan = await store.query("explain (format json) " + STATEMENTS[sweep], {"limit": 500})
         assert index in str(plan), plan

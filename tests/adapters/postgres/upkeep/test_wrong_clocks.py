@@ -8,7 +8,7 @@ import pytest
 from adapters.postgres.database import BELIEVED, PostgresDatabase
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.platform.storage import PostgresStorageSamples
-from adapters.postgres.upkeep.housekeeping import sweeps
+from adapters.postgres.upkeep.housekeeping import STATEMENTS, sweeps
 from adapters.system import SystemClock
 from core.domain.identifiers import first_id
 from ports.database import Housekeeping
@@ -58,7 +58,7 @@ async def swept(store: Store) -> list[int]:
     retention = timedelta(days=90)
     every = sweeps(store.pool, login_event_retention=retention, delivery_retention=retention, event_retention=retention)
     for sweep in every:
-        if type(sweep).__name__ != "DeliveriesOfNobody":
+        if sweep.name != "DeliveriesOfNobody":
             await sweep.delete_expired(100)
     return [await store.count(table) for table in TABLES]
 
@@ -116,7 +116,6 @@ async def test_the_first_hour_of_an_installation_is_believed(fresh_store: Store)
 EVERY = sweeps(cast("Pool", None), login_event_retention=AGO, delivery_retention=AGO, event_retention=AGO)
 
 
-@pytest.mark.parametrize("sweep", EVERY, ids=lambda sweep: type(sweep).__name__)
+@pytest.mark.parametrize("sweep", EVERY, ids=lambda sweep: sweep.name)
 def test_every_sweep_asks_for_the_clock_in_its_statement(sweep: Housekeeping) -> None:
-    name = type(sweep).__name__
-    assert (BELIEVED in getattr(sweep, "statement")) == (name not in NOT_BY_AGE)  # noqa: B009 - the port does not name it
+    assert (BELIEVED in STATEMENTS[sweep.name]) == (sweep.name not in NOT_BY_AGE)

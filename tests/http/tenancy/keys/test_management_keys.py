@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from adapters.postgres.locks import NAMESPACE, PLATFORM_OWNERS
-from adapters.postgres.upkeep.housekeeping import ExpiredManagementKeys
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from core.domain.tenancy.keys.management_keys import MOST_KEYS, PlatformCapability
@@ -558,7 +558,7 @@ async def test_expired_keys_go_after_a_month(house: KeyScene, postern: Postern) 
         key, _ = await house.key()
         past = "update management_keys set name = %s, expires_at = now() - %s * interval '1 day' where id = %s"
         house.people.change(past, str(days), days, key)
-    assert await ExpiredManagementKeys(postern.foundation.pool).delete_expired(10) == 1
+    assert await sweep(postern.foundation.pool, "ExpiredManagementKeys").delete_expired(10) == 1
     assert house.people.rows("select name from management_keys") == [{"name": "29"}]
 
 

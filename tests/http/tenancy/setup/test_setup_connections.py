@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
-from adapters.postgres.upkeep.housekeeping import PastSetupLinks
+from adapters.postgres.upkeep.housekeeping import sweep
 from core.domain.tenancy.upstream_providers import sealing_context
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -225,7 +225,7 @@ async def test_the_janitor_leaves_a_connection_that_a_route_names(house: SetupCo
     body = {"domain": "example.org", "upstream_provider_id": provider["id"]}
     (await house.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)
     house.people.change("update setup_links set expires_at = now() - interval '31 days'")
-    assert await PastSetupLinks(house.postern.foundation.pool).delete_expired(10) == 1
+    assert await sweep(house.postern.foundation.pool, "PastSetupLinks").delete_expired(10) == 1
     assert [one["id"] for one in await house.providers()] == [provider["id"]]
 
 

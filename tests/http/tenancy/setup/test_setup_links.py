@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.postgres.upkeep.housekeeping import PastSetupLinks
+from adapters.postgres.upkeep import housekeeping
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.setup.setup_links import LIFETIME, MOST_LINKS
 from entrypoints.bootstrap import Postern
@@ -263,7 +263,7 @@ async def test_revoking_drops_what_is_not_active(house: SetupScene) -> None:
 async def test_ended_links_go_after_thirty_days(house: SetupScene) -> None:
     link, tab = await house.begun("domain")
     await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")).send(domain="example.org")
-    sweep = PastSetupLinks(house.postern.foundation.pool)
+    sweep = housekeeping.sweep(house.postern.foundation.pool, "PastSetupLinks")
     house.people.change("update setup_links set expires_at = now() - interval '29 days'")
     assert await sweep.delete_expired(10) == 0
     house.people.change("update setup_links set expires_at = now() - interval '31 days'")

@@ -1,0 +1,218 @@
+"""What a table is, said once: whose its rows are, what its columns hold, and what becomes of the rows when an organization moves, when its
+organization ends, with the time, and when a person is exported or forgotten.
+
+    Table(
+        "webhooks",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "name", "url"), plain(WORD, "events"), sealed("sealed_secret", "previous_sealed_secret")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    )
+
+Each question is asked of every table. Where the answer is no, a sentence says why. A table that leaves a question open stops the import,
+and `tests/adapters/postgres/tables` compares the answers with PostgreSQL's catalogue.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, LiteralString
+
+from adapters.postgres.tables.moving import Moved
+from core.frozen import Frozen
+
+
+class Whose(Frozen):
+    """Whose the rows are. `organization` is the expression that gives the organization of a row, which is called `one`; None for rows of
+    people and of the installation. `column` names the owner, which is a row of `owners`.
+    """
+
+    owner: str
+    organization: LiteralString | None = None
+    column: LiteralString = ""
+    owners: LiteralString = ""
+
+
+def _of(owner: str, column: LiteralString, owners: LiteralString, organization: LiteralString = "org_id") -> Whose:
+    return Whose(owner, f"(select {organization} from {owners} where {owners}.id = one.{column})", column, owners)
+
+
+ORGANIZATION: Final = Whose("organization", "one.org_id", "org_id", "all_organizations")
+# The same, by the column's other name.
+OWN_ORGANIZATION: Final = Whose("organization", "one.organization_id", "organization_id", "all_organizations")
+SERVICE: Final = _of("service", "service_id", "all_services")
+PROVIDER: Final = _of("provider", "upstream_provider_id", "upstream_providers")
+WEBHOOK: Final = _of("webhook", "webhook_id", "webhooks")
+SESSION: Final = _of("session", "session_id", "sessions", "organization_id")
+ENTRY: Final = _of("entry", "entry_id", "audit_entries", "organization_id")
+EXPORT: Final = _of("export", "export_id", "siem_configurations")
+PERSON: Final = Whose("person")
+INSTALLATION: Final = Whose("installation")
+
+
+class Ends(StrEnum):
+    """How rows go when their organization is deleted, or their service alone."""
+
+    ROWS = "in batches, by their ids"
+    PEOPLE = "in batches, by the ids of their people"
+    ONE = "in batches, by the ids of their owners, which have one row each"
+    OWN = "by statements of their own, in `upkeep/deleted_organizations.py` and `upkeep/deleted_services.py`"
+    CASCADES = "with a row that they refer to, by a foreign key"
+
+
+class Eraser(StrEnum):
+    """The eraser of personal data, apart from the janitor."""
+
+    ACCOUNT = "with the account"
+    """A foreign key that cascades."""
+    DELETION = "when the account is deleted"
+    """A statement of the deletion, since the row has no foreign key to the account or outlives it."""
+    ORGANIZATION = "with the organization"
+    JANITOR = "by the janitor alone"
+
+
+class Personal(Frozen):
+    """`person` is the column of the same table that names the person; None if no column does."""
+
+    what: str
+    person: str | None
+    eraser: Eraser
+    retention: str
+
+
+class Sealing(Frozen):
+    """`context` is what the value was sealed with, before the row's `key`: the same text as in the code that seals the value. Without one,
+    it is the column's full name.
+    """
+
+    context: LiteralString | None
+    key: LiteralString
+    key_type: LiteralString
+
+
+class Holding(Frozen):
+    """What some columns hold. `what` is the reason why it is nothing personal, if it is a sentence."""
+
+    columns: tuple[LiteralString, ...]
+    what: Personal | str
+    sealing: Sealing | None = None
+
+
+class Setting(StrEnum):
+    """The setting that says how long rows are kept."""
+
+    LOGIN_EVENTS = "login_event_retention"
+    DELIVERIES = "delivery_retention"
+    EVENTS = "event_retention"
+
+
+class Age(Frozen):
+    """A sweep of the janitor, by its name in the log. `condition` is that of a row whose time is over; without one, the statement stands in
+    `upkeep/housekeeping.py`. `oldest_first` names a column of times, and keeps the planner on its index, however long the table is.
+    """
+
+    name: str
+    condition: LiteralString | None = None
+    oldest_first: LiteralString | None = None
+    key: LiteralString = "id"
+    kept: Setting | None = None
+
+
+class Exported(Frozen):
+    """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`."""
+
+    part: str
+
+
+class Table(Frozen):
+    """`moves` and `ends` are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing
+    that it belongs to. Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does
+    not, and in `forgotten` who changes these when the person is forgotten.
+    """
+
+    name: LiteralString
+    whose: Whose
+    holds: tuple[Holding, ...]
+    moves: Moved | str
+    ends: Ends | str
+    until: str | None = None
+    ages: tuple[Age, ...] = ()
+    exported: Exported | str | None = None
+    forgotten: str | None = None
+
+    def __post_init__(self) -> None:
+        for told in (self.exported, self.forgotten):
+            if bool(self.personal) != bool(told):
+                raise TypeError(f"{self.name}: say of personal data, and of nothing else, whether they are exported and forgotten")
+        if self.ages and not self.until:
+            raise TypeError(f"{self.name}: say how long rows stay")
+        if any(one.eraser is Eraser.JANITOR for one in self.personal.values()) and not self.ages:
+            raise TypeError(f"{self.name}: say when the janitor erases it")
+        columns = [column for holding in self.holds for column in holding.columns]
+        if len(set(columns)) != len(columns):
+            raise TypeError(f"{self.name}: a column is said twice")
+
+    @property
+    def personal(self) -> Mapping[str, Personal]:
+        return {column: what for column, what in self._columns() if isinstance(what, Personal)}
+
+    @property
+    def plain(self) -> Mapping[str, str]:
+        """The columns that could hold personal data, and hold none, each with the reason."""
+        return {column: what for column, what in self._columns() if isinstance(what, str)}
+
+    @property
+    def sealed(self) -> Mapping[LiteralString, Sealing]:
+        return {column: holding.sealing for holding in self.holds if holding.sealing for column in holding.columns}
+
+    def _columns(self) -> Iterator[tuple[str, Personal | str]]:
+        return ((column, holding.what) for holding in self.holds for column in holding.columns)
+
+
+# Why a column holds nothing personal.
+WORD: Final = "A word from a closed list, or a name that the program gives"
+FACT: Final = "A fact about an organization, its roles, services, plans or keys"
+ID: Final = "An id"
+OPAQUE: Final = "A key, or a digest of random bits"
+DETAILS: Final = "Details of an act. What they say about a person is kept in a column of its own"
+COMMITMENT: Final = "A digest that says nothing without its source; Postern erases the salt together with the source"
+PAYMENT_ID: Final = "The payment provider's id of a thing. It says nothing without the provider"
+
+# Why rows do not end with an organization.
+A_PERSONS: Final = "They are a person's, not an organization's"
+THE_INSTALLATIONS: Final = "They are the installation's"
+
+# Who changes personal data when a person is forgotten.
+BY_STATEMENT: Final = "by a statement of the request"
+WITH_SESSIONS: Final = "they go with their sessions"
+UNREADABLE: Final = "only the key ring can tell whom they are about"
+
+# Why personal data are not in a person's export.
+SHORT_LIVED: Final = "they are of one sign-in, and go soon after it"
+HIDDEN: Final = "they are secrets, or digests of these"
+LISTED: Final = "the person's own lists have them"
+ORGANIZATIONS_OWN: Final = "they are the organization's record"
+
+WHILE_ACCOUNT: Final = "As long as the account."
+WHOLE_MONTHS: Final = "They go by whole months, so some stay up to a month longer."
+
+
+def plain(reason: str, *columns: LiteralString) -> Holding:
+    return Holding(columns, reason)
+
+
+def sealed(
+    *columns: LiteralString,
+    key: LiteralString = "id",
+    key_type: LiteralString = "uuid",
+    context: LiteralString | None = None,
+    personal: Personal | None = None,
+) -> Holding:
+    return Holding(columns, personal or OPAQUE, Sealing(context, key, key_type))
+
+
+def personal(column: LiteralString, what: str, eraser: Eraser, retention: str, person: str | None = None) -> Holding:
+    return Holding((column,), Personal(what, person, eraser, retention))
+
+
+def of_account(column: LiteralString, what: str, person: str = "user_id") -> Holding:
+    return personal(column, what, Eraser.ACCOUNT, WHILE_ACCOUNT, person)

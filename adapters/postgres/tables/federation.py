@@ -1,0 +1,324 @@
+"""The tables of signing in for other applications."""
+
+from typing import Final
+
+from adapters.postgres.tables.declaring import (
+    BY_STATEMENT,
+    FACT,
+    HIDDEN,
+    ID,
+    INSTALLATION,
+    OPAQUE,
+    ORGANIZATION,
+    SERVICE,
+    SHORT_LIVED,
+    THE_INSTALLATIONS,
+    WITH_SESSIONS,
+    WORD,
+    Age,
+    Ends,
+    Eraser,
+    Exported,
+    Personal,
+    Setting,
+    Table,
+    personal,
+    plain,
+    sealed,
+)
+from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
+
+TABLES: Final = (
+    Table(
+        "authorization_codes",
+        whose=SERVICE,
+        holds=(
+            personal(
+                "nonce",
+                "The `nonce` of the application, which may say something about the person.",
+                Eraser.ACCOUNT,
+                "A day after the code has expired.",
+                "user_id",
+            ),
+            plain(WORD, "authenticated_by", "scopes", "provider"),
+            plain(FACT, "redirect_uri"),
+            plain(OPAQUE, "digest", "code_challenge", "redeemed_with"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="a day after their end",
+        ages=(
+            # Expired codes are kept for a day: when a code comes back in that time, the session that it was exchanged for ends.
+            Age("ExpiredAuthorizationCodes", "expires_at < now() - interval '1 day'"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "authorization_refusals",
+        whose=SERVICE,
+        holds=(plain(WORD, "place", "reason", "received", "expected"),),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # Refused requests are kept for a week, so that people can find out why a sign-in failed.
+            Age("PastAuthorizationRefusals", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at"),
+        ),
+    ),
+    Table(
+        "device_codes",
+        whose=SERVICE,
+        holds=(
+            personal("address", "The address from which a device asked for a code.", Eraser.JANITOR, "An hour after the code has expired."),
+            personal("user_agent", "The device's `User-Agent`.", Eraser.JANITOR, "An hour after the code has expired."),
+            plain(WORD, "state", "scopes", "authenticated_by"),
+            plain(OPAQUE, "digest", "user_code_hmac"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="an hour after their end",
+        ages=(
+            # Expired device codes are kept for an hour, so that a device that asks too late is told so.
+            Age("ExpiredDeviceCodes", "expires_at < now() - interval '1 hour'"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "client_assertions",
+        whose=SERVICE,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="5 minutes after their end",
+        ages=(
+            # Postern would refuse these assertions as expired, so it need not remember their ids.
+            Age("ExpiredClientAssertions", "expires_at < now() - interval '5 minutes'"),
+        ),
+    ),
+    Table(
+        "pushed_requests",
+        whose=SERVICE,
+        holds=(
+            personal("request", "The e-mail address with which an application expects the person to sign in.", Eraser.JANITOR, "A minute."),
+            plain(OPAQUE, "digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # No browser came with these requests in time.
+            Age("ExpiredPushedRequests", "expires_at < now()"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "consents",
+        whose=SERVICE,
+        holds=(plain(WORD, "scopes", "saml_scopes"), plain(FACT, "saml_entity_id")),
+        moves=Moved(of_people=True),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "identity_grants",
+        whose=SERVICE,
+        holds=(
+            sealed(
+                "sealed_access_token",
+                personal=Personal(
+                    "The access token with which a service acts for the person at a provider, encrypted.",
+                    None,
+                    Eraser.ACCOUNT,
+                    "As long as the person is connected at the provider.",
+                ),
+            ),
+            sealed(
+                "sealed_refresh_token",
+                personal=Personal(
+                    "The refresh token for that access token, encrypted.",
+                    None,
+                    Eraser.ACCOUNT,
+                    "As long as the person is connected at the provider.",
+                ),
+            ),
+            plain(WORD, "scopes"),
+            plain(FACT, "client_id"),
+        ),
+        moves="A provider gave it to the other installation's client",
+        ends=Ends.ROWS,
+        exported=HIDDEN,
+        forgotten="they go with their identities",
+    ),
+    Table(
+        "logout_notices",
+        whose=SERVICE,
+        holds=(plain(WORD, "error"),),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="POSTERN_DELIVERY_RETENTION",
+        ages=(
+            # Outcomes of logout notices, which tell services that sessions have ended.
+            Age("PastNotices", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.DELIVERIES),
+            # Notices that no service has received within a day. Postern gives these up, and deletes none.
+            Age("ForsakenNotices"),
+        ),
+    ),
+    Table("logout_receivers", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
+    Table(
+        "logout_expiry",
+        whose=INSTALLATION,
+        holds=(),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: a row for all",
+        ages=(
+            # Writes the notices that tell services of their expired sessions. Deletes nothing.
+            Age("ExpiredLogins"),
+        ),
+    ),
+    Table(
+        "saml_configurations",
+        whose=SERVICE,
+        holds=(
+            plain(WORD, "slo_binding", "name_id_format"),
+            plain(FACT, "entity_id", "acs_url", "slo_url", "slo_response_url", "attribute_mapping", "acs_endpoints"),
+            plain(OPAQUE, "signing_certificates", "encryption_certificate"),
+        ),
+        moves=Moved(),
+        ends=Ends.ONE,
+    ),
+    Table(
+        "saml_certificates",
+        whose=SERVICE,
+        holds=(plain(WORD, "state"), plain(OPAQUE, "certificate"), sealed("sealed_private_key")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "saml_requests",
+        whose=SERVICE,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="5 minutes after their end",
+        ages=(
+            # Postern would refuse these requests as too old, so it need not remember their ids.
+            Age("ExpiredSamlRequests", "expires_at < now() - interval '5 minutes'"),
+        ),
+    ),
+    Table(
+        "saml_sessions",
+        whose=SERVICE,
+        holds=(
+            personal(
+                "name_id",
+                "A service provider's name for the person.",
+                Eraser.ACCOUNT,
+                "As long as the session from which the person went to the service provider.",
+            ),
+            plain(WORD, "name_id_format"),
+            plain(FACT, "audience"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        exported=WITH_SESSIONS,
+        forgotten=WITH_SESSIONS,
+    ),
+    Table(
+        "saml_exchanges",
+        whose=SERVICE,
+        holds=(plain(WORD, "kind", "binding", "status", "reason", "advice"), plain(ID, "message_id", "in_response_to")),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # Exchanges are kept for a week, so that people can find out why an exchange failed.
+            Age("PastSamlExchanges", "created_at < now() - interval '7 days'", oldest_first="created_at"),
+        ),
+    ),
+    Table(
+        "scim_tokens",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
+        moves=Moved(ids={"created_by": IdMeaning.PERSON}),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "scim_exchanges",
+        whose=ORGANIZATION,
+        holds=(
+            plain(FACT, "token_name"),
+            plain(
+                "A directory's request without everything that it says about people; a week",
+                "method",
+                "path",
+                "query",
+                "request",
+                "scim_type",
+                "reason",
+            ),
+        ),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # Requests of directories are kept for a week: after that nobody looks them up any more.
+            Age("PastScimExchanges", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at"),
+        ),
+    ),
+    Table("scim_groups", whose=ORGANIZATION, holds=(plain(WORD, "groups"), plain(FACT, "external_id")), moves=Moved(), ends=Ends.ONE),
+    Table(
+        "provisioned_users",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "external_id",
+                "The id of the person in an organization's directory.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "work_email",
+                "The work address that an organization's directory states, if it is not the address of the account.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "formatted_name",
+                "The person's name, as an organization's directory states it.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "given_name",
+                "The given name, as an organization's directory states it.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "family_name",
+                "The family name, as an organization's directory states it.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+            personal(
+                "display_name",
+                "The display name, as an organization's directory states it.",
+                Eraser.ACCOUNT,
+                "Until the organization's directory deletes the user, and no longer than the account.",
+                "user_id",
+            ),
+        ),
+        moves=Moved(),
+        ends=Ends.PEOPLE,
+        exported=Exported("profiles"),
+        forgotten=BY_STATEMENT,
+    ),
+)

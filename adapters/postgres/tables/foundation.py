@@ -1,0 +1,110 @@
+"""The tables on which all families stand."""
+
+from typing import Final
+
+from adapters.postgres.tables.declaring import (
+    ID,
+    INSTALLATION,
+    OPAQUE,
+    THE_INSTALLATIONS,
+    UNREADABLE,
+    WORD,
+    Age,
+    Eraser,
+    Personal,
+    Table,
+    personal,
+    plain,
+    sealed,
+)
+
+_UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the job up."
+
+TABLES: Final = (
+    Table(
+        "jobs",
+        whose=INSTALLATION,
+        holds=(
+            personal("payload", "The person whom the job is about.", Eraser.JANITOR, _UNTIL_SENT),
+            sealed(
+                "sealed_payload",
+                personal=Personal("A mail with its addresses, encrypted.", None, Eraser.JANITOR, _UNTIL_SENT),
+                context="jobs.payload",
+            ),
+            personal("last_error", "A mail server's answer, which may name an address.", Eraser.JANITOR, _UNTIL_SENT),
+            plain(WORD, "kind", "state"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they are done; dead ones after 30 days",
+        ages=(
+            # Dead jobs are kept for thirty days, so that an operator can see and revive them.
+            Age("DeadJobs", "state = 'dead' and died_at < now() - interval '30 days'"),
+        ),
+        exported=UNREADABLE,
+        forgotten=UNREADABLE,
+    ),
+    Table(
+        "server_secrets",
+        whose=INSTALLATION,
+        holds=(plain(WORD, "purpose"), sealed("sealed_secret", key="purpose", key_type="text")),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
+    ),
+    Table(
+        "all_signing_keys",
+        whose=INSTALLATION,
+        holds=(
+            plain(WORD, "purpose", "state"),
+            plain(ID, "id"),
+            plain(OPAQUE, "public_jwk"),
+            sealed("sealed_private_key", key_type="text", context="signing_keys.sealed_private_key"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when no token needs them any more",
+        ages=(
+            # The last token that these keys signed has expired, and no application sends one back as a hint any more.
+            Age("RetiredSigningKeys"),
+        ),
+    ),
+    Table(
+        "rate_limit_buckets",
+        whose=INSTALLATION,
+        holds=(
+            personal(
+                "key",
+                "A client's address, or an account's id or digest.",
+                Eraser.JANITOR,
+                "Until the bucket is full again, which takes hours at most.",
+            ),
+            plain(WORD, "limit_name"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they are full again",
+        ages=(
+            # A full bucket carries no more information than a missing one.
+            Age("FullBuckets"),
+        ),
+        exported="they live for hours",
+        forgotten="they live for hours",
+    ),
+    Table(
+        "storage_samples",
+        whose=INSTALLATION,
+        holds=(plain(WORD, "name"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="400 days",
+    ),
+    Table(
+        "schema_migrations",
+        whose=INSTALLATION,
+        holds=(plain(WORD, "checksum", "name"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
+    ),
+)

@@ -1,0 +1,551 @@
+"""The tables of people's accounts."""
+
+from typing import Final
+
+from adapters.postgres.tables.declaring import (
+    A_PERSONS,
+    BY_STATEMENT,
+    FACT,
+    HIDDEN,
+    ID,
+    INSTALLATION,
+    LISTED,
+    OPAQUE,
+    ORGANIZATION,
+    OWN_ORGANIZATION,
+    PERSON,
+    PROVIDER,
+    SERVICE,
+    SESSION,
+    SHORT_LIVED,
+    THE_INSTALLATIONS,
+    UNREADABLE,
+    WHILE_ACCOUNT,
+    WHOLE_MONTHS,
+    WITH_SESSIONS,
+    WORD,
+    Age,
+    Ends,
+    Eraser,
+    Exported,
+    Personal,
+    Setting,
+    Table,
+    Whose,
+    of_account,
+    personal,
+    plain,
+    sealed,
+)
+from adapters.postgres.tables.moving import OF_A_PERSON, OF_A_SIGN_IN, OF_CALLS, OF_SIGN_INS, IdMeaning, Moved
+
+_SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
+_WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
+
+TABLES: Final = (
+    Table(
+        "users",
+        whose=PERSON,
+        holds=(
+            of_account("email", "The e-mail address.", "id"),
+            of_account("email_key", "The same address, in the form that Postern compares.", "id"),
+            of_account("pending_email", "A new address, until its owner has confirmed it.", "id"),
+            of_account("pending_email_key", "The same address, in the form that Postern compares.", "id"),
+            of_account(
+                "password_hash",
+                "The password, as an Argon2id hash; of people who were brought along, as the hash of the system before until they sign in.",
+                "id",
+            ),
+            of_account("address_vouched_by", "The organization and its provider that have vouched for the address.", "id"),
+            of_account("language", "The language that the person reads.", "id"),
+            of_account("name", "The person's name.", "id"),
+            of_account("given_name", "The person's first name.", "id"),
+            of_account("family_name", "The person's last name.", "id"),
+            of_account("username", "The person's user name.", "id"),
+            of_account("zoneinfo", "The person's time zone.", "id"),
+            plain(OPAQUE, "registered_in"),
+        ),
+        moves="The account itself, of which `people` takes what may leave",
+        ends=Ends.OWN,
+        until="when they are deleted; never proved and unused ones by POSTERN_UNVERIFIED_ACCOUNT_RETENTION",
+        exported=Exported("account"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "pictures",
+        whose=PERSON,
+        holds=(of_account("content", "The person's picture, without its metadata."), plain(WORD, "type")),
+        moves=Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
+        ends=A_PERSONS,
+        exported=Exported("own_profile"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "used_usernames",
+        whose=PERSON,
+        holds=(plain("A digest under a key of the server. It outlives the account, because no user name is issued twice", "digest"),),
+        moves=A_PERSONS,
+        ends=A_PERSONS,
+    ),
+    Table(
+        "mfa_secrets",
+        whose=PERSON,
+        holds=(
+            sealed(
+                "sealed_secret",
+                personal=Personal("The secret of the second factor, encrypted.", "user_id", Eraser.ACCOUNT, WHILE_ACCOUNT),
+                key="user_id",
+            ),
+        ),
+        moves=Moved(
+            rows="row.enabled_at is not null",
+            leaves=("session_id", "made_in"),
+            of_people=True,
+            ids={"session_id": IdMeaning.KEPT, "made_in": IdMeaning.KEPT},
+        ),
+        ends=A_PERSONS,
+        exported=HIDDEN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "backup_codes",
+        whose=PERSON,
+        holds=(of_account("digest", "Backup codes, as digests under a key of the server."),),
+        moves="It is a digest under a key of the other installation",
+        ends=A_PERSONS,
+        exported=HIDDEN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "passkeys",
+        whose=PERSON,
+        holds=(
+            of_account("name", "The person's name for a passkey."),
+            of_account("credential_id", "The authenticator's name for a passkey, which tells it apart from all others."),
+            of_account("public_key", "The public key of a passkey."),
+            of_account("user_handle", "The person's name at an authenticator, where another system made the passkey."),
+            plain(WORD, "transports"),
+        ),
+        moves=Moved(leaves=("made_in",), of_people=True, ids={"aaguid": IdMeaning.KEPT, "made_in": IdMeaning.KEPT}),
+        ends=A_PERSONS,
+        exported=Exported("passkeys"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "passkey_challenges",
+        whose=PERSON,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=A_PERSONS,
+        ends=A_PERSONS,
+        until="at their end, minutes after they began",
+        ages=(
+            # Nobody answered these challenges in time.
+            Age("ExpiredPasskeyChallenges", "expires_at < now()", key="digest"),
+        ),
+    ),
+    Table(
+        "mfa_events",
+        whose=PERSON,
+        holds=(
+            personal("address", "The address from which a person used or changed a second factor.", Eraser.DELETION, _SIGN_INS, "user_id"),
+            personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, _SIGN_INS, "user_id"),
+            personal(
+                "details",
+                "Other data, such as the reason why a platform owner disabled the second factor.",
+                Eraser.DELETION,
+                _SIGN_INS,
+                "user_id",
+            ),
+            plain(WORD, "name"),
+        ),
+        moves=OF_SIGN_INS,
+        ends=A_PERSONS,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # The log of second factors is kept as long as the log of the sign-ins that it belongs to.
+            Age("PastMfaEvents", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
+        ),
+        exported=Exported("mfa_events"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "devices",
+        whose=PERSON,
+        holds=(
+            personal("name", "The person's name for the device.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("browser", "The browser.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("browser_version", "The version of the browser.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("os", "The operating system.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("os_version", "The version of the operating system.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("last_address", "The address of the last sign-in.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("last_country", "The country of that address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            personal("last_city", "The city of that address.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
+            plain(WORD, "device_type", "risk_factors"),
+            plain(OPAQUE, "token_digest", "trust_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=A_PERSONS,
+        until="a year without use, or 30 days after their revocation",
+        ages=(
+            # Revoked devices are kept for thirty days: until then a second revocation is answered like the first.
+            Age("RevokedDevices", "revoked_at < now() - interval '30 days'"),
+            # Nobody has signed in with the device for a year and the rest of the week: its last session ended long ago, and its
+            # client has forgotten the device or is gone.
+            Age(
+                "UnusedDevices",
+                "last_used_week < date_trunc('week', now() at time zone 'UTC' - interval '1 year')::date",
+                oldest_first="last_used_week",
+            ),
+        ),
+        exported=LISTED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "sessions",
+        whose=OWN_ORGANIZATION,
+        holds=(plain(WORD, "authenticated_by", "scopes"),),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="30 days after their end",
+        ages=(
+            # Expired sessions are kept for thirty days and the rest of the day, so that a person can still see where they were
+            # signed in.
+            Age("ExpiredSessions", "expires_day < (now() at time zone 'UTC' - interval '30 days')::date", oldest_first="expires_day"),
+            # Revoked sessions are kept for thirty days after the revocation, for the same reason as expired ones.
+            Age("RevokedSessions", "revoked_at < now() - interval '30 days'"),
+        ),
+    ),
+    Table(
+        "refresh_tokens",
+        whose=SESSION,
+        holds=(
+            personal(
+                "rotated_by",
+                "A digest of the client that used the token.",
+                Eraser.ACCOUNT,
+                "30 days after its use, and no longer than the session.",
+            ),
+            plain(OPAQUE, "digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.CASCADES,
+        until="30 days after their end",
+        ages=(
+            # A session's rotated tokens, once their return would show nothing: by then such a token is as unknown as any other. The
+            # current token is deleted with its session.
+            Age("RotatedRefreshTokens", "rotated_at < now() - interval '30 days'", key="digest"),
+        ),
+        exported=HIDDEN,
+        forgotten=WITH_SESSIONS,
+    ),
+    Table(
+        "browser_sessions",
+        whose=Whose(
+            "itself", "coalesce(one.chosen_organization, (select organization_id from sessions where sessions.id = one.session_id))"
+        ),
+        holds=(plain(OPAQUE, "digest"),),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.CASCADES,
+        until="30 days after their end",
+    ),
+    Table(
+        "preauthentications",
+        whose=OWN_ORGANIZATION,
+        holds=(
+            personal(
+                "directory_visit",
+                "The person's visit to a directory, until the second factor.",
+                Eraser.ACCOUNT,
+                "Until the sign-in ends or expires.",
+                "user_id",
+            ),
+            plain(WORD, "provider", "authenticated_by"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # Used or not, expired pre-authentications no longer let anyone in.
+            Age("ExpiredPreauthentications", "expires_at < now()"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "mailed_tokens",
+        whose=PERSON,
+        holds=(
+            personal(
+                "email",
+                "The address that a mailed link confirms.",
+                Eraser.ACCOUNT,
+                "Until seven days after the link has expired.",
+                "user_id",
+            ),
+            plain(WORD, "purpose"),
+            plain(OPAQUE, "digest", "code_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=A_PERSONS,
+        until="7 days after their end",
+        ages=(
+            # Past tokens are kept for a week, so that a person who opens an old link can be told that the link is old, or used.
+            Age("PastMailedTokens", "expires_at < now() - interval '7 days'", key="digest"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "flows",
+        whose=SERVICE,
+        holds=(
+            personal("email", "The address with which a person began to sign in.", Eraser.JANITOR, "An hour from the first page."),
+            personal(
+                "wanted",
+                "The e-mail address with which an application expects the person to sign in.",
+                Eraser.JANITOR,
+                "An hour from the first page.",
+            ),
+            personal(
+                "request", "The request with which the person goes on after the sign-in.", Eraser.JANITOR, "An hour from the first page."
+            ),
+            plain(WORD, "purpose"),
+            plain(OPAQUE, "browser_digest"),
+            plain("A digest under a key that only the person's browser has", "proof_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # Nobody continued these flows in time.
+            Age("ExpiredFlows", "expires_at < now()"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "login_events",
+        whose=OWN_ORGANIZATION,
+        holds=(
+            personal(
+                "address",
+                "The address from which a person signed in, or tried to.",
+                Eraser.DELETION,
+                f"{_SIGN_INS} {WHOLE_MONTHS}",
+                "user_id",
+            ),
+            personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            plain(WORD, "provider", "reason", "risk_factors"),
+        ),
+        moves=OF_SIGN_INS,
+        ends=Ends.OWN,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # Older habits are deleted with these sign-ins: a person who signs in again after this long counts as a person with
+            # little history.
+            Age("PastLoginEvents", kept=Setting.LOGIN_EVENTS),
+        ),
+        exported=Exported("login_events"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "impersonations",
+        whose=PERSON,
+        holds=(of_account("reason", "The reason why a platform owner acted in the person's name."),),
+        moves=OF_A_SIGN_IN,
+        ends=A_PERSONS,
+        exported=LISTED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "privacy_requests",
+        whose=PERSON,
+        holds=(
+            personal(
+                "email_keys",
+                "The addresses of a person who is being forgotten. The erasure searches for these addresses.",
+                Eraser.DELETION,
+                "Until everything else is removed.",
+                "user_id",
+            ),
+        ),
+        moves=OF_A_PERSON,
+        ends=A_PERSONS,
+        exported="the answer to the request tells of it",
+        forgotten="the request empties itself when it is done",
+    ),
+    Table(
+        "former_addresses",
+        whose=PERSON,
+        holds=(
+            personal(
+                "email_key",
+                "An earlier, proved address of the person, as it was written and in the form that Postern compares. By this address,"
+                " Postern recognises a person whom an organization has removed or declined.",
+                Eraser.DELETION,
+                "As long as the account, and until everything else is removed.",
+                "user_id",
+            ),
+        ),
+        moves=OF_A_PERSON,
+        ends=A_PERSONS,
+        exported="an earlier address may be somebody else's by now",
+        forgotten="they are looked for until the request is done",
+    ),
+    Table("held_accounts", whose=PERSON, holds=(), moves=OF_A_PERSON, ends=A_PERSONS),
+    Table(
+        "imported_people",
+        whose=PERSON,
+        holds=(
+            plain(
+                "A digest under a key of the server. It outlives the account, because an import brings nobody back who was removed",
+                "digest",
+            ),
+        ),
+        moves="It is a digest under a key of the other installation",
+        ends=A_PERSONS,
+    ),
+    Table(
+        "oauth_states",
+        whose=Whose("organization", "one.realm_id"),
+        holds=(plain(WORD, "provider"), plain(FACT, "client_id", "led_to"), plain(OPAQUE, "digest", "browser_digest")),
+        moves=OF_A_SIGN_IN,
+        ends="They expire within minutes",
+        until="at their end, minutes after they began",
+        ages=(
+            # Nobody came back from the provider with these states in time.
+            Age("ExpiredOAuthStates", "expires_at < now()", key="digest"),
+        ),
+    ),
+    Table(
+        "identities",
+        whose=PROVIDER,
+        holds=(
+            of_account("subject", "The person's id at a provider that they sign in with."),
+            of_account("email", "The address that the provider states."),
+            plain(WORD, "provider"),
+            plain(FACT, "issuer"),
+        ),
+        moves=Moved(
+            leaves=("made_in",),
+            rows="row.upstream_provider_id in (select id from upstream_providers where org_id = %(organization)s::uuid)",
+            of_people=True,
+            ids={"made_in": IdMeaning.KEPT},
+            kept_by={"came_through": "upstream_providers"},
+            checks={"is of another provider than it says": "row.provider = row.upstream_provider_id::text"},
+        ),
+        ends=Ends.ROWS,
+        exported=Exported("identities"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "directory_sessions",
+        whose=PROVIDER,
+        holds=(
+            personal("name_digest", "The person's name at a directory by SAML, as a digest.", Eraser.ACCOUNT, "As long as the session."),
+            personal("session_index", "The directory's number of the person's session there.", Eraser.ACCOUNT, "As long as the session."),
+            plain(WORD, "context_class"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.CASCADES,
+        exported=WITH_SESSIONS,
+        forgotten=WITH_SESSIONS,
+    ),
+    Table(
+        "connection_answers",
+        whose=PROVIDER,
+        holds=(
+            sealed(
+                "sealed_answer",
+                personal=Personal(
+                    "What a directory has said about a person who signs in, encrypted, until their browser comes back.",
+                    None,
+                    Eraser.JANITOR,
+                    "Until the browser comes back. What nobody fetches goes with the assertion, after some minutes.",
+                ),
+            ),
+            plain(OPAQUE, "code_digest", "assertion_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # The assertions in these answers have ended, so they need not be remembered.
+            Age("ExpiredConnectionAnswers", "expires_at < now()"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=UNREADABLE,
+    ),
+    Table(
+        "connection_tests",
+        whose=PROVIDER,
+        holds=(
+            sealed(
+                "sealed_result",
+                personal=Personal(
+                    "What a provider has said about the person who tested it, encrypted.", None, Eraser.JANITOR, "An hour after the test."
+                ),
+            ),
+            plain(OPAQUE, "digest", "browser_digest", "settings_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # Results of tests are shown for an hour. Nobody has finished the other ones in time.
+            Age("ExpiredConnectionTests", "expires_at < now()"),
+        ),
+        exported=UNREADABLE,
+        forgotten=UNREADABLE,
+    ),
+    Table(
+        "connection_exchanges",
+        whose=PROVIDER,
+        holds=(plain(WORD, "kind", "fault", "reason", "advice", "checks"), plain(ID, "message_id", "in_response_to", "certificate")),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # Exchanges are kept for a week, so that people can find out why a sign-in failed.
+            Age("PastConnectionExchanges", "created_at < now() - interval '7 days'", oldest_first="created_at"),
+        ),
+    ),
+    Table(
+        "provider_outages",
+        whose=INSTALLATION,
+        holds=(plain(FACT, "provider"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="a day after the last failure",
+        ages=(
+            # An outage counts for minutes. The row of a provider that nobody calls any more would otherwise stay for ever.
+            Age("PastOutages", "failed_at < now() - interval '1 day'", key="provider"),
+        ),
+    ),
+    Table(
+        "uncounted_logins",
+        whose=OWN_ORGANIZATION,
+        holds=(plain(WORD, "provider"),),
+        moves=OF_SIGN_INS,
+        ends=Ends.OWN,
+        until="when a worker has taken them, within seconds",
+    ),
+    Table(
+        "login_counts",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "provider"),),
+        moves=Moved(ids={"service_id": IdMeaning.KEPT}),
+        ends=Ends.OWN,
+        until="nothing: a row an hour",
+    ),
+    Table(
+        "platform_login_counts",
+        whose=INSTALLATION,
+        holds=(plain(WORD, "provider"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: a row an hour",
+    ),
+)

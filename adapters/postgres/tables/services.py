@@ -1,0 +1,172 @@
+"""The tables of organizations' applications."""
+
+from typing import Final
+
+from adapters.postgres.tables.declaring import (
+    BY_STATEMENT,
+    FACT,
+    INSTALLATION,
+    OPAQUE,
+    ORGANIZATION,
+    PAYMENT_ID,
+    SERVICE,
+    THE_INSTALLATIONS,
+    WORD,
+    Age,
+    Ends,
+    Eraser,
+    Exported,
+    Table,
+    personal,
+    plain,
+)
+from adapters.postgres.tables.moving import OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
+
+TABLES: Final = (
+    Table(
+        "subscriptions",
+        whose=SERVICE,
+        holds=(plain(WORD, "status"),),
+        # The payment provider of the other installation says nothing here, so a subscription ends when its period does.
+        moves=Moved(leaves=("managed", "overridden_at")),
+        ends=Ends.OWN,
+    ),
+    Table(
+        "billing_checkouts",
+        whose=SERVICE,
+        holds=(plain(PAYMENT_ID, "external_id"), plain("A digest of a request, by which Postern recognises a repetition", "digest")),
+        moves=OF_PAYMENTS,
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "billing_subscriptions",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "facets",
+                "The id of the person whose subscription it is at the payment provider, and nothing else about the person.",
+                Eraser.JANITOR,
+                "As long as the subscription; 90 days after its cancellation, if its person or service is gone.",
+            ),
+            plain(PAYMENT_ID, "external_id", "customer"),
+        ),
+        moves=OF_PAYMENTS,
+        ends="They are released, and cancelled at the payment provider",
+        until="90 days after they were let go",
+        ages=(
+            # Subscriptions at the payment provider that belong to nobody here: released and cancelled, or never known to belong to
+            # anybody.
+            Age(
+                "ReleasedBillingSubscriptions",
+                "(released_at is not null or service_id is null) and cancel_at is null and updated_at < now() - interval '90 days'",
+                oldest_first="updated_at",
+                key="external_id",
+            ),
+        ),
+        exported="they have the person's id alone",
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "billing_customers",
+        whose=ORGANIZATION,
+        holds=(plain(PAYMENT_ID, "external_id"),),
+        moves=OF_PAYMENTS,
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "billing_events",
+        whose=INSTALLATION,
+        holds=(
+            personal(
+                "payload",
+                "The id of the person whose subscription the payment provider reports on, and nothing else about the person.",
+                Eraser.JANITOR,
+                "90 days.",
+            ),
+            plain(WORD, "type", "outcome", "error"),
+            plain(PAYMENT_ID, "id", "subject"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="90 days",
+        ages=(
+            # Applied news has long taken effect by then. News that was never applied is deleted too, because the daily look at all
+            # subscriptions has caught up.
+            Age("PastBillingEvents", "received_at < now() - interval '90 days'", oldest_first="received_at"),
+        ),
+        exported="they have the person's id alone",
+        forgotten="they have the person's id alone",
+    ),
+    Table("billing_sweeps", whose=INSTALLATION, holds=(plain(PAYMENT_ID, "cursor"),), moves=THE_INSTALLATIONS, ends=THE_INSTALLATIONS),
+    Table(
+        "plans",
+        whose=SERVICE,
+        holds=(plain(WORD, "currency"), plain(FACT, "key", "name", "features", "billing_price_id")),
+        moves=Moved(leaves=("active_count", "past_due_count", "cancelled_count", "expired_count", "billing_price_id")),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "api_keys",
+        whose=SERVICE,
+        holds=(plain(WORD, "permissions"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
+        moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "client_secrets",
+        whose=SERVICE,
+        holds=(plain(FACT, "prefix"), plain(OPAQUE, "digest")),
+        moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "service_claims",
+        whose=SERVICE,
+        holds=(plain(WORD, "source", "told_in"), plain(FACT, "name", "argument")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table("permissions", whose=SERVICE, holds=(plain(FACT, "key", "description"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "service_roles", whose=SERVICE, holds=(plain(FACT, "slug", "name", "description", "permissions"),), moves=Moved(), ends=Ends.ROWS
+    ),
+    Table(
+        "service_users",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "metadata", "What an application keeps of its user.", Eraser.ACCOUNT, "As long as the person uses the service.", "user_id"
+            ),
+        ),
+        moves=Moved(sets={"own_since": OWN_TIE}),
+        ends=Ends.OWN,
+        exported=Exported("metadata"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table("service_user_marks", whose=SERVICE, holds=(), moves="Triggers make it from the rows that arrive", ends=Ends.CASCADES),
+    Table("former_services", whose=ORGANIZATION, holds=(plain(FACT, "name"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "all_services",
+        whose=ORGANIZATION,
+        holds=(
+            plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "assertion_audience"),
+            plain(
+                FACT,
+                "metadata",
+                "slug",
+                "name",
+                "redirect_uris",
+                "device_activation_uri",
+                "codehost_scopes",
+                "websuite_scopes",
+                "officesuite_scopes",
+                "jwks",
+                "jwks_uri",
+                "post_logout_redirect_uris",
+                "backchannel_logout_uri",
+            ),
+        ),
+        moves=Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": IdMeaning.ITS_OWN}),
+        ends=Ends.ROWS,
+    ),
+)

@@ -1,0 +1,376 @@
+"""The tables of organizations."""
+
+from collections.abc import Mapping
+from typing import Final, LiteralString
+
+from adapters.postgres.tables.declaring import (
+    BY_STATEMENT,
+    COMMITMENT,
+    DETAILS,
+    EXPORT,
+    FACT,
+    ID,
+    INSTALLATION,
+    OPAQUE,
+    ORGANIZATION,
+    ORGANIZATIONS_OWN,
+    OWN_ORGANIZATION,
+    PROVIDER,
+    THE_INSTALLATIONS,
+    WORD,
+    Age,
+    Ends,
+    Eraser,
+    Exported,
+    Table,
+    Whose,
+    of_account,
+    personal,
+    plain,
+    sealed,
+)
+from adapters.postgres.tables.moving import LEADS_THERE, OWN_TIE, IdMeaning, Moved
+
+_ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
+# An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
+_KEY_OR_NONE: Final[LiteralString] = """case
+                    when row.made_by_key is not null then coalesce(
+                        (select kept.id from arriving_management_keys as kept where kept.id = row.made_by_key),
+                        '00000000-0000-0000-0000-000000000000'::uuid
+                    )
+                end"""
+# A proof stays where it was given. Its text is public, so anybody could put it into a file, and have another's domain.
+_PROOF: Final = ("token", "verified_at", "checked_at", "next_check_at", "misses")
+_NEW_PROOF: Final[Mapping[str, LiteralString]] = {"token": "replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"}
+
+TABLES: Final = (
+    Table(
+        "memberships",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "came_by"), plain(FACT, "role")),
+        moves=Moved(
+            sets={"own_since": OWN_TIE},
+            checks={
+                "name an owner beside the owner": """
+                row.role <> 'owner'
+                or row.user_id = (select owned.owner_user_id from arriving_all_organizations as owned)
+            """
+            },
+        ),
+        ends=Ends.OWN,
+    ),
+    Table(
+        "ownerships",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "former_role"),),
+        moves="Whoever owns an organization that was moved has to confirm it here",
+        ends=Ends.CASCADES,
+    ),
+    Table(
+        "invitations",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "email",
+                "The address of the invited person.",
+                Eraser.ORGANIZATION,
+                "As long as the organization, which can list its invitations.",
+            ),
+            personal(
+                "email_key", "The same address, in the form that Postern compares.", Eraser.ORGANIZATION, "As long as the organization."
+            ),
+            plain(WORD, "status"),
+            plain(FACT, "role"),
+            plain(OPAQUE, "token_digest", "mailed_digest"),
+        ),
+        # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
+        moves=Moved(leaves=("mailed_digest",), sets={"made_by_key": _KEY_OR_NONE}, kept_by={"made_by_key": "management_keys"}),
+        ends=Ends.ROWS,
+        exported=ORGANIZATIONS_OWN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "join_requests",
+        whose=ORGANIZATION,
+        holds=(of_account("email", "The address of a person who asked to become a member by the address's domain."), plain(WORD, "status")),
+        moves="The person asked for it with an address that the other installation has proved, and may ask again",
+        ends=Ends.ROWS,
+        exported=ORGANIZATIONS_OWN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table("former_members", whose=ORGANIZATION, holds=(), moves=Moved(), ends=Ends.PEOPLE),
+    Table(
+        "team_members",
+        whose=ORGANIZATION,
+        holds=(),
+        # Its references are of two columns each, so the catalogue does not tell what each column means.
+        moves=Moved(rows="row.user_id in (select id from leaving_people)", ids={"user_id": IdMeaning.PERSON, "team_id": IdMeaning.CHECKED}),
+        ends=Ends.CASCADES,
+    ),
+    Table(
+        "teams",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "source"), plain(FACT, "slug", "name", "external_id", "role")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table("roles", whose=ORGANIZATION, holds=(plain(FACT, "slug", "name", "description"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "relations",
+        whose=OWN_ORGANIZATION,
+        holds=(plain(WORD, "object_type", "relation", "built_in_role"),),
+        moves=Moved(
+            ids={"object_id": IdMeaning.CHECKED},
+            checks={
+                "names an object of another organization": f"""
+                case row.object_type
+                    when 'organization' then row.object_id = %(organization)s::uuid
+                    when 'role' then {_ONE_OF_FILE.format("arriving_roles", "object_id")}
+                    else {_ONE_OF_FILE.format("arriving_service_roles", "object_id")}
+                end
+            """
+            },
+        ),
+        ends=Ends.OWN,
+    ),
+    Table("former_slugs", whose=ORGANIZATION, holds=(plain(WORD, "noun"), plain(FACT, "slug")), moves=Moved(), ends=Ends.OWN),
+    Table(
+        "profile_values",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "values",
+                "What an organization, or the installation, keeps of the person by fields.",
+                Eraser.ACCOUNT,
+                "As long as the account; an organization's values until the person's last tie to it ends, or the field is deleted.",
+                "user_id",
+            ),
+        ),
+        moves=Moved(ids={"asked": IdMeaning.KEPT}),
+        ends=Ends.PEOPLE,
+        exported=Exported("fields"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "all_profile_fields",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "key", "label", "kind", "rule", "written_by", "scope", "asked_at"),),
+        moves=Moved(rows="row.deleted_at is null", leaves=("deleted_at",)),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "management_keys",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "capabilities"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest", "former_digest")),
+        moves=Moved(
+            # An owner here has adopted nothing yet, whatever the file says of them. A former secret has its day at the installation
+            # where it was given.
+            leaves=("adopted_by", "adopted_at", "former_digest", "former_until", "former_holder"),
+            ids={"created_by": IdMeaning.PERSON, "adopted_by": IdMeaning.PERSON},
+        ),
+        ends=Ends.ROWS,
+        until="30 days after their end",
+        ages=(
+            # Expired management keys stay listed for thirty days, so that people see why a program stopped.
+            Age("ExpiredManagementKeys", "expires_at < now() - interval '30 days'", oldest_first="expires_at"),
+        ),
+    ),
+    Table(
+        "setup_drafts",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "purpose", "subject", "settings", "state", "came"), plain(OPAQUE, "digest"), sealed("sealed_credentials")),
+        moves=LEADS_THERE,
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "setup_links",
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "mailed_to",
+                "The address that a set-up link was mailed to.",
+                Eraser.ORGANIZATION,
+                "Until thirty days after the link has ended.",
+            ),
+            personal(
+                "used_by",
+                "The name that somebody typed who uses the link.",
+                Eraser.ORGANIZATION,
+                "Until thirty days after the link has ended.",
+            ),
+            personal(
+                "used_from",
+                "The address of the browser that owns the link.",
+                Eraser.ORGANIZATION,
+                "Until thirty days after the link has ended.",
+            ),
+            personal("used_with", "The `User-Agent` of that browser.", Eraser.ORGANIZATION, "Until thirty days after the link has ended."),
+            plain(FACT, "name", "prefix", "purposes"),
+            plain(OPAQUE, "digest", "browser_digest"),
+        ),
+        moves=LEADS_THERE,
+        ends=Ends.ROWS,
+        until="30 days after their end",
+        ages=(
+            # Ended set-up links stay listed for thirty days, so that people see what was set up with them, by whom. Drafts go with
+            # their link, and so do the connections that never became active.
+            Age("PastSetupLinks"),
+        ),
+        exported=ORGANIZATIONS_OWN,
+        forgotten="nobody knows whose account they are about, if anybody's; they go thirty days after they end",
+    ),
+    Table(
+        "mail_servers",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "host", "username", "from_email", "from_name"), sealed("sealed_password")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table("logos", whose=ORGANIZATION, holds=(plain(FACT, "digest", "media_type", "content"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "domains",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "domain"), plain(OPAQUE, "token")),
+        moves=Moved(leaves=_PROOF, sets=_NEW_PROOF),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "domain_routes",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "shared_provider", "login_policy", "join_policy"), plain(FACT, "domain"), plain(OPAQUE, "token")),
+        moves=Moved(
+            leaves=_PROOF,
+            # Whom the organization has removed must not come back by the domain, and the file has only people who have a tie.
+            sets={**_NEW_PROOF, "join_policy": "case row.join_policy when 'on' then 'ask' else row.join_policy end"},
+        ),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "oauth_credentials",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "provider", "client_id"), sealed("sealed_client_secret")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "connection_certificates",
+        whose=PROVIDER,
+        holds=(plain(FACT, "fingerprint"),),
+        moves="The next sign-ins note them anew",
+        ends=Ends.CASCADES,
+    ),
+    Table(
+        "connection_warnings",
+        whose=PROVIDER,
+        holds=(plain(FACT, "ending"),),
+        moves="The installation that they move to warns by itself",
+        ends=Ends.CASCADES,
+    ),
+    Table(
+        "upstream_providers",
+        whose=ORGANIZATION,
+        holds=(
+            plain(ID, "succeeds"),
+            plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "kind", "state", "refresh_fault"),
+            plain(OPAQUE, "certificate", "next_certificate", "tested_digest", "former_certificate"),
+            sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),
+        ),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "webhooks",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "events"), plain(FACT, "name", "url"), sealed("sealed_secret", "previous_sealed_secret")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "siem_configurations",
+        whose=ORGANIZATION,
+        holds=(
+            plain(WORD, "provider_type"),
+            plain(FACT, "name", "endpoint_url", "last_error"),
+            plain(COMMITMENT, "audit_digest", "sign_in_digest"),
+            sealed("sealed_credentials"),
+        ),
+        # Its receiver trusts the key of the other installation, so an owner looks at it before it sends anything, from the first entry.
+        moves=Moved(
+            leaves=(
+                *("sign_ins", "audit_sequence", "audit_digest", "sign_in_sequence", "sign_in_digest"),
+                *("last_delivered_at", "last_error", "failures", "next_at"),
+            ),
+            sets={"is_active": "false"},
+        ),
+        ends=Ends.ROWS,
+    ),
+    Table(
+        "sign_in_pending",
+        whose=EXPORT,
+        holds=(),
+        moves="An export that was moved begins anew",
+        ends="The next turn of the forwarder takes them up",
+        until="when a worker has taken them, within seconds",
+    ),
+    Table(
+        "sign_in_links",
+        whose=EXPORT,
+        holds=(plain(DETAILS, "content"), plain(COMMITMENT, "commitment")),
+        moves="An export that was moved begins anew",
+        ends="The janitor removes them once their export is gone",
+        until="when the SIEM has got them",
+        ages=(
+            # Numbered sign-ins that a SIEM has received, and numbered sign-ins of deleted exports.
+            Age("ReceivedSignIns"),
+        ),
+    ),
+    Table(
+        "all_organizations",
+        whose=Whose("organization", "one.id"),
+        holds=(
+            plain(WORD, "status"),
+            plain(
+                FACT,
+                "slug",
+                "name",
+                "logo_url",
+                "primary_color",
+                "help_url",
+                "privacy_url",
+                "terms_url",
+                "logo_digest",
+                "rejection_reason",
+                "suspension_reason",
+                "invitation_domains",
+                "metadata",
+            ),
+        ),
+        moves=Moved(
+            # The platform here decides who is let in, and how large it may be.
+            leaves=(
+                *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
+                *("max_services", "max_users", "member_count", "tier_id", "deleted_at"),
+            ),
+            sets={
+                "slug": "%(slug)s",
+                "tier_id": "%(tier)s::uuid",
+                "owner_user_id": "(select people.new from arriving_people as people where people.old = row.owner_user_id)",
+                "status": "case when row.status = 'pending' then 'pending' else 'suspended' end",
+                "approved_at": "case when row.status = 'pending' then null else now() end",
+                "suspended_at": "case when row.status = 'pending' then null else now() end",
+                "suspension_reason": "case when row.status = 'pending' then null else %(reason)s end",
+            },
+            checks={"has another id than the file": "row.id = %(organization)s::uuid"},
+            ids={"approved_by": IdMeaning.KEPT},
+        ),
+        ends=Ends.OWN,
+    ),
+    Table(
+        "tiers",
+        whose=INSTALLATION,
+        holds=(plain(WORD, "display_name", "name"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
+    ),
+)
