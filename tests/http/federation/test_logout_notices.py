@@ -90,7 +90,7 @@ class LogoutNoticeScene(Relying):
         every = sweeps(
             self.postern.foundation.pool, login_event_retention=retention, delivery_retention=retention, event_retention=timedelta(days=90)
         )
-        (sweep,) = [one for one in every if type(one).__name__ == name]
+        (sweep,) = [one for one in every if one.name == name]
         return await sweep.delete_expired(100)
 
 

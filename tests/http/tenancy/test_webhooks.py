@@ -231,7 +231,7 @@ async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_oth
         (await house.ask("DELETE", f"/{webhook['id']}")).ok()
         await uow.commit()
     assert (await house.ask("GET", f"/{webhook['id']}/deliveries")).status == 404
-    (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "DeliveriesOfNobody"]
+    (sweep,) = [one for one in _sweeps(house.postern) if one.name == "DeliveriesOfNobody"]
     assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
     assert [str(row["webhook_id"]) for row in house.people.rows("select webhook_id from webhook_deliveries")] == [other["id"]]
 
@@ -241,7 +241,7 @@ async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: WebhookS
     await house.happens(count=3)
     for webhook in webhooks[:2]:
         (await house.ask("DELETE", f"/{webhook['id']}")).ok()
-    (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "DeliveriesOfNobody"]
+    (sweep,) = [one for one in _sweeps(house.postern) if one.name == "DeliveriesOfNobody"]
     assert [await sweep.delete_expired(4) for _ in range(3)] == [4, 2, 0]
     assert len(await house.deliveries(webhooks[2])) == 3
 
@@ -465,7 +465,7 @@ async def test_nothing_more_is_sent_once_it_must_not_be(house: WebhookScene, sto
         deliveries = house.postern.tenancy.deliveries
         for failing in (True, False):
             assert await deliveries.claim(10, failing=failing) == []
-        (sweep,) = [one for one in _sweeps(house.postern) if type(one).__name__ == "ForsakenDeliveries"]
+        (sweep,) = [one for one in _sweeps(house.postern) if one.name == "ForsakenDeliveries"]
         assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
     assert len(receiver.calls) == 1
     (left,) = house.people.rows("select next_at, error from webhook_deliveries")
