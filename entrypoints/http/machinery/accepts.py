@@ -34,9 +34,10 @@ class Accepts(Protocol):
 
 
 class Json(Frozen):
-    """JSON. `limit` is in bytes; None means the general limit."""
+    """JSON. `limit` is in bytes; None means the general limit. `only_known`: fields that are not declared are refused by their names."""
 
     limit: int | None = None
+    only_known: bool = False
 
     @property
     def media_type(self) -> str:
@@ -46,7 +47,7 @@ class Json(Frozen):
         return kind is not bytes
 
     def reader(self, kind: Any, general_limit: int) -> BodyReader:
-        return BodyReader(kind, self.limit or general_limit)
+        return BodyReader(kind, self.limit or general_limit, only_known=self.only_known)
 
 
 class Form(Frozen):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any, Final
@@ -29,6 +29,8 @@ _LONGEST_SEARCHED: Final = 8192
 _NOT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 # An opening bracket becomes 1, and a closing bracket becomes -1, as signed bytes.
 _DEPTH_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+# Of a field that a caller made up, in characters.
+_LONGEST_NAME: Final = 100
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUL: Final = re.compile("\x00")
 _WHOLE: Final = "The request body"
@@ -48,15 +50,19 @@ class ClientGone(Exception):
 class BodyReader:
     """Reads a JSON body of one type, of at most `limit` bytes. A missing body counts as an empty object, so that a request whose fields are
     all optional needs no body. The readers of other media types are in `accepts.py`.
+
+    `only_known`: a field that the type does not have is refused. A change has only optional fields, so a misspelt one would be dropped and
+    answered like a change that was made.
     """
 
     media_type = "application/json"
     empty = b"{}"
 
-    def __init__(self, kind: Any, limit: int) -> None:
+    def __init__(self, kind: Any, limit: int, *, only_known: bool = False) -> None:
         self._kind = kind
         self._decoder = msgspec.json.Decoder(kind, dec_hook=decode_own_type)
         self._limit = limit
+        self._known = {field.encode_name for field in _fields(kind)} if only_known and _is_struct(kind) else None
 
     def takes(self, content_type: bytes) -> bool:
         media_type = media_type_of(content_type)
@@ -107,7 +113,15 @@ class BodyReader:
         # In `\\u0000`, the first backslash escapes the second, so `u0000` is plain text. Removing escaped backslashes leaves real NULs.
         if b"\\u0000" in body and b"\\u0000" in body.replace(b"\\\\", b""):
             raise NotAsDeclared(f"{_place(body, _NUL) or _WHOLE}: must not contain NUL characters")
+        if self._known is not None:
+            self._require_known(body, self._known)
         return value
+
+    def _require_known(self, body: bytes, known: Collection[str]) -> None:
+        unknown = [name for name in msgspec.json.decode(body, type=dict[str, msgspec.Raw]) if name not in known]
+        if unknown:
+            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            raise NotAsDeclared(f"{unknown[0][:_LONGEST_NAME]}{more}: no such field")
 
 
 class FieldsReader:
@@ -315,6 +329,10 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
     described = inspect.type_info(kind)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - for the type checker: a Struct describes itself as one
     return described.fields
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _is_list(kind: inspect.Type) -> bool:

@@ -16,7 +16,7 @@ from core.domain.identity.proofs import StepUp
 from core.domain.rate_limits import RateLimit
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from entrypoints.http.machinery.accepts import Accepts, Json
 from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BindsForms, BoundForm
@@ -81,7 +81,8 @@ class Statement(TypedDict, total=False):
     may_present: SecurityScheme
     """A credential that the operator can require at an endpoint whose rule requires none."""
     accepts: Accepts
-    """The kind of body, and the limit of its size; JSON by default."""
+    """The kind of body, and the limit of its size; JSON by default, with known fields alone where our own PATCH endpoints change something.
+    """
     errors: ErrorShape
     """The shape of error answers; `OURS` by default."""
     origins: Origins
@@ -228,7 +229,7 @@ def declare(method: str, path: str, stated: Statement, policy: PagePolicy | None
         raise InvalidDeclaration(f"{name} is not a path template")
     if "limit" not in stated and stated["caller"].owes_limit(method):
         raise InvalidDeclaration(f"{name} does not say which rate limits apply")
-    accepts = stated.get("accepts", Json())
+    accepts = _accepted(method, stated)
 
     if missing := set(stated["caller"].reads) - set(parameters(path)):
         raise InvalidDeclaration(f"{name}: its caller rule reads {', '.join(sorted(missing))} from the path")
@@ -300,6 +301,12 @@ def _keys(name: str, stated: Statement) -> ManagementKeyRule | None:
         raise InvalidDeclaration(f"{name}: management keys of an organization are no such callers as its rule admits")
     named = (of_rule,) if (of_rule := capability_of(rule)) is not None else ()
     return ManagementKeyRule(named if opened is True else (*named, opened))
+
+
+def _accepted(method: str, stated: Statement) -> Accepts:
+    accepts = stated.get("accepts", Json())
+    is_change = method == "PATCH" and stated.get("errors", OURS) is OURS
+    return replace(accepts, only_known=True) if is_change and isinstance(accepts, Json) else accepts
 
 
 def _sent(name: str, stated: Statement) -> Mapping[int, tuple[AnswerHeader, ...]]:

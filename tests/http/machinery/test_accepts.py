@@ -17,10 +17,12 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import FieldsReader
 from entrypoints.http.machinery.endpoints import InvalidDeclaration, endpoint
+from entrypoints.http.machinery.error_shapes import OURS
 from entrypoints.http.machinery.errors import NotAsDeclared
 from entrypoints.http.machinery.limits import UNLIMITED
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
+from tests.http.description.test_openapi import ALL
 
 Examples = Callable[..., Client]
 FORM = "application/x-www-form-urlencoded"
@@ -219,3 +221,39 @@ def test_a_form_with_a_file() -> None:
 def test_a_form_with_a_file_that_is_not_as_browsers_write_it(body: bytes, says: str) -> None:
     with pytest.raises(NotAsDeclared, match=says):
         FormWithFile(1000).reader(Upload, 10).decode(body)
+
+
+class _Renamed(msgspec.Struct, frozen=True):
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    short_name: str | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="slug")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"audience": "x"}', "audience: no such field"),
+        (b'{"name": "x", "audience": "x", "colour": {"a": 1}}', "audience and 1 more: no such field"),
+        (b'{"short_name": "x"}', "short_name: no such field"),
+        (b'{"' + b"a" * 500 + b'": 1}', "a" * 100 + ": no such field"),
+    ],
+)
+def test_a_field_that_a_change_does_not_have_is_refused_by_its_name(body: bytes, message: str) -> None:
+    with pytest.raises(NotAsDeclared) as refused:
+        Json(only_known=True).reader(_Renamed, 1000).decode(body)
+    assert str(refused.value) == message
+    # Elsewhere a field that nobody knows changes nothing.
+    assert Json().reader(_Renamed, 1000).decode(body) is not None
+
+
+def test_the_known_fields_of_a_change_are_taken() -> None:
+    reader = Json(only_known=True).reader(_Renamed, 1000)
+    assert reader.decode(b'{"name": "x", "slug": "y"}') == _Renamed("x", "y")
+    assert reader.decode(b"{}") == _Renamed()
+    # The fields of a map are nobody's to know.
+    assert Json(only_known=True).reader(dict[str, int], 1000).decode(b'{"any": 1}') == {"any": 1}
+
+
+def test_every_change_of_ours_names_unknown_fields() -> None:
+    changes = [one for one in ALL if one.method == "PATCH" and one.errors is OURS]
+    assert len(changes) > 20
+    assert [str(one) for one in changes if not (isinstance(one.accepts, Json) and one.accepts.only_known)] == []

@@ -172,7 +172,7 @@ async def test_what_is_no_route_is_refused(house: DomainRouteScene, body: dict[s
     ("body", "field"),
     [
         ({}, "at least one"),
-        ({"domain": "acme.test"}, "at least one"),
+        ({"domain": "acme.test"}, "domain: no such field"),
         ({"login_policy": "upstream_only"}, "login_policy"),
         ({"login_policy": None}, "login_policy"),
         ({"upstream_provider_id": NOWHERE}, "upstream_provider_id"),

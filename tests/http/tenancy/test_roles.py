@@ -201,7 +201,9 @@ async def test_managing_members_shows_what_a_member_sees_and_is_kept_as_it_was_s
 
 async def test_a_slug_never_changes(house: RoleScene) -> None:
     role = await house.made()
-    assert (await house.change(role, slug="other", name="Other")).json()["slug"] == "auditor"
+    refused = await house.change(role, slug="other", name="Other")
+    assert (refused.status, refused.json()["error"]) == (400, "slug: no such field")
+    assert (await house.change(role, name="Other")).json()["slug"] == "auditor"
 
 
 async def test_a_member_with_a_role_may_do_what_it_permits_from_the_next_request_on(house: RoleScene) -> None:
