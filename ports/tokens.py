@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from core.domain.json import Json
+from core.domain.signing_keys import TokenAlgorithm
 
 
 class TokenSigner(Protocol):
@@ -12,14 +13,16 @@ class TokenSigner(Protocol):
     async def sign_access(self, claims: Mapping[str, Json]) -> str:
         """ES256, under the current access key; `kid` is in the header."""
 
-    async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
-        """As `sign_access`, for a token that an application holds: its type is `at+jwt` (RFC 9068)."""
+    async def sign_for_application(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm) -> str:
+        """For an access token that an application holds, under the current access key of that algorithm: the token's type is `at+jwt`
+        (RFC 9068).
+        """
 
-    async def sign_logout(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
+    async def sign_logout(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         """Under the same key as ID tokens; its type is `logout+jwt` (OpenID Connect Back-Channel Logout section 2.4)."""
 
-    async def sign_id(self, claims: Mapping[str, Json], algorithm: str = "RS256") -> str:
-        """RS256 or ES256, under the current key for ID tokens of that algorithm."""
+    async def sign_id(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
+        """Under the current key for ID tokens of that algorithm."""
 
 
 class AccessTokenVerifier(Protocol):

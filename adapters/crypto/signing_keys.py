@@ -18,7 +18,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, in_state, sealing_context
+from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey, TokenAlgorithm, in_state, sealing_context
 from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
 
@@ -206,7 +206,7 @@ def thumbprint(jwk: Mapping[str, Json]) -> str:
 
 
 def _generate(purpose: KeyPurpose) -> PrivateKey:
-    if purpose is not KeyPurpose.ID:
+    if purpose.algorithm is TokenAlgorithm.ES256:
         return generate_private_key(SECP256R1())
     return generate_rsa_private_key(public_exponent=65537, key_size=RSA_BITS)
 
@@ -231,10 +231,10 @@ def _understand(stored: Sequence[SigningKey]) -> _Known:
     access: dict[str, VerificationKey] = {}
     id_tokens: dict[str, VerificationKey] = {}
     for key in stored:
-        algorithm = RSAAlgorithm if key.purpose is KeyPurpose.ID else ECAlgorithm
+        algorithm = RSAAlgorithm if key.purpose.algorithm is TokenAlgorithm.RS256 else ECAlgorithm
         public = algorithm.from_jwk(json.dumps(key.public_jwk))
         if not isinstance(public, EllipticCurvePublicKey | RSAPublicKey):
             raise TypeError(f"the published half of {key.id} is not a public key")
-        group = access if key.purpose is KeyPurpose.ACCESS else id_tokens
+        group = access if key.purpose.is_access else id_tokens
         group[key.id] = VerificationKey(key.id, key.purpose.algorithm, public, key.retires_at)
     return _Known(tuple(stored), access, id_tokens)

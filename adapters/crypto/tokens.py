@@ -26,7 +26,7 @@ from adapters.crypto.signing_keys import KeyCache, VerificationKey, base64url
 from core.domain.errors import TokenExpired, TokenInvalid
 from core.domain.identifiers import KeyId
 from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose
+from core.domain.signing_keys import KeyPurpose, TokenAlgorithm
 from core.frozen import Frozen
 from ports.clock import Clock
 
@@ -65,13 +65,14 @@ class JwtSigner:
     async def sign_access(self, claims: Mapping[str, Json]) -> str:
         return await self._sign(KeyPurpose.ACCESS, claims)
 
-    async def sign_for_application(self, claims: Mapping[str, Json]) -> str:
-        return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_APPLICATIONS)
+    async def sign_for_application(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm) -> str:
+        purpose = KeyPurpose.ACCESS if algorithm is TokenAlgorithm.ES256 else KeyPurpose.ACCESS_RS256
+        return await self._sign(purpose, claims, _TYPE_FOR_APPLICATIONS)
 
-    async def sign_id(self, claims: Mapping[str, Json], algorithm: str = KeyPurpose.ID.algorithm) -> str:
+    async def sign_id(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         return await self._sign(_purpose_of(algorithm), claims)
 
-    async def sign_logout(self, claims: Mapping[str, Json], algorithm: str = KeyPurpose.ID.algorithm) -> str:
+    async def sign_logout(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         return await self._sign(_purpose_of(algorithm), claims, _TYPE_OF_LOGOUTS)
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
@@ -86,8 +87,8 @@ class JwtSigner:
         return (signed + b"." + base64url(signature)).decode("ascii")
 
 
-def _purpose_of(algorithm: str) -> KeyPurpose:
-    return KeyPurpose.ID if algorithm == KeyPurpose.ID.algorithm else KeyPurpose.ID_ES256
+def _purpose_of(algorithm: TokenAlgorithm) -> KeyPurpose:
+    return KeyPurpose.ID if algorithm is TokenAlgorithm.RS256 else KeyPurpose.ID_ES256
 
 
 @lru_cache(maxsize=16)

@@ -81,22 +81,22 @@ class SigningKeyRows:
 
 _ALL: Final = """
     select id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at
-      from all_signing_keys
+      from signing_keys
      order by created_at, id
 """
 
 _ADD: Final = """
-    insert into all_signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at)
+    insert into signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at)
     values (%(id)s, %(purpose)s, %(state)s, %(public_jwk)s, %(sealed_private_key)s, %(created_at)s, %(activated_at)s, %(retires_at)s)
 """
 
-_ACTIVATE: Final = "update all_signing_keys set state = 'current', activated_at = %(at)s where id = %(id)s and state = 'next'"
+_ACTIVATE: Final = "update signing_keys set state = 'current', activated_at = %(at)s where id = %(id)s and state = 'next'"
 
-_RETIRE: Final = "update all_signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
+_RETIRE: Final = "update signing_keys set state = 'outgoing', retires_at = %(until)s where id = %(id)s and state = 'current'"
 
 # The keys of ID tokens are kept for longer than any session lasts, because applications send ID tokens back as `id_token_hint`.
 NEEDED_UNTIL: Final[LiteralString] = "retires_at + case purpose when 'access' then interval '0' else interval '400 days' end"
 
 _DELETE_RETIRED: Final[LiteralString] = f"""
-    delete from all_signing_keys where state = 'outgoing' and {NEEDED_UNTIL} < %(before)s and {BELIEVED} returning id
+    delete from signing_keys where state = 'outgoing' and {NEEDED_UNTIL} < %(before)s and {BELIEVED} returning id
 """

@@ -22,10 +22,21 @@ PUBLISHED_AHEAD = timedelta(minutes=10)
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
+class TokenAlgorithm(StrEnum):
+    """The algorithm that signs tokens for a service."""
+
+    RS256 = "RS256"
+    """Every relying party supports this algorithm (OpenID Connect Core section 15.1)."""
+    ES256 = "ES256"
+    """Smaller and quicker."""
+
+
 class KeyPurpose(StrEnum):
     """What a signing key signs."""
 
     ACCESS = "access"
+    ACCESS_RS256 = "access_rs256"
+    """For services that choose RS256 for the access tokens that they hold, because what checks these knows nothing else."""
     ID = "id"
     ID_ES256 = "id_es256"
     """For services that choose ES256 for their ID tokens. It is never the key of access tokens: a program that checks nothing but the
@@ -33,8 +44,12 @@ class KeyPurpose(StrEnum):
     """
 
     @property
-    def algorithm(self) -> str:
-        return "RS256" if self is KeyPurpose.ID else "ES256"
+    def algorithm(self) -> TokenAlgorithm:
+        return TokenAlgorithm.RS256 if self in {KeyPurpose.ID, KeyPurpose.ACCESS_RS256} else TokenAlgorithm.ES256
+
+    @property
+    def is_access(self) -> bool:
+        return self in {KeyPurpose.ACCESS, KeyPurpose.ACCESS_RS256}
 
 
 class KeyState(StrEnum):

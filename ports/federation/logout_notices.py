@@ -5,13 +5,13 @@ from typing import Protocol
 from core.domain.federation.logout.logout_notices import LogoutNotice
 from core.domain.identifiers import ClientId, OrganizationId
 from core.domain.pages import Listed, Page
-from core.domain.services.services import IdTokenAlgorithm
+from core.domain.signing_keys import TokenAlgorithm
 from ports.record.deliveries import ClaimedReceiver
 
 
 class ClaimedService(ClaimedReceiver, kw_only=True):
     client: ClientId
-    algorithm: IdTokenAlgorithm
+    algorithm: TokenAlgorithm
 
 
 class LogoutNoticeLookup(Protocol):

@@ -35,7 +35,8 @@ from core.domain.identity.sessions import Application, Context, Impersonated, Op
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.json import Json
 from core.domain.secrets import Token
-from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -56,7 +57,8 @@ REGISTERED = RegisteredClient(
     organization=OrganizationId(UUID(int=4)),
     organization_is_active=True,
     service_type=ServiceType.WEB,
-    id_token_algorithm=IdTokenAlgorithm.RS256,
+    id_token_algorithm=TokenAlgorithm.RS256,
+    access_token_algorithm=TokenAlgorithm.ES256,
     keys=None,
     has_secret=True,
     secret_matches=True,

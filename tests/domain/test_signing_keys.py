@@ -38,6 +38,7 @@ def test_each_purpose_has_its_algorithm() -> None:
     assert KeyPurpose.ACCESS.algorithm == "ES256"
     assert KeyPurpose.ID.algorithm == "RS256"
     assert KeyPurpose.ID_ES256.algorithm == "ES256"
+    assert KeyPurpose.ACCESS_RS256.algorithm == "RS256"
 
 
 def test_a_key_is_as_old_as_its_service_and_before_that_as_its_making() -> None:
@@ -66,9 +67,11 @@ def test_a_key_is_found_by_purpose_and_state() -> None:
 
 
 def test_what_is_missing_is_a_current_and_a_next_key_for_each_purpose() -> None:
-    assert len(missing([])) == 6
+    assert len(missing([])) == 8
     assert missing([NEXT, CURRENT, OUTGOING]) == [
-        (purpose, state) for purpose in (KeyPurpose.ID, KeyPurpose.ID_ES256) for state in (KeyState.CURRENT, KeyState.NEXT)
+        (purpose, state)
+        for purpose in (KeyPurpose.ACCESS_RS256, KeyPurpose.ID, KeyPurpose.ID_ES256)
+        for state in (KeyState.CURRENT, KeyState.NEXT)
     ]
 
 

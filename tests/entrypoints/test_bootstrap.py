@@ -96,7 +96,7 @@ async def test_the_ages_of_keys_are_known_by_purpose(tmp_path: Path, database_ur
         care = KeyCare(foundation.signing_keys, foundation.keyring, SettableClock(datetime(2026, 2, 2, tzinfo=UTC)))
         assert await care.ages() == {"encryption": timedelta(days=2)}
         await foundation.signing_keys.ensure()
-        assert set(await care.ages()) == {"access", "id", "id_es256", "encryption"}
+        assert set(await care.ages()) == {"access", "access_rs256", "id", "id_es256", "encryption"}
 
 
 async def test_an_encryption_key_whose_id_names_no_day_has_no_age(tmp_path: Path, database_url: str) -> None:

@@ -17,7 +17,7 @@ from jwt.algorithms import ECAlgorithm
 from adapters.crypto.signing_keys import PrivateKey
 from adapters.crypto.tokens import LARGEST_TOKEN, JwtSigner, JwtVerifier
 from core.domain.errors import TokenExpired, TokenInvalid
-from core.domain.signing_keys import KeyPurpose
+from core.domain.signing_keys import KeyPurpose, TokenAlgorithm
 from tests.signing import ISSUER, NOW, SettableClock, StoredKeys, access_claims, current_key, next_key
 
 ACCESS, IDENTITY = current_key(KeyPurpose.ACCESS), current_key(KeyPurpose.ID)
@@ -334,11 +334,12 @@ async def test_claims_that_are_no_object_are_refused_although_signed(house: Toke
 
 
 IDENTITY_ES256 = current_key(KeyPurpose.ID_ES256)
+ACCESS_RS256 = current_key(KeyPurpose.ACCESS_RS256)
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: TokenScene, algorithm: str) -> None:
-    house.stored.keys.append(IDENTITY_ES256)
+@pytest.mark.parametrize("algorithm", TokenAlgorithm)
+async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: TokenScene, algorithm: TokenAlgorithm) -> None:
+    house.stored.keys += [IDENTITY_ES256, ACCESS_RS256]
     # Even a token that claims to be an access token.
     token = await house.signer.sign_id(access_claims(), algorithm)
     await house.refuses(token)
@@ -349,7 +350,7 @@ async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(ho
     head, payload, _ = token.split(".")
     for wrong in (
         await house.signer.sign_access(access_claims()),
-        await house.signer.sign_for_application(access_claims()),
+        await house.signer.sign_for_application(access_claims(), algorithm),
         f"{head}.{payload}.{encode(b'x' * 64)}",
         f"{head}.{payload}.",
         await house.signer.sign_id(access_claims(iss="https://other.example"), algorithm),
@@ -361,10 +362,13 @@ async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(ho
             await house.verifier.verify_id(wrong)
 
 
-async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: TokenScene) -> None:
-    token = await house.signer.sign_for_application(access_claims())
-    assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
+@pytest.mark.parametrize("algorithm", TokenAlgorithm)
+async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: TokenScene, algorithm: TokenAlgorithm) -> None:
+    house.stored.keys.append(ACCESS_RS256)
+    token = await house.signer.sign_for_application(access_claims(), algorithm)
+    header = jwt.get_unverified_header(token)
+    assert (header["typ"], header["alg"]) == ("at+jwt", algorithm)
     await house.verifier.verify_access(token)
-    without_session = await house.signer.sign_for_application(access_claims(sid=None))
+    without_session = await house.signer.sign_for_application(access_claims(sid=None), algorithm)
     await house.refuses(without_session)
     assert (await house.verifier.verify_issued(without_session))["sub"] == access_claims()["sub"]

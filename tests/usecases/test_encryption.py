@@ -64,7 +64,7 @@ async def add_jobs(pool: Pool, keyring: AesGcmKeyRing, number: int) -> None:
 async def sealed_values(url: str) -> list[bytes]:
     async with await Connection.connect(url) as connection:
         cursor = connection.cursor(row_factory=dict_row)
-        await cursor.execute(b"select sealed_private_key as sealed from all_signing_keys union all select sealed_payload from jobs")
+        await cursor.execute(b"select sealed_private_key as sealed from signing_keys union all select sealed_payload from jobs")
         return [row["sealed"] for row in await cursor.fetchall()]
 
 
@@ -75,12 +75,12 @@ async def test_after_a_rotation_everything_is_sealed_again_and_the_old_key_can_g
     reencryption = Reencryption(BETWEEN, PostgresSealedColumns(pool, BETWEEN))
     assert not await reencryption.is_finished()
     assert {(done.column, done.replaced, done.unreadable) for done in await reencryption.run("new") if done.replaced} == {
-        ("all_signing_keys.sealed_private_key", 6, 0),
+        ("signing_keys.sealed_private_key", 8, 0),
         ("jobs.sealed_payload", 2 * BATCH + 7, 0),
     }
     assert await reencryption.is_finished()
     values = await sealed_values(database_url)
-    assert len(values) == 6 + 2 * BATCH + 7
+    assert len(values) == 8 + 2 * BATCH + 7
     assert not any(AFTER.is_outdated(value) for value in values)
     # A process that starts with the new key alone reads it all.
     _, cache = signing_keys(pool, AFTER)

@@ -58,7 +58,7 @@ class DatabaseSnapshot:
             tables[one.name] = TableState(one.parts, await self._count(one.name) if one.counted else None)
         migrations = await self._texts(_MIGRATIONS) if "schema_migrations" in tables else []
         ends = await self._all(_ChainEnd, _HEADS) if "audit_links" in tables else []
-        keys = await self._texts(_SIGNING_KEYS) if "all_signing_keys" in tables else []
+        keys = await self._texts(_SIGNING_KEYS) if "signing_keys" in tables else []
         return DatabaseState(
             server=of.version,
             size=of.size,
@@ -173,7 +173,7 @@ _FUNCTIONS: Final = """
 
 _MIGRATIONS: Final = "select to_char(number, 'FM0000') || '_' || name || ' ' || checksum from schema_migrations order by number"
 
-_SIGNING_KEYS: Final = "select id from all_signing_keys order by id"
+_SIGNING_KEYS: Final = "select id from signing_keys order by id"
 
 # The recursion goes from chain to chain through the index, and does not read every link.
 _HEADS: Final = """

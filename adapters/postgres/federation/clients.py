@@ -16,7 +16,8 @@ from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
-from core.domain.services.services import AssertionAudience, IdTokenAlgorithm, ServiceType
+from core.domain.services.services import AssertionAudience, ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from ports.system import Ids
 
 _Presented = tuple[ClientId, bytes | None]
@@ -32,6 +33,7 @@ class ClientRow(NamedTuple):
     organization_is_active: bool
     service_type: str
     id_token_alg: str
+    access_token_alg: str
     jwks: dict[str, Any] | None
     has_secret: bool
     secret_matches: bool
@@ -48,7 +50,8 @@ class ClientRow(NamedTuple):
             organization=organization,
             organization_is_active=self.organization_is_active,
             service_type=ServiceType(self.service_type),
-            id_token_algorithm=IdTokenAlgorithm(self.id_token_alg),
+            id_token_algorithm=TokenAlgorithm(self.id_token_alg),
+            access_token_algorithm=TokenAlgorithm(self.access_token_alg),
             keys=self.jwks,
             has_secret=self.has_secret,
             secret_matches=self.secret_matches,
@@ -118,7 +121,7 @@ def digests(found: Sequence[bytes | None]) -> str:
 # Columns of a statement that reads `services`, the service's organization as `organizations`, and a digest as `asked.digest`.
 CLIENT: Final = """
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
-           services.id_token_alg, services.jwks,
+           services.id_token_alg, services.access_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
            exists (
                select from client_secrets

@@ -13,7 +13,7 @@ from adapters.postgres.storable import storable_text
 from core.domain.federation.logout.logout_notices import DueNotice, LogoutNotice
 from core.domain.identifiers import ClientId, OrganizationId, SessionId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
-from core.domain.services.services import IdTokenAlgorithm
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 from ports.federation.logout_notices import ClaimedService
 
@@ -41,7 +41,7 @@ class _Claim(Frozen):
             is_failing=failing,
             lease=self.lease,
             client=ClientId(self.client_id),
-            algorithm=IdTokenAlgorithm(self.id_token_alg or IdTokenAlgorithm.RS256),
+            algorithm=TokenAlgorithm(self.id_token_alg or TokenAlgorithm.RS256),
         )
 
 

@@ -53,13 +53,13 @@ TABLES: Final = (
         until="nothing",
     ),
     Table(
-        "all_signing_keys",
+        "signing_keys",
         whose=INSTALLATION,
         holds=(
             plain(WORD, "purpose", "state"),
             plain(ID, "id"),
             plain(OPAQUE, "public_jwk"),
-            sealed("sealed_private_key", key_type="text", context="signing_keys.sealed_private_key"),
+            sealed("sealed_private_key", key_type="text"),
         ),
         moves=THE_INSTALLATIONS,
         ends=THE_INSTALLATIONS,

@@ -149,7 +149,7 @@ TABLES: Final = (
         "all_services",
         whose=ORGANIZATION,
         holds=(
-            plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "assertion_audience"),
+            plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "access_token_alg", "assertion_audience"),
             plain(
                 FACT,
                 "metadata",

@@ -76,7 +76,7 @@ def _delete(
 
 _OWN: Final[Mapping[str, LiteralString]] = {
     "FullBuckets": FORGET_FULL,
-    "RetiredSigningKeys": _delete("all_signing_keys", f"state = 'outgoing' and {NEEDED_UNTIL} < now()"),
+    "RetiredSigningKeys": _delete("signing_keys", f"state = 'outgoing' and {NEEDED_UNTIL} < now()"),
     # Drafts go with their link, and so do the connections that never became active.
     "PastSetupLinks": f"""
         with past as (

@@ -14,6 +14,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
 # For this long, a client that lost the answer to its refresh may ask again. It gets the same successor.
@@ -43,6 +44,8 @@ class PresentedRefreshToken(Frozen):
     owes_second_factor: bool = False
     """This organization requires a second factor of the member, and the time to set one up is over."""
     client: ClientId | None = None
+    algorithm: TokenAlgorithm = TokenAlgorithm.ES256
+    """Signs the access tokens of an application that holds the token."""
     """The application that the session was given to."""
     profile: StandardProfile = NO_PROFILE
     tells_more: bool = False

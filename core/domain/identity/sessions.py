@@ -28,6 +28,7 @@ from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
 # Counted from the last use.
@@ -139,6 +140,8 @@ class Application(Frozen):
 
     client: ClientId
     scopes: tuple[str, ...]
+    algorithm: TokenAlgorithm = TokenAlgorithm.ES256
+    """Signs its access tokens."""
 
 
 class OpenedSession(Frozen):

@@ -17,6 +17,7 @@ from core.domain.outbound.destinations import NotADestination, OutboundDestinati
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
+from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata
 from core.domain.tenancy.organizations import Organization
 from core.domain.tenancy.tiers import Tier
@@ -79,14 +80,6 @@ class SignInPolicy(StrEnum):
                 return is_assigned
 
 
-class IdTokenAlgorithm(StrEnum):
-    """The algorithm that signs the service's ID tokens."""
-
-    RS256 = "RS256"
-    """Every relying party supports this algorithm (OpenID Connect Core section 15.1)."""
-    ES256 = "ES256"
-
-
 class AssertionAudience(StrEnum):
     """The one audience that the service's client assertions name."""
 
@@ -124,7 +117,8 @@ class ServiceSettings(Frozen, kw_only=True):
     """The public keys that verify the client's assertions. None when the client does not authenticate itself in this way."""
     jwks_uri: str | None = None
     """The address at which these keys are published; `jwks` has the keys of the last visit. None when the keys are only stored here."""
-    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    id_token_alg: TokenAlgorithm = TokenAlgorithm.RS256
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     post_logout_redirect_uris: Sequence[str] = ()
     """The addresses to which browsers may be sent after signing out. Empty when all of `redirect_uris` are allowed."""
@@ -188,7 +182,8 @@ class ServiceChange(RecordChange):
     trusted: bool | Unchanged = UNCHANGED
     jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
     jwks_uri: str | Unchanged | None = UNCHANGED
-    id_token_alg: IdTokenAlgorithm | Unchanged = UNCHANGED
+    id_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
+    access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
     assertion_audience: AssertionAudience | Unchanged = UNCHANGED
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
@@ -328,7 +323,10 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in ("sign_in_policy", "trusted", "id_token_alg", "assertion_audience", "jwks_uri", "backchannel_logout_session_required"):
+    for name in (
+        *("sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
+        "backchannel_logout_session_required",
+    ):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:

@@ -23,7 +23,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event
-from core.domain.identity.sessions import Application, OpenedSession
+from core.domain.identity.sessions import OpenedSession
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -110,7 +110,7 @@ class AuthorizationCodes(Frozen):
             client, found = await look(opening, self.system.clock.now())
             match found:
                 case Redeemed():
-                    application = Application(client.registered.client, found.session.scopes or ())
+                    application = client.registered.application(found.session.scopes or ())
                     opened = OpenedSession(
                         found.session,
                         found.email,

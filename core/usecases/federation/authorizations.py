@@ -49,7 +49,8 @@ from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
 from core.usecases.federation.consents import give_consent
@@ -323,7 +324,8 @@ def _as_client(application: RequestingApplication) -> AuthenticatedClient:
         organization=application.organization,
         organization_is_active=application.organization_is_active,
         service_type=ServiceType.WEB,
-        id_token_algorithm=IdTokenAlgorithm.RS256,
+        id_token_algorithm=TokenAlgorithm.RS256,
+        access_token_algorithm=TokenAlgorithm.ES256,
         keys=None,
         has_secret=False,
         secret_matches=False,

@@ -51,7 +51,6 @@ from core.domain.identifiers import DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
-from core.domain.identity.sessions import Application
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
@@ -226,7 +225,7 @@ class DeviceFlow(Frozen):
                 provider=PROVIDER,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
-            landing = WithTokens(self.sessions, Application(client.registered.client, approval.scopes))
+            landing = WithTokens(self.sessions, client.registered.application(approval.scopes))
             admitted = await self.admission.let_in(uow, arrived, landing)
             await uow.commit()
         self.metrics.device_flow(DeviceStep.LET_IN)

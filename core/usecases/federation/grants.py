@@ -81,7 +81,7 @@ class Grants(Frozen):
                 now=now,
                 expires_at=now + timedelta(seconds=pair.expires_in),
             )
-            text = await self.signer.sign_id(claims, client.registered.id_token_algorithm.value)
+            text = await self.signer.sign_id(claims, client.registered.id_token_algorithm)
             if len(text) > LONG_ID_TOKEN:
                 # Only names: values may be personal.
                 service = client.registered.context.service
@@ -102,7 +102,7 @@ class Grants(Frozen):
             now=self.system.clock.now(),
             lifetime=self.access_lifetime,
         )
-        token = Token(await self.signer.sign_for_application(claims))
+        token = Token(await self.signer.sign_for_application(claims, client.registered.access_token_algorithm))
         self.metrics.token_issued()
         return IssuedTokens(token, int(self.access_lifetime.total_seconds()))
 

@@ -49,7 +49,7 @@ class LogoutReceivers(Frozen):
         claimed = receiver.claimed
         token_id = str(self.system.ids.new())
         claims = logout_claims(due, client=claimed.client, issuer=self.issuer, token_id=token_id, now=self.system.clock.now())
-        token = Token(await self.signer.sign_logout(claims, claimed.algorithm.value))
+        token = Token(await self.signer.sign_logout(claims, claimed.algorithm))
         return OutboundRequest(receiver.destination, body_of(token), HEADERS)
 
     def logged(self, claimed: ClaimedService, due: DueNotice | None = None) -> Mapping[str, str]:

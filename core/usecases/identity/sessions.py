@@ -180,8 +180,10 @@ class Sessions(Frozen):
             now=self.system.clock.now(),
             lifetime=self.access_lifetime,
         )
-        sign = self.signer.sign_access if opened.application is None else self.signer.sign_for_application
-        access_token = Token(await sign(claims))
+        if opened.application is None:
+            access_token = Token(await self.signer.sign_access(claims))
+        else:
+            access_token = Token(await self.signer.sign_for_application(claims, opened.application.algorithm))
         self.metrics.token_issued()
         return TokenPair(access_token, opened.refresh_token, _seconds(claims["exp"]) - _seconds(claims["iat"]))
 
@@ -297,8 +299,8 @@ _REFUSED: Final = "The refresh token is not valid"
 
 def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:
     if holder is not None:
-        return Application(holder.client, holder.scopes or presented.session.scopes or ())
-    return None if presented.client is None else Application(presented.client, presented.session.scopes or ())
+        return Application(holder.client, holder.scopes or presented.session.scopes or (), presented.algorithm)
+    return None if presented.client is None else Application(presented.client, presented.session.scopes or (), presented.algorithm)
 
 
 def _require_plausible(token: Token) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from core.domain.secrets import Token
-from core.domain.services.services import IdTokenAlgorithm
+from core.domain.signing_keys import TokenAlgorithm
 from entrypoints.settings import read
 from ops.bench.filling.fill import Person, copy
 from ops.bench.harness import Server
@@ -43,7 +43,7 @@ class Shop:
 
 
 def make_shop(
-    server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    server: Server, persons: Sequence[Person], slug: str = "acme", *, id_token_algorithm: TokenAlgorithm = TokenAlgorithm.RS256
 ) -> Shop:
     """A service with a secret, in an organization with this slug. Everybody has signed in there and given consent."""
     shop = Shop(uuid4(), uuid4(), uuid4(), Token(uuid4().hex + uuid4().hex).reveal(), slug)
@@ -109,7 +109,8 @@ async def application_tokens(server: Server, shop: Shop, persons: Sequence[Perso
                     "service": "shop",
                     "client_id": str(shop.client_id),
                     "scope": " ".join(_SCOPES),
-                }
+                },
+                TokenAlgorithm.ES256,
             )
             for person in persons
         ]

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import trio
 
-from core.domain.services.services import IdTokenAlgorithm
+from core.domain.signing_keys import TokenAlgorithm
 from ops.bench.cases.federation import FORM, VERIFIER, application_tokens, codes, make_shop
 from ops.bench.cases.identity import PASSWORD, people
 from ops.bench.harness import Options, directory, generate, serving
@@ -81,7 +81,7 @@ async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres, se
     data_dir.mkdir()
     server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
     persons = await people(server, PEOPLE)
-    shop = await trio.to_thread.run_sync(partial(make_shop, server, persons, id_token_algorithm=IdTokenAlgorithm.ES256))
+    shop = await trio.to_thread.run_sync(partial(make_shop, server, persons, id_token_algorithm=TokenAlgorithm.ES256))
     given = await application_tokens(server, shop, persons)
     side = Side(server.pid, "postern", postgres)
     asked = {

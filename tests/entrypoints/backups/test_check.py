@@ -175,7 +175,7 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
     "no tiers": ("delete from tiers", DamageKind.TIES, "no tier is there"),
     "no picture": ("delete from pictures", DamageKind.TIES, "1 people have a picture that is missing"),
     "no event of a delivery": ("delete from events", DamageKind.TIES, "deliveries wait whose event is missing"),
-    "no signing keys": ("delete from all_signing_keys", DamageKind.SIGN_IN, "a new account cannot sign in"),
+    "no signing keys": ("delete from signing_keys", DamageKind.SIGN_IN, "a new account cannot sign in"),
     "no server secrets": ("delete from server_secrets", DamageKind.TIES, "the secret of the audit chains is missing"),
     "a table missing": ("drop table backup_codes", DamageKind.SCHEMA, "the table backup_codes is missing"),
     "an index missing": ("drop index sessions_of_user", DamageKind.SCHEMA, "the table sessions lacks index sessions_of_user"),
@@ -214,7 +214,7 @@ ROWS: Final[dict[str, tuple[str, DamageKind, str]]] = {
         "1 of 2 values of jobs.sealed_payload do not open",
     ),
     "a sealed secret under a lost key": (
-        "update all_signing_keys set sealed_private_key = '\\x01046c6f7374'::bytea || substring(sealed_private_key from 7)",
+        "update signing_keys set sealed_private_key = '\\x01046c6f7374'::bytea || substring(sealed_private_key from 7)",
         DamageKind.SEALED,
         "sealed under the key 'lost', which the ring does not have",
     ),

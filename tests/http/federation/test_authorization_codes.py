@@ -97,6 +97,33 @@ async def test_a_service_may_want_another_algorithm(relying: Relying) -> None:
     assert jwt.decode(tokens["id_token"], keys[header["kid"]], ["ES256"], audience=relying.shop.client_id)["email"] == "ada@example.org"
 
 
+async def test_a_service_may_want_access_tokens_with_rs256(relying: Relying) -> None:
+    """PyJWKClient and its like are told one algorithm, often without a choice."""
+    shop, page = relying.shop, relying.page
+    relying.people.change("update services set access_token_alg = 'RS256' where id = any (%s)", [shop.service.id, page.service.id])
+    first = await relying.signed_in(shop)
+    again = relying.kept((await relying.refresh(shop, first["refresh_token"])).ok())
+    own = relying.kept((await relying.ask(fields={"grant_type": "client_credentials", **shop.posted})).ok())
+    public = await relying.signed_in(page)
+    # The path of the API, where a public client may refresh without naming itself.
+    renewed = relying.kept((await relying.client.post("/api/auth/refresh", {"refresh_token": public["refresh_token"]})).ok())
+    keys = jwt.PyJWKSet.from_dict((await relying.client.get("/.well-known/jwks.json")).json())
+    for tokens in (first, again, own, public, renewed):
+        header = jwt.get_unverified_header(tokens["access_token"])
+        assert (header["alg"], header["typ"]) == ("RS256", "at+jwt")
+        # A key of its own: an ID token must not pass for an access token.
+        assert header["kid"] != jwt.get_unverified_header(first["id_token"])["kid"]
+        jwt.decode(tokens["access_token"], keys[header["kid"]], ["RS256"], options={"verify_aud": False})
+    for tokens in (first, again, public, renewed):
+        (await relying.userinfo(tokens["access_token"])).ok()
+    assert (await relying.introspect(shop, again["access_token"]))["active"] is True
+    assert (await relying.introspect(shop, own["access_token"]))["active"] is True
+    # Tokens of others stay as they are, and so do tokens that no application holds.
+    relying.people.change("update services set access_token_alg = 'ES256' where id = %s", page.service.id)
+    for token in ((await relying.signed_in(page))["access_token"], await relying.people.token(relying.ada)):
+        assert jwt.get_unverified_header(token)["alg"] == "ES256"
+
+
 async def test_without_openid_there_is_no_id_token(relying: Relying) -> None:
     tokens = await relying.signed_in(relying.shop, scopes="email")
     assert "id_token" not in tokens

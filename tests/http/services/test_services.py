@@ -85,6 +85,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceS
         "jwks": None,
         "jwks_uri": None,
         "id_token_alg": "RS256",
+        "access_token_alg": "ES256",
         "assertion_audience": "issuer",
         "post_logout_redirect_uris": [],
         "backchannel_logout_uri": None,

@@ -17,7 +17,8 @@ from core.domain.identifiers import ClientId, OrganizationId, ServiceId, Session
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Token
-from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.clients import Clients
@@ -37,7 +38,8 @@ PHONE = AuthenticatedClient(
         organization=ORGANIZATION,
         organization_is_active=True,
         service_type=ServiceType.MOBILE,
-        id_token_algorithm=IdTokenAlgorithm.RS256,
+        id_token_algorithm=TokenAlgorithm.RS256,
+        access_token_algorithm=TokenAlgorithm.ES256,
         keys=None,
         has_secret=False,
         secret_matches=False,

@@ -20,6 +20,7 @@ from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, Organiz
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
 
@@ -56,6 +57,7 @@ class _Presented(Frozen):
     role: str | None
     owes_second_factor: bool
     client_id: UUID | None
+    access_token_alg: str | None
     profile: Mapping[str, Any] | None
     directory_context: str | None
     tells_more: bool
@@ -97,6 +99,7 @@ class _Presented(Frozen):
             role=self.role or "",
             owes_second_factor=self.owes_second_factor,
             client=None if self.client_id is None else ClientId(self.client_id),
+            algorithm=TokenAlgorithm(self.access_token_alg or TokenAlgorithm.ES256),
             profile=profile(self.profile),
             tells_more=self.tells_more,
         )
@@ -148,6 +151,7 @@ _ROTATE: Final[LiteralString] = f"""
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
                     case when sessions.scopes is not null then services.client_id end as client_id,
+                    services.access_token_alg,
                     {SUBSCRIPTION_STATE} as subscription,
                     case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
                     {directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id")} as directory_context,
@@ -206,7 +210,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.profile,
+         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
          found.directory_context, found.tells_more,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live

@@ -12,11 +12,12 @@ from uuid import UUID
 from core.domain.errors import BadRequest, OrganizationNotActive
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
-from core.domain.identity.sessions import Context
+from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.services.client_keys import KEYS_LIFETIME
-from core.domain.services.services import IdTokenAlgorithm, ServiceType
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -62,7 +63,8 @@ class RegisteredClient(Frozen, kw_only=True):
     organization: OrganizationId
     organization_is_active: bool
     service_type: ServiceType
-    id_token_algorithm: IdTokenAlgorithm
+    id_token_algorithm: TokenAlgorithm
+    access_token_algorithm: TokenAlgorithm
     keys: Mapping[str, Json] | None
     has_secret: bool
     secret_matches: bool
@@ -71,6 +73,10 @@ class RegisteredClient(Frozen, kw_only=True):
     keys_fetched_at: datetime | None = None
     names_endpoints: bool = False
     """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
+
+    def application(self, scopes: tuple[str, ...]) -> Application:
+        """The client as the receiver of a session's tokens."""
+        return Application(self.client, scopes, self.access_token_algorithm)
 
     @property
     def is_public(self) -> bool:

@@ -10,7 +10,7 @@ from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
 from core.domain.services.client_keys import ASSERTION_ALGORITHMS
-from core.domain.services.services import IdTokenAlgorithm
+from core.domain.signing_keys import TokenAlgorithm
 
 TOKEN_ENDPOINT: Final = "/auth/token"  # noqa: S105 - a path
 TOKEN_ALIAS: Final = "/oauth/token"  # noqa: S105
@@ -51,7 +51,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "response_modes_supported": ["query", "form_post"],
         "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": [algorithm.value for algorithm in IdTokenAlgorithm],
+        "id_token_signing_alg_values_supported": [algorithm.value for algorithm in TokenAlgorithm],
         "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
         "prompt_values_supported": ["none", "login", "consent", "select_account", "create"],
         "code_challenge_methods_supported": ["S256"],

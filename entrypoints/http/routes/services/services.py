@@ -11,7 +11,6 @@ from core.domain.identity.proofs import StepUp
 from core.domain.services.plans import PlanOverview
 from core.domain.services.services import (
     AssertionAudience,
-    IdTokenAlgorithm,
     ListedService,
     NewService,
     Service,
@@ -20,6 +19,7 @@ from core.domain.services.services import (
     ServiceUsage,
     SignInPolicy,
 )
+from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import replace
@@ -114,8 +114,10 @@ class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
     """The address where the application publishes these keys, in place of `jwks`. We fetch the keys at once, and again when they are an
     hour old or an assertion is signed with an unknown key.
     """
-    id_token_alg: IdTokenAlgorithm = IdTokenAlgorithm.RS256
+    id_token_alg: TokenAlgorithm = TokenAlgorithm.RS256
     """The algorithm that signs the application's ID tokens."""
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
+    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: AssertionAudience = AssertionAudience.ISSUER
     """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] = ()
@@ -161,8 +163,10 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The address where the application publishes these keys, in place of `jwks`. We fetch the keys whenever you send this. Null removes
     the address and the keys from it.
     """
-    id_token_alg: Annotated[IdTokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
+    id_token_alg: Annotated[TokenAlgorithm, example("ES256")] | msgspec.UnsetType = msgspec.UNSET
     """The algorithm that signs the application's ID tokens."""
+    access_token_alg: Annotated[TokenAlgorithm, example("RS256")] | msgspec.UnsetType = msgspec.UNSET
+    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")] | msgspec.UnsetType = msgspec.UNSET
     """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])] | msgspec.UnsetType = (
@@ -208,8 +212,10 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The public keys that the application signs its client assertions with; null if there are none."""
     jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None
     """The address where the application publishes these keys; null if there is none."""
-    id_token_alg: Annotated[IdTokenAlgorithm, example("RS256")]
+    id_token_alg: Annotated[TokenAlgorithm, example("RS256")]
     """The algorithm that signs the application's ID tokens."""
+    access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
+    """The algorithm that signs the application's access tokens. Choose RS256 if what checks them knows nothing else."""
     assertion_audience: Annotated[AssertionAudience, example("issuer")]
     """The one audience of the application's client assertions: `issuer`, or `endpoint` to allow the address of the endpoint, too."""
     post_logout_redirect_uris: Annotated[Sequence[str], example(["https://billing.acme.example/signed-out"])]

@@ -23,7 +23,7 @@ ROWS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("all_services", "former_services", "plans", "client_secrets", "saml_configurations", "saml_certificates"), 50_000),
     **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys"), 100_000),
     # The installation's own.
-    **dict.fromkeys(("tiers", "all_signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),
+    **dict.fromkeys(("tiers", "signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),
 }
 
 

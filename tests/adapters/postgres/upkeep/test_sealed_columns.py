@@ -10,7 +10,7 @@ from core.domain.jobs import NewJob
 from tests.adapters.postgres.conftest import Store
 
 JOBS = "jobs.sealed_payload"
-KEYS = "all_signing_keys.sealed_private_key"
+KEYS = "signing_keys.sealed_private_key"
 
 OLD = EncryptionKey("first", b"1" * 32)
 NEW = EncryptionKey("fir", b"2" * 32)  # its id begins the older one's: the header tells them apart

@@ -26,7 +26,7 @@ NOT_BY_AGE = {
     "PastEvents",
     "PastDeliveries",
 }
-TABLES = ("sessions", "login_events", "events", "webhook_deliveries", "mfa_events", "jobs", "all_signing_keys", "storage_samples")
+TABLES = ("sessions", "login_events", "events", "webhook_deliveries", "mfa_events", "jobs", "signing_keys", "storage_samples")
 
 
 async def lived_long_ago(store: Store) -> None:

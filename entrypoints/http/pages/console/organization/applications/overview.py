@@ -11,7 +11,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
-from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values
+from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
@@ -41,6 +41,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         client_id=str(service.client_id),
         redirect_uris=service.redirect_uris,
         client_secret=visit.text("console.application.secret_placeholder"),
+        access_token_alg=service.access_token_alg,
     )
     tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(
@@ -56,6 +57,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _FACTS],
         values=client_values(visit, values),
+        tokens=token_values(visit, values) if kind is not ApplicationKind.SAML else (),
         endpoints=endpoint_values(visit, values),
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,

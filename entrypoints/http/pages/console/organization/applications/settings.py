@@ -104,6 +104,7 @@ PUBLIC_KEYS: Final = _page(
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
+    Section("access_tokens", shape(change_service, Asked("access_token_alg", hint="console.public_keys.access_tokens_hint"))),
     Section("audience", shape(change_service, Asked("assertion_audience", hint="console.public_keys.audience_hint"))),
     facts=(copied("client_id"),),
 )

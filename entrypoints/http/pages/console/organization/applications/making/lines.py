@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from core.domain.identity.sessions import Context
 from core.frozen import Frozen
 
 _HEAD: Final = "== "
@@ -90,6 +91,17 @@ class ApplicationValues(Frozen, kw_only=True):
     redirect_uris: Sequence[str]
     client_secret: str
     """The secret right after it was made; later a word that stands for it."""
+    access_token_alg: str
+
+    @property
+    def audience(self) -> str:
+        """The audience of access tokens that stand for a person."""
+        return Context(organization_slug=self.organization, service_slug=self.service).audience
+
+    @property
+    def own_audience(self) -> str:
+        """The audience of access tokens that the application gets for itself."""
+        return f"services:{self.organization}"
 
     @property
     def saml(self) -> str:
@@ -110,6 +122,9 @@ def _lines(framework: Framework, values: ApplicationValues) -> FrameworkLines:
         "@CLIENT_ID@": values.client_id,
         "@CLIENT_SECRET@": values.client_secret,
         "@SAML@": values.saml,
+        "@AUDIENCE@": values.audience,
+        "@OWN_AUDIENCE@": values.own_audience,
+        "@ALGORITHM@": values.access_token_alg,
         "@REDIRECT@": first,
         "@SCHEME@": parts.scheme,
         "@APP@": origin,

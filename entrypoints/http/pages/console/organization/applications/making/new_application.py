@@ -147,6 +147,7 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         client_id=str(service.client_id),
         redirect_uris=service.redirect_uris,
         client_secret=secret or visit.text("console.application.secret_placeholder"),
+        access_token_alg=service.access_token_alg,
     )
     head = Head(title=service.name, crumbs=application_tabs.above_list(visit), done="made")
     return visit.show(

@@ -25,6 +25,18 @@ def client_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tuple
     return [(visit.text(f"console.application.{name}"), Cell("copy", value)) for name, value in named]
 
 
+def token_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
+    """What a program that checks access tokens has to be told."""
+    named = (
+        ("issuer", values.issuer),
+        ("audience", values.audience),
+        ("own_audience", values.own_audience),
+        ("algorithm", values.access_token_alg),
+        ("jwks", f"{values.issuer}{JWKS}"),
+    )
+    return [(visit.text(f"console.application.{name}"), Cell("copy", value)) for name, value in named]
+
+
 def endpoint_values(visit: PageVisit, values: ApplicationValues) -> Sequence[tuple[str, Cell]]:
     """The addresses that a library finds in the discovery document by itself."""
     issuer = values.issuer

@@ -82,6 +82,7 @@ def _values(visit: PageVisit) -> Sequence[tuple[str, Cell]]:
         client_id="",
         redirect_uris=(),
         client_secret="",
+        access_token_alg="",
     )
     named = (
         ("metadata_address", f"{values.saml}/metadata"),
