@@ -362,3 +362,22 @@ async def test_a_header_names_the_client_too(relying: Relying) -> None:
     code = await relying.code(relying.shop)
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": "https://app.example/callback", "code_verifier": VERIFIER}
     (await relying.ask(fields=fields, headers=[basic(relying.shop.client_id, relying.shop.secret or "")])).ok()
+
+
+async def test_an_application_that_asks_for_nothing_learns_who_signed_in_and_opens_nothing_more(relying: Relying) -> None:
+    tokens = await relying.signed_in(relying.shop, scopes="")
+    assert {name for name in ("scope", "id_token") if name in tokens} == set()
+    access = claims_of(tokens["access_token"])
+    assert (access["scope"], access["sub"]) == ("", str(relying.ada.user))
+    relying.tenants.join(relying.ada, relying.acme, "owner")
+    opened = [
+        path
+        for path in ("/api/user", "/api/user/devices", "/api/user/mfa/status", "/api/organizations", "/api/organizations/acme")
+        if (await relying.client.get(path, token=tokens["access_token"])).status == 200
+    ]
+    assert opened == ["/api/user"]
+    assert (await relying.userinfo(tokens["access_token"])).status == 403
+    assert (await relying.introspect(relying.shop, tokens["access_token"]))["active"] is True
+    again = relying.kept((await relying.refresh(relying.shop, tokens["refresh_token"])).ok())
+    assert claims_of(again["access_token"])["scope"] == ""
+    assert oauth(await relying.refresh(relying.shop, again["refresh_token"], scope="openid")) == (400, "invalid_scope")

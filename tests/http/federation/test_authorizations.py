@@ -178,7 +178,6 @@ async def test_another_site_may_send_a_form(house: Arriving, ada: Person) -> Non
     [
         ({"response_type": None}, "invalid_request"),
         ({"response_type": "id_token"}, "unsupported_response_type"),
-        ({"scope": None}, "invalid_scope"),
         ({"code_challenge": None, "code_challenge_method": None}, "invalid_request"),
         ({"code_challenge_method": "plain"}, "invalid_request"),
         ({"request": "e30.e30."}, "request_not_supported"),

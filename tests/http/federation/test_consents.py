@@ -342,3 +342,20 @@ async def test_a_service_that_goes_meanwhile_is_allowed_nothing(house: Arriving,
     house.people.change("update all_services set deleted_at = now() where id = %s", house.app.id)
     is_page(await tab.tabs.request("POST", CONSENT, {**form, "answer": "allow"}), 400, "not known here")
     assert house.people.rows("select * from consents") == []
+
+
+async def test_an_application_that_asks_for_nothing_needs_consent_all_the_same(house: Arriving, ada: Person) -> None:
+    tab = await house.signed_in(ada).tab().open(house.asking(scope=None))
+    assert tab.place.startswith(CONSENT)
+    await tab.send(answer="allow")
+    left(tab)
+    told(await tab.tabs.request("GET", house.asking(scope=None)))
+    assert [row["scopes"] for row in house.people.rows("select scopes from consents")] == [[]]
+    # That is no consent to anything else.
+    await tab.open(house.asking(scope="openid"))
+    assert tab.place.startswith(CONSENT)
+    (known,) = await accesses(house, ada)
+    assert list(known.scopes) == []
+    await house.revoke(ada)
+    await tab.open(house.asking(scope=None))
+    assert tab.place.startswith(CONSENT)

@@ -217,7 +217,10 @@ def _require_code(parameters: Parameters) -> None:
 
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
     given = parameters.get("scope")
-    if given is None or len(given) > LONGEST or not _SCOPES.fullmatch(given):
+    if given is None:
+        # The server chooses what a request without scopes is for (RFC 6749 section 3.3): for nothing but to know who signed in.
+        return ()
+    if len(given) > LONGEST or not _SCOPES.fullmatch(given):
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
     scopes = known(given.split())
     if not scopes:

@@ -102,7 +102,7 @@ class AuthorizationRequest(Frozen, kw_only=True):
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
-    """The form that a flow or a pushed request stores. Values that are None are left out."""
+    """The form that a flow or a pushed request stores. What was not given is left out, but for the scopes: a request may have none."""
     answers_to = request.recipient
     kept: dict[str, Json] = {
         "client_id": str(request.client_id),
@@ -119,7 +119,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
         "ui_locales": list(request.ui_locales),
         "subject": None if request.subject is None else str(request.subject),
     }
-    return {name: value for name, value in kept.items() if value is not None and value != []}
+    return {name: value for name, value in kept.items() if name == "scope" or (value is not None and value != [])}
 
 
 def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:

@@ -67,7 +67,9 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     response_type: str = ""
     """Must be `code`."""
     scope: str = ""
-    """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored."""
+    """Some of `openid profile email organization roles groups offline_access`, separated by spaces. Other scopes are ignored. Without any,
+    the tokens have no scopes.
+    """
     state: str = ""
     """A text that the answer repeats."""
     nonce: str = ""
