@@ -23,8 +23,37 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _LARGEST_PORT: Final = 65_535
 _ENCODED_CONTROL: Final = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")
 _DOT_SEGMENT: Final = re.compile(r"(?:\.|%2[Ee]){1,2}")
-# The reversed domain name of the application's maker (RFC 8252 section 7.1). A scheme without a dot has no owner (section 8.4).
-_PRIVATE_USE: Final = re.compile(r"[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
+# The reversed domain name of the application's maker (RFC 8252 section 7.1), or a short name such as `cursor`. A short name has no owner
+# (section 8.4), but applications that nobody changes any more have one.
+_PRIVATE_USE: Final = re.compile(r"[a-z][a-z0-9+-]{2,}|[a-z][a-z0-9+-]*(?:\.[a-z0-9+-]+)+")
+# What browsers and operating systems themselves open: these run a script, read a file, send a message, or install a program. The second
+# pattern is that of their families.
+_TAKEN: Final = frozenset(
+    (
+        *(
+            "about",
+            "app",
+            "blob",
+            "data",
+            "file",
+            "filesystem",
+            "javascript",
+            "vbscript",
+            "livescript",
+            "mocha",
+            "jar",
+            "wyciwyg",
+            "view-source",
+        ),
+        *("ftp", "ftps", "sftp", "gopher", "ldap", "ldaps", "imap", "pop", "nntp", "news", "snews", "telnet", "rlogin", "tn3270", "dict"),
+        *("ssh", "git", "svn", "nfs", "smb", "cifs", "afp", "webdav", "dav", "vnc", "rdp", "wss", "ipp", "ipps", "rtsp", "rtmp", "mms"),
+        *("mailto", "tel", "sms", "smsto", "mmsto", "callto", "sip", "sips", "facetime", "facetime-audio", "xmpp", "irc", "ircs", "im"),
+        *("urn", "tag", "cid", "mid", "geo", "maps", "market", "intent", "content", "package", "android-app", "ios-app", "magnet", "feed"),
+        *("itms", "itms-apps", "itms-services", "shortcuts", "workflow", "prefs", "app-settings", "app-prefs", "shell", "search", "hcp"),
+        *("help", "res", "resource", "local", "onenote", "outlook", "calculator", "bingmaps", "webcal", "acrobat", "steam", "applescript"),
+    )
+)
+_OF_SYSTEMS: Final = re.compile(r"(?:ms-|x-apple|chrome|moz-|microsoft-|windows|web\+|search-).*|[^.]*(?:script|extension)")
 
 
 def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
@@ -35,14 +64,23 @@ def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
     if scheme in {"https", "http"}:
         _require_web(scheme, authority, path, field)
     elif not private_use:
-        raise BadRequest(f"{field}: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]")
-    elif not _PRIVATE_USE.fullmatch(scheme):
-        raise BadRequest(f"{field}: an application's own scheme is a reversed domain name, as in com.example.app:/callback")
+        raise BadRequest(
+            f"{field}: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]{_ELSE if _is_own(scheme) else ''}"
+        )
+    elif not _is_own(scheme):
+        raise BadRequest(f"{field}: an application's own scheme is a name that no system has, best as in com.example.app:/callback")
     elif not path.startswith("/") and not authority:
         raise BadRequest(f"{field}: a path must follow the scheme, as in com.example.app:/callback")
     elif authority and not _AUTHORITY.fullmatch(authority):
         raise BadRequest(f"{field}: the host is not valid")
     return text
+
+
+def _is_own(scheme: str) -> bool:
+    return _PRIVATE_USE.fullmatch(scheme) is not None and scheme not in _TAKEN and not _OF_SYSTEMS.fullmatch(scheme)
+
+
+_ELSE: Final = "; applications with a scheme of their own are of the type mobile or desktop"
 
 
 def web_page(text: str, field: str) -> str:

@@ -40,13 +40,17 @@ def test_an_application_on_a_device_takes_any_port_of_it(port: str) -> None:
             uri = f"http://{host}{port}{rest}"
             for registered in (f"http://{host}{rest}", f"http://{host}:3000{rest}"):
                 assert is_registered(uri, [registered], native=True)
-                # A server application is tried out at a fixed port of its own.
-                assert is_registered(uri, [registered], native=False) == (uri == registered)
+                # An application that has no other address is on the device, whatever it says.
+                assert is_registered(uri, [registered], native=False)
+                # A server application that is also tried out at a port of its own has other addresses.
+                assert is_registered(uri, [registered, "https://app.example/"], native=False) == (uri == registered)
 
 
 @pytest.mark.parametrize("uri", [*ALWAYS, *NEAR_LOOPBACK])
 def test_and_nothing_but_the_port(uri: str) -> None:
     assert not is_registered(uri, [LOOPBACK], native=True)
+    assert not is_registered(uri, [LOOPBACK], native=False)
+    assert not is_registered(uri, [], native=True)
 
 
 @given(st.text(alphabet="0123456789:/@?#.\\a \n", max_size=12))

@@ -37,6 +37,10 @@ GOOD_ON_A_PHONE = (
     "com.example.app:/",
     "com.example-1.app+x:/oauth2redirect/provider",
     "com.example.app://host:8080/callback",
+    "cursor://anysphere.cursor-retrieval/oauth/callback",
+    "vscode://vscode.github-authentication/did-authenticate",
+    "vscode-insiders://host/callback",
+    "myapp:/cb",
 )
 
 
@@ -50,7 +54,7 @@ def test_a_good_one_is_kept_as_it_is(text: str) -> None:
 @pytest.mark.parametrize("text", GOOD_ON_A_PHONE)
 def test_a_scheme_of_its_own_is_for_applications_that_are_given_away(text: str) -> None:
     assert redirect_uri(text, "field", private_use=True) == text
-    with pytest.raises(BadRequest, match="field: must begin with https://"):
+    with pytest.raises(BadRequest, match=r"field: must begin with https://.* are of the type mobile or desktop"):
         redirect_uri(text, "field", private_use=False)
     with pytest.raises(BadRequest):
         web_page(text, "field")

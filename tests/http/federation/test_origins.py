@@ -15,7 +15,13 @@ async def asked(relying: Relying, method: str, path: str, origin: str, headers: 
 
 
 async def test_the_pages_of_a_public_web_client_may_read_answers_and_refusals(relying: Relying) -> None:
-    for method, path in (("POST", "/auth/token"), ("POST", "/oauth/token"), ("POST", "/auth/revoke"), ("GET", "/oauth/userinfo")):
+    for method, path in (
+        ("POST", "/auth/token"),
+        ("POST", "/oauth/token"),
+        ("POST", "/auth/revoke"),
+        ("POST", "/auth/device/code"),
+        ("GET", "/oauth/userinfo"),
+    ):
         answer = await asked(relying, method, path, PAGE)
         assert answer.status in {400, 401}
         assert answer.header("access-control-allow-origin") == PAGE

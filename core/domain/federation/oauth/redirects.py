@@ -1,7 +1,7 @@
 """Redirects: the answer to an authorization request goes to an address that the service has registered, or nowhere."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlencode
@@ -59,11 +59,13 @@ def with_query(uri: str, fields: Mapping[str, str]) -> str:
     return f"{uri}{separator}{urlencode(fields)}"
 
 
-def is_registered(uri: str, registered: Iterable[str], *, native: bool) -> bool:
+def is_registered(uri: str, registered: Sequence[str], *, native: bool) -> bool:
     """Whether an address matches a registered one, byte for byte. `native` says that the application is installed on people's devices. Then
-    an address on the device itself may have any port: such an application takes a free port (RFC 8252 section 7.3).
+    an address on the device itself may have any port: such an application takes a free port (RFC 8252 section 7.3). An application without
+    any other address is installed on the device, too, whatever it says.
     """
-    return any(uri == one or (native and _differ_in_port(uri, one)) for one in registered)
+    any_port = native or all(map(_LOOPBACK.fullmatch, registered))
+    return any(uri == one or (any_port and _differ_in_port(uri, one)) for one in registered)
 
 
 def proves_nothing(redirect_uri: str) -> bool:

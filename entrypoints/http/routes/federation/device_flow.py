@@ -18,6 +18,7 @@ from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import ClientFields, credentials, said
+from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, SlugOfService, example
@@ -81,6 +82,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     accepts=FormOrJson(),
     errors=OAUTH,
     tags=_TAGS,
+    origins=Origins.CLIENTS,
 )
 async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> DeviceCodes:
     """Ask for the codes of a device
