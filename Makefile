@@ -11,10 +11,12 @@ WORKERS ?= 6
 # For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
+# For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
+SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format types contracts bench lock wheels clean
+.PHONY: help run test test-near check lint format types contracts bench lock wheels clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +26,9 @@ run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:
 
 test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),$(T),--coverage)
+
+test-near: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
+	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 

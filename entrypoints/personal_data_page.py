@@ -3,7 +3,7 @@
 import sys
 from typing import Final
 
-from adapters.postgres.tables.declaring import Exported, Personal, Table
+from adapters.postgres.tables.declaring import ExportPart, Personal, Table
 from adapters.postgres.tables.every import TABLES
 
 _HEAD: Final = """\
@@ -75,7 +75,7 @@ def render() -> str:
 
 
 def _told(table: Table) -> str:
-    exported = f"as `{table.exported.part}`" if isinstance(table.exported, Exported) else f"not, because {table.exported}"
+    exported = f"as `{table.exported.part}`" if isinstance(table.exported, ExportPart) else f"not, because {table.exported}"
     return f"Exported: {exported}. Forgotten: {table.forgotten}."
 
 

@@ -25,7 +25,7 @@ from adapters.imports.files import (
 from adapters.imports.keycloak_realms import open_realm
 from adapters.imports.lines import lines
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.tables import BrokenTable, Table
+from adapters.imports.tables import BrokenTable, PeopleTable
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables
 from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
@@ -78,10 +78,10 @@ def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
 
 def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
     files, read = files_of(asked), BytesRead()
-    opened_tables: list[tuple[str, Table, tables.TableMap]] = []
+    opened_tables: list[tuple[str, PeopleTable, tables.TableMap]] = []
     for path in files:
         try:
-            table = Table(held.enter_context(path.open("rb")), asked.delimiter)
+            table = PeopleTable(held.enter_context(path.open("rb")), asked.delimiter)
         except BrokenTable as fault:
             raise BadRequest(f"{path.name}: {fault}") from None
         opened_tables.append((path.name, table, tables.table_map(table.columns, asked.columns)))

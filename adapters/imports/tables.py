@@ -23,7 +23,7 @@ class Row(Frozen):
     fault: str = ""
 
 
-class Table:
+class PeopleTable:
     def __init__(self, file: BinaryIO, delimiter: str) -> None:
         """Reads the names of the columns. Raises `BrokenTable`."""
         csv.field_size_limit(_LONGEST_FIELD)

@@ -117,7 +117,7 @@ class Age(Frozen):
     kept: Setting | None = None
 
 
-class Exported(Frozen):
+class ExportPart(Frozen):
     """The `part` of a person's export that shows what a table holds: a field of `core.domain.identity.privacy.Export`."""
 
     part: str
@@ -136,7 +136,7 @@ class Table(Frozen):
     ends: Ends | str
     until: str | None = None
     ages: tuple[Age, ...] = ()
-    exported: Exported | str | None = None
+    exported: ExportPart | str | None = None
     forgotten: str | None = None
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from adapters.postgres.tables.declaring import (
     Age,
     Ends,
     Eraser,
-    Exported,
+    ExportPart,
     Personal,
     Setting,
     Table,
@@ -318,7 +318,7 @@ TABLES: Final = (
         ),
         moves=Moved(),
         ends=Ends.PEOPLE,
-        exported=Exported("profiles"),
+        exported=ExportPart("profiles"),
         forgotten=BY_STATEMENT,
     ),
 )

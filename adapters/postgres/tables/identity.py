@@ -27,7 +27,7 @@ from adapters.postgres.tables.declaring import (
     Age,
     Ends,
     Eraser,
-    Exported,
+    ExportPart,
     Personal,
     Setting,
     Table,
@@ -68,7 +68,7 @@ TABLES: Final = (
         moves="The account itself, of which `people` takes what may leave",
         ends=Ends.OWN,
         until="when they are deleted; never proved and unused ones by POSTERN_UNVERIFIED_ACCOUNT_RETENTION",
-        exported=Exported("account"),
+        exported=ExportPart("account"),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -77,7 +77,7 @@ TABLES: Final = (
         holds=(of_account("content", "The person's picture, without its metadata."), plain(WORD, "type")),
         moves=Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
         ends=A_PERSONS,
-        exported=Exported("own_profile"),
+        exported=ExportPart("own_profile"),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -128,7 +128,7 @@ TABLES: Final = (
         ),
         moves=Moved(leaves=("made_in",), of_people=True, ids={"aaguid": IdMeaning.KEPT, "made_in": IdMeaning.KEPT}),
         ends=A_PERSONS,
-        exported=Exported("passkeys"),
+        exported=ExportPart("passkeys"),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -165,7 +165,7 @@ TABLES: Final = (
             # The log of second factors is kept as long as the log of the sign-ins that it belongs to.
             Age("PastMfaEvents", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
         ),
-        exported=Exported("mfa_events"),
+        exported=ExportPart("mfa_events"),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -347,7 +347,7 @@ TABLES: Final = (
             # little history.
             Age("PastLoginEvents", kept=Setting.LOGIN_EVENTS),
         ),
-        exported=Exported("login_events"),
+        exported=ExportPart("login_events"),
         forgotten=BY_STATEMENT,
     ),
     Table(
@@ -437,7 +437,7 @@ TABLES: Final = (
             checks={"is of another provider than it says": "row.provider = row.upstream_provider_id::text"},
         ),
         ends=Ends.ROWS,
-        exported=Exported("identities"),
+        exported=ExportPart("identities"),
         forgotten=BY_STATEMENT,
     ),
     Table(

@@ -21,7 +21,7 @@ from adapters.postgres.tables.declaring import (
     Age,
     Ends,
     Eraser,
-    Exported,
+    ExportPart,
     Table,
     Whose,
     of_account,
@@ -148,7 +148,7 @@ TABLES: Final = (
         ),
         moves=Moved(ids={"asked": IdMeaning.KEPT}),
         ends=Ends.PEOPLE,
-        exported=Exported("fields"),
+        exported=ExportPart("fields"),
         forgotten=BY_STATEMENT,
     ),
     Table(

@@ -16,7 +16,7 @@ from adapters.postgres.tables.declaring import (
     WORD,
     Age,
     Ends,
-    Exported,
+    ExportPart,
     Table,
     of_account,
     plain,
@@ -128,8 +128,8 @@ def test_each_table_that_ends_with_its_organization_has_a_part() -> None:
 
 def answers() -> Iterator[tuple[str, dict[str, object], str]]:
     yield "personal data without an export", {"holds": (of_account("name", "A name."),), "forgotten": BY_STATEMENT}, "exported"
-    yield "personal data that nobody forgets", {"holds": (of_account("name", "A name."),), "exported": Exported("account")}, "forgotten"
-    yield "an export of nothing personal", {"holds": (plain(WORD, "name"),), "exported": Exported("account")}, "exported"
+    yield "personal data that nobody forgets", {"holds": (of_account("name", "A name."),), "exported": ExportPart("account")}, "forgotten"
+    yield "an export of nothing personal", {"holds": (plain(WORD, "name"),), "exported": ExportPart("account")}, "exported"
     yield "an age without words", {"holds": (), "ages": (Age("Past"),)}, "how long"
     yield "a column twice", {"holds": (plain(WORD, "name"), plain(WORD, "name"))}, "twice"
 

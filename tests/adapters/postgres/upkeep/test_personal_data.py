@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.identity.privacy.privacy import EXPORT
-from adapters.postgres.tables.declaring import BY_STATEMENT, Eraser, Exported
+from adapters.postgres.tables.declaring import BY_STATEMENT, Eraser, ExportPart
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep import housekeeping
 from core.domain.identifiers import LoginEventId
@@ -99,7 +99,7 @@ def test_forgetting_a_person_reaches_every_table_on_the_list() -> None:
 
 def test_what_an_export_shows_stands_in_it() -> None:
     for name, table in TABLES.items():
-        if isinstance(table.exported, Exported):
+        if isinstance(table.exported, ExportPart):
             assert table.exported.part in names_of(Export), name
             assert re.search(rf"\b{name}\b", EXPORT), name
 
