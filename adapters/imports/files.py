@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from itertools import islice
@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import trio
 
+from adapters.imports.broken_files import BrokenFile, broken
 from adapters.imports.documents import BrokenDocument, JsonDocument, Value
 from adapters.imports.lines import Line, lines
 from core.domain.errors import BadRequest
@@ -95,6 +96,8 @@ def files_of(asked: ImportFiles) -> Sequence[Path]:
             found.append(path)
         else:
             raise BadRequest(f"{path}: is no file")
+    if asked.kind == "keycloak":
+        _require_all(found)
     if not found:
         raise BadRequest("The folder holds no export of a realm: *-realm.json and *-users-0.json")
     return found
@@ -103,6 +106,14 @@ def files_of(asked: ImportFiles) -> Sequence[Path]:
 def _order(path: Path) -> tuple[str, int]:
     stem, _, number = path.stem.rpartition("-")
     return (stem, int(number)) if number.isdecimal() else (path.stem, -1)
+
+
+def _require_all(files: Sequence[Path]) -> None:
+    """Keycloak numbers the files of a folder from 0. Raises `BadRequest` where one between is missing."""
+    numbered = [(stem, number) for path in files for stem, number in [_order(path)] if path.name.find("-users-") > 0 and number >= 0]
+    for (stem, number), (before, last) in zip(numbered, [("", -1), *numbered], strict=False):
+        if number != (last + 1 if stem == before else 0):
+            raise BadRequest(f"{shown(stem)}-{number - 1}.json is missing between the files of the export")
 
 
 def digest_of(asked: ImportFiles) -> str:
@@ -114,14 +125,46 @@ def digest_of(asked: ImportFiles) -> str:
     return digest.hexdigest()
 
 
-def count_lines(path: Path, advance: Advance) -> int:
-    count, last = 0, b"\n"
+def count_elements(path: Path, key: str, advance: Advance) -> int:
+    """The number of elements of one list of a document. Raises `BrokenFile`."""
+    return sum(value.key == key and value.number > 0 for value in values_of(path, advance))
+
+
+def values_of(path: Path, advance: Advance) -> Generator[Value, None, None]:
+    """The values of a document. Raises `BrokenFile`."""
     with path.open("rb") as file:
-        while part := file.read(_PART):
-            advance(len(part))
-            count += part.count(b"\n")
-            last = part[-1:]
-    return count + (last != b"\n")
+        try:
+            yield from document(file, advance).values()
+        except BrokenDocument as fault:
+            raise broken(path, fault) from None
+
+
+def count_objects(path: Path, advance: Advance) -> int:
+    """The number of lines of a file that has a JSON value in each. Raises `BrokenFile`."""
+    count = 0
+    with path.open("rb") as file:
+        for line in lines(file):
+            count += 1
+            advance(len(line.content or b""))
+            require_json(path, line)
+    if not count:
+        raise BrokenFile(path, "it is empty", 1, 0)
+    return count
+
+
+def require_json(path: Path, line: Line) -> None:
+    """Raises `BrokenFile`."""
+    if line.content is None:
+        return
+    try:
+        json.loads(line.content.decode("utf-8-sig", "replace"))
+    except RecursionError:
+        return
+    except json.JSONDecodeError as error:
+        ends = not line.content.endswith(b"\n")
+        raise BrokenFile(path, "it ends in the middle" if ends else "it is no JSON", line.number, line.place + error.pos) from None
+    except ValueError:
+        return
 
 
 def document(file: BinaryIO, advance: Advance) -> JsonDocument:
@@ -138,15 +181,9 @@ def document(file: BinaryIO, advance: Advance) -> JsonDocument:
 def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack, read: BytesRead) -> Iterator[Found]:
     """The elements of one list of a document."""
     word = f"{shown(path.name)}, {key}".removesuffix(", ")
-    values = document(held.enter_context(path.open("rb")), read.add).values()
-    while True:
-        try:
-            value: Value | None = next(values, None)
-        except BrokenDocument as fault:
-            yield UnreadableRecord(shown(path.name), str(fault))
-            return
-        if value is None:
-            return
+    values = values_of(path, read.add)
+    held.callback(values.close)
+    for value in values:
         if value.key == key and value.number:
             place = f"{word} {value.number}"
             yield UnreadableRecord(place, value.fault) if value.fault else made(person, value.content, place)

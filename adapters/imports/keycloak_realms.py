@@ -3,8 +3,9 @@
 from contextlib import ExitStack, closing
 from typing import Any, Final
 
-from adapters.imports.documents import BrokenDocument, Value
-from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, document, elements, files_of
+from adapters.imports.broken_files import of_another_kind
+from adapters.imports.documents import Value
+from adapters.imports.files import BytesRead, FileSource, ImportFiles, digest_of, elements, files_of, values_of
 from adapters.imports.notes_on_disk import NotesOnDisk
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import keycloak
@@ -49,16 +50,13 @@ def open_realm(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSou
     files = files_of(asked)
     seen = _Realm(asked.only_organization, held)
     for path in files:
-        with path.open("rb") as file:
-            try:
-                for value in document(file, advance).values():
-                    if value.key == "":
-                        raise BadRequest(f"{path.name}: is no export of one realm; export it with --realm")
-                    seen.look_at(value)
-            except BrokenDocument:
-                # The people before the break are taken, and the report says where it is.
-                continue
-    if len(seen.names) != 1:
+        for value in values_of(path, advance):
+            if value.key == "":
+                raise of_another_kind(path, "it is no export of one realm; export it with --realm")
+            seen.look_at(value)
+    if not seen.names:
+        raise of_another_kind(files[0], "it names no realm")
+    if len(seen.names) > 1:
         raise BadRequest(f"The files are of {len(seen.names)} realms; name those of one")
     if asked.only_organization and not seen.has_organization:
         raise BadRequest(f"The realm has no organization {asked.only_organization}, or one that is too large to read")
@@ -91,15 +89,11 @@ def parts_of(asked: ImportFiles) -> RealmParts:
     groups: list[Any] = []
     roles: Any = None
     for path in files_of(asked):
-        with path.open("rb") as file:
-            try:
-                for value in document(file, ignored).values():
-                    if value.key == "clients" and value.number:
-                        clients.append(value.content)
-                    elif value.key == "groups" and value.number:
-                        groups.append(value.content)
-                    elif value.key == "roles":
-                        roles = value.content
-            except BrokenDocument as fault:
-                raise BadRequest(f"{path.name}: {fault}") from None
+        for value in values_of(path, ignored):
+            if value.key == "clients" and value.number:
+                clients.append(value.content)
+            elif value.key == "groups" and value.number:
+                groups.append(value.content)
+            elif value.key == "roles":
+                roles = value.content
     return RealmParts(clients, roles, groups)

@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
 from adapters.imports.keycloak_realms import parts_of
 from adapters.imports.notes_on_disk import NotesOnDisk
@@ -46,12 +47,18 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     async with opened_postern(settings) as postern, AsyncExitStack() as held:
         tell = held.enter_context(report_file(arguments.report))
         with progress("Looking through the files", total_size(asked), "bytes") as advance:
-            source = await held.enter_async_context(opened(asked, advance))
+            try:
+                source = await held.enter_async_context(opened(asked, advance))
+            except BrokenFile as fault:
+                if arguments.json:
+                    place = {"file": fault.file, "line": fault.line, "byte": fault.byte}
+                    print_json({"complete": False, **place, "message": fault.message})
+                raise
         notebook = held.enter_context(closing(NotesOnDisk()))
         with progress("Planning" if rules.is_plan else "Importing", source.count, "people") as advance:
             tally = await postern.platform.imports.run(source, rules, acting(), tell=tell, advance=advance, notebook=notebook)
     if arguments.json:
-        print_json({"source": source.name, "digest": source.digest, "is_plan": rules.is_plan, **totals(tally)})
+        print_json({"source": source.name, "digest": source.digest, "is_plan": rules.is_plan, "complete": True, **totals(tally)})
         return
     say(f"{source.name}, SHA-256 {source.digest}")
     for line in summary(tally):

@@ -105,9 +105,12 @@ async def test_a_report_that_cannot_be_written_stops_the_import(run: Import, tmp
         (("keycloak", "missing.json"), "is no file"),
         (("keycloak", str(SAMPLES.parent)), "holds no export of a realm"),
         (("keycloak", str(SAMPLES / "auth0-bulk-import.json")), "is no export of one realm"),
-        (("keycloak", str(SAMPLES / "people.csv")), "The files are of 0 realms"),
+        (("keycloak", str(SAMPLES / "people.csv")), r"people.csv, line 1, byte 0: it is no JSON: .* \(the file is a table\)"),
         (("keycloak", REALM, "--only-organization", "x"), "The realm has no organization x"),
-        (("postern", str(SAMPLES / "auth0-users.ndjson")), "The first line must say what the file is"),
+        (
+            ("postern", str(SAMPLES / "auth0-users.ndjson")),
+            r"The first line must say what the file is.*\(the file is an export of Auth0's users",
+        ),
         (("csv", "/dev/null"), "is no file"),
     ],
 )
@@ -127,6 +130,20 @@ async def test_files_of_another_kind_are_refused_with_a_sentence(run: Import, wo
 async def test_options_that_do_not_fit_are_refused(run: Import, words: tuple[str, ...], says: str) -> None:
     with pytest.raises(StartFailed, match=says):
         await run("keycloak", REALM, *words)
+
+
+async def test_a_program_reads_that_a_cut_file_imported_nobody(run: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(await run("keycloak", REALM, "--plan", "--json"))["complete"] is True
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(Path(REALM).read_bytes()[:3000])
+    with pytest.raises(BadRequest, match=r"cut.json, line 1\d\d, byte 3000: it ends in the middle"):
+        await run("keycloak", str(cut), "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["complete"], told["file"], told["byte"], "Nobody was imported" in told["message"]) == (False, "cut.json", 3000, True)
+    with pytest.raises(BadRequest, match="Nobody was imported"):
+        await run("keycloak", str(cut))
+    assert capsys.readouterr().out == ""
+    assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"]["known"] == 0
 
 
 async def test_only_members_of_one_organization_of_the_realm(run: Import, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class SamlSettings(Frozen, kw_only=True):
 
     @property
     def publishes_encryption_key(self) -> bool:
-        """Whether our metadata invite the directory to encrypt. Some products do it in a way that we refuse, so an owner has to ask them."""
+        """Whether our metadata invite the directory to encrypt. Some products do it in a way that we refuse: an owner asks them."""
         return self.wants_encrypted or self.preset is None or not PRESETS[self.preset].encrypts_weakly
 
     @property
