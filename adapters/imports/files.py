@@ -15,6 +15,7 @@ from adapters.imports.broken_files import BrokenFile, broken
 from adapters.imports.documents import BrokenDocument, JsonDocument, Value
 from adapters.imports.lines import Line, lines
 from core.domain.errors import BadRequest
+from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
 from core.domain.platform.imports.records import shown
 from core.frozen import Frozen
@@ -40,6 +41,8 @@ class ImportFiles(Frozen, kw_only=True):
     columns: Mapping[str, str] = {}
     """What columns of a table mean."""
     delimiter: str = ","
+    form: HashForm | None = None
+    """The form of hashes that do not name theirs."""
 
 
 class BytesRead:

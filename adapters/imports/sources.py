@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +101,7 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
                 if row.cells is None:
                     yield UnreadableRecord(place, row.fault)
                     continue
-                yield made(tables.person, row.cells, place, columns)
+                yield made(tables.person, row.cells, place, columns, asked.form)
 
     name = f"csv:{asked.name}" if asked.name else "csv"
     count = sum(count_rows(path, asked.delimiter, advance) for path in files)
@@ -112,7 +113,7 @@ def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> File
     first = [_beginning(path) for path in files]
     if len(set(first)) != 1:
         raise BadRequest("The files come from different sources; import one after the other")
-    found = (one for path in files for one in islice(objects(path, postern.person, held, read), 1, None))
+    found = (one for path in files for one in islice(objects(path, partial(postern.person, form=asked.form), held, read), 1, None))
     count = sum(count_objects(path, advance) - 1 for path in files)
     name, party = first[0].source, first[0].relying_party
     return FileSource(

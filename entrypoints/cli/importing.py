@@ -14,6 +14,7 @@ from adapters.imports.files import ImportFiles
 from adapters.imports.keycloak_realms import parts_of
 from adapters.imports.notes_on_disk import NotesOnDisk
 from adapters.imports.sources import opened, total_size
+from core.domain.identity.foreign_hashes.forms import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
 from core.domain.platform.imports.clients import document
 from core.domain.platform.imports.decisions import ImportRules
 from entrypoints.cli.opening import opened_postern
@@ -75,8 +76,19 @@ def _asked(arguments: argparse.Namespace) -> ImportFiles:
         hashes=None if arguments.hashes is None else Path(arguments.hashes),
         only_organization=arguments.only_organization,
         columns=_pairs("--map", arguments.map),
+        form=_form(arguments),
         delimiter="\t" if arguments.delimiter == "tab" else arguments.delimiter,
     )
+
+
+def _form(arguments: argparse.Namespace) -> HashForm | None:
+    if arguments.hash_config is not None:
+        if arguments.hash != FIREBASE:
+            raise StartFailed(f"--hash-config needs --hash {FIREBASE}")
+        return firebase_form(firebase_settings(Path(arguments.hash_config).read_text(encoding="utf-8", errors="replace")))
+    if arguments.hash == FIREBASE:
+        raise StartFailed(f"--hash {FIREBASE} needs --hash-config: the file with the password hash parameters of the project")
+    return None if arguments.hash is None else hash_form(arguments.hash)
 
 
 def _rules(arguments: argparse.Namespace) -> ImportRules:

@@ -504,12 +504,17 @@ def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--source", default="", metavar="NAME", help="where the ids of the people count, if the files do not say it")
         one.add_argument("--tell", action="store_true", help="send mails and webhooks about the people (default: nobody is told)")
         _add_json(one, "print the totals as JSON, for programs")
-        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None)
+        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
         if name == "keycloak":
             one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
             one.add_argument("--clients", metavar="FILE", help="write clients and groups into this new file, and import nobody")
         if name == "auth0":
             one.add_argument("--hashes", metavar="FILE", help="the file of password hashes that Auth0's support gives out")
+        if name in {"csv", "postern"}:
+            one.add_argument("--hash", metavar="FORM", help="the library whose hashes do not name their form, such as better-auth")
+            one.add_argument(
+                "--hash-config", metavar="FILE", help="the password hash parameters of a Firebase project, for --hash firebase"
+            )
         if name == "csv":
             one.add_argument("--map", action="append", metavar="COLUMN=MEANING", help="what a column means; may repeat")
             one.add_argument("--delimiter", choices=(",", ";", "tab"), help="what stands between cells (default: a comma)")

@@ -15,6 +15,7 @@ from entrypoints.cli import importing, main
 from entrypoints.failures import FAILURE, StartFailed
 from entrypoints.settings import Settings, read
 from tests.adapters.imports.importing import SAMPLES, people_file
+from tests.foreign_hashes import FIREBASE_HASH, FIREBASE_SALT, FIREBASE_SHOWN
 
 Import = Callable[..., Awaitable[str]]
 REALM = str(SAMPLES / "acme-realm.json")
@@ -144,6 +145,26 @@ async def test_a_program_reads_that_a_cut_file_imported_nobody(run: Import, tmp_
         await run("keycloak", str(cut))
     assert capsys.readouterr().out == ""
     assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"]["known"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--hash", "firebase"), "--hash firebase needs --hash-config"),
+        (("--hash-config", "x"), "--hash-config needs --hash firebase"),
+    ],
+)
+async def test_firebases_parameters_come_in_a_file(run: Import, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    """So that the signer key stands on no command line."""
+    file, parameters = tmp_path / "people.csv", tmp_path / "hash_config"
+    file.write_text(f"email,password_hash,password_salt\nada@example.org,{FIREBASE_HASH},{FIREBASE_SALT}\n")
+    parameters.write_text(FIREBASE_SHOWN)
+    with pytest.raises(StartFailed, match=says):
+        await run("csv", str(file), *words)
+    with pytest.raises(BadRequest, match="must be one of better-auth"):
+        await run("csv", str(file), "--hash", "md5")
+    told = await run("csv", str(file), "--hash", "firebase", "--hash-config", str(parameters), "--json")
+    assert json.loads(told)["brought"]["passwords"] == 1, told
 
 
 async def test_only_members_of_one_organization_of_the_realm(run: Import, tmp_path: Path) -> None:
