@@ -11,7 +11,7 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.federation.scim.filters import condition_of, source_of
+from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
 from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
@@ -322,7 +322,7 @@ _JOINS: Final = """
 
 _IS_KNOWN: Final = "(memberships.id is not null or provisioned.user_id is not null)"
 
-_PROFILE: Final = """
+_PROFILE: Final = f"""
            provisioned.external_id, provisioned.work_email, provisioned.formatted_name, provisioned.given_name, provisioned.family_name,
            provisioned.display_name, memberships.id is not null as active,
            (
@@ -333,7 +333,7 @@ _PROFILE: Final = """
                   and 'directory' = any (fields.written_by)
            ) as field_values,
            coalesce(provisioned.created_at, memberships.created_at) as provisioned_at,
-           greatest(provisioned.updated_at, memberships.created_at) as changed_at"""
+           {CHANGED_AT} as changed_at"""
 
 _USER: Final = f"users.id as user_id, users.email, {_PROFILE}"
 
@@ -420,7 +420,7 @@ _PLACES: Final[Mapping[str, LiteralString]] = {
     "externalId": "provisioned.external_id",
     "displayName": "lower(provisioned.display_name)",
     "meta.created": "coalesce(provisioned.created_at, memberships.created_at)",
-    "meta.lastModified": "greatest(provisioned.updated_at, memberships.created_at)",
+    "meta.lastModified": CHANGED_AT,
 }
 
 # `group_state` changes with every change of the group: it contains the newest membership, the number of members, and the number of
