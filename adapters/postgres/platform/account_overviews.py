@@ -113,7 +113,7 @@ class PostgresAccountOverviews:
 
 
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT},
+    select {ACCOUNT.names},
            users.pending_email, users.password_hash is not null as has_password, users.password_changed_at,
            {second_factor_since("users.id")} as mfa_enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -20,18 +20,9 @@ from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS
 from core.frozen import Frozen
 
 
-class _Found(AccountRow):
-    mfa_enabled: bool
-    organizations: list[dict[str, Any]]
-    name: str | None
-
-    def user(self) -> FoundUser:
-        return FoundUser(
-            self.account(),
-            self.mfa_enabled,
-            [UserMembership(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
-            self.name,
-        )
+def _found(*, mfa_enabled: bool, organizations: list[dict[str, Any]], name: str | None, **account: Any) -> FoundUser:
+    memberships = [UserMembership(OrganizationId(UUID(one.pop("id"))), **one) for one in organizations]
+    return FoundUser(ACCOUNT.row(**account), mfa_enabled, memberships, name)
 
 
 class _Mfa(Frozen):
@@ -62,10 +53,10 @@ class PostgresUserDirectory:
         text = storable_text(part)
         parameters = {"part": text, "pattern": containing(text), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
         statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
-        return [row.user() for row in await ask(self._pool, _Found, statement, parameters)]
+        return await ask(self._pool, _found, statement, parameters)
 
     async def owners(self, limit: int) -> Sequence[FoundUser]:
-        return [row.user() for row in await ask(self._pool, _Found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})]
+        return await ask(self._pool, _found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})
 
     async def mfa(self, user: UserId) -> MfaOverview | None:
         rows = await ask(self._pool, _Mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT})
@@ -104,7 +95,7 @@ def containing(part: str) -> str:
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
-  select {ACCOUNT}, {shown_name("users")} as name,
+  select {ACCOUNT.names}, {shown_name("users")} as name,
          {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,

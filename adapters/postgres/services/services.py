@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, ask
+from adapters.postgres.statements import Statements, ask, first
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
 from adapters.postgres.transaction import Transaction
@@ -51,12 +51,10 @@ class ServiceRows:
         return ServiceList([row.listed for row in rows if row.listed is not None], usage)
 
     async def get(self, organization: OrganizationId, slug: str) -> Service | None:
-        rows = await self._statements.ask(SERVICE.row, _FIND, {"organization": organization, "slug": storable_text(slug)})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(SERVICE.row, _FIND, {"organization": organization, "slug": storable_text(slug)}))
 
     async def metadata(self, service: ServiceId) -> KeptMetadata | None:
-        rows = await self._statements.ask(KeptMetadata, _METADATA, {"service": service})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(KeptMetadata, _METADATA, {"service": service}))
 
     async def add(self, service: Service) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _values(service)))
@@ -105,8 +103,7 @@ class PostgresServiceRegister:
 
     async def find(self, organization_slug: str, slug: str) -> RegisteredService | None:
         parameters = {"organization": storable_text(organization_slug), "slug": storable_text(slug)}
-        rows = await ask(self._pool, _registered, _FIND_REGISTERED, parameters)
-        return rows[0] if rows else None
+        return first(await ask(self._pool, _registered, _FIND_REGISTERED, parameters))
 
 
 def _values(service: Service) -> dict[str, Any]:
