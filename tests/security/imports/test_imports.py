@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from adapters.imports.documents import BrokenDocument, JsonDocument
 from core.domain.platform.imports import auth0, keycloak
 from core.domain.platform.imports import postern as own
-from core.domain.platform.imports.clients import RealmParts, document
+from core.domain.platform.imports.clients import document
 from core.domain.platform.imports.decisions import ImportRules
+from core.domain.platform.imports.keycloak_clients import RealmParts, foreign_parts
 from core.domain.platform.imports.people import ImportedPerson, LeftOut
 from core.domain.platform.imports.reports import Outcome
 from entrypoints.bootstrap import Postern
@@ -178,7 +179,7 @@ def test_whatever_types_a_record_has_it_is_read_or_left_out(content: Any) -> Non
     auth0.hash_key(content)
     keycloak.broker(content)
     list(keycloak.members(content))
-    list(document("acme", RealmParts([content], content, [content])))
+    list(document("acme", foreign_parts(RealmParts([content], content, [content]))))
 
 
 @pytest.mark.parametrize("text", ["", "5", "{", "[", '{"a" 1}', "[1 2]", '{"a": 1} x', "[1,", '["', '{"a": [1, 2', "\x00", "[1]]"])

@@ -11,12 +11,12 @@ import trio
 
 from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
-from adapters.imports.keycloak_realms import parts_of
 from adapters.imports.notes_on_disk import NotesOnDisk
 from adapters.imports.sources import opened, total_size
 from core.domain.identity.foreign_hashes.forms import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
-from core.domain.platform.imports.clients import document
+from core.domain.platform.imports.clients import lost_addresses
 from core.domain.platform.imports.decisions import ImportRules
+from entrypoints.cli.imports.clients import foreign_parts, told_lost, write_clients
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.output.import_report import report_file, summary, totals
@@ -31,7 +31,7 @@ _GIVES_WAY: Final = 10
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         if arguments.clients is not None:
-            _write_clients(arguments)
+            write_clients(arguments, asked_files(arguments))
         else:
             # People who sign in on this machine come first.
             os.nice(_GIVES_WAY)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
-    asked, rules = _asked(arguments), _rules(arguments)
+    asked, rules = asked_files(arguments), _rules(arguments)
     async with opened_postern(settings) as postern, AsyncExitStack() as held:
         tell = held.enter_context(report_file(arguments.report))
         with progress("Looking through the files", total_size(asked), "bytes") as advance:
@@ -58,17 +58,21 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
         notebook = held.enter_context(closing(NotesOnDisk()))
         with progress("Planning" if rules.is_plan else "Importing", source.count, "people") as advance:
             tally = await postern.platform.imports.run(source, rules, acting(), tell=tell, advance=advance, notebook=notebook)
+    lost = list(lost_addresses(foreign_parts(asked))) if rules.is_plan and asked.kind == "keycloak" else []
     if arguments.json:
-        print_json({"source": source.name, "digest": source.digest, "is_plan": rules.is_plan, "complete": True, **totals(tally)})
+        told = {"source": source.name, "digest": source.digest, "is_plan": rules.is_plan, "complete": True, **totals(tally)}
+        print_json(told | ({"lost_addresses": lost} if rules.is_plan else {}))
         return
     say(f"{source.name}, SHA-256 {source.digest}")
     for line in summary(tally):
+        say(line)
+    for line in told_lost(lost):
         say(line)
     if rules.is_plan:
         say("\nThis was a plan: nothing was written.")
 
 
-def _asked(arguments: argparse.Namespace) -> ImportFiles:
+def asked_files(arguments: argparse.Namespace) -> ImportFiles:
     return ImportFiles(
         kind=arguments.action,
         files=[Path(one) for one in arguments.files],
@@ -115,16 +119,3 @@ def _pairs(option: str, given: Sequence[str]) -> Mapping[str, str]:
             raise StartFailed(f"{option} {one}: must be two names with = between them")
         pairs[theirs] = ours
     return pairs
-
-
-def _write_clients(arguments: argparse.Namespace) -> None:
-    if not arguments.organization:
-        raise StartFailed("--clients needs --organization: the services of the document are those of an organization")
-    path = Path(arguments.clients)
-    lines = list(document(arguments.organization, parts_of(_asked(arguments))))
-    try:
-        with path.open("x", encoding="utf-8") as out:
-            out.writelines(f"{line}\n" for line in lines)
-    except FileExistsError:
-        raise StartFailed(f"{path} is there already: name another file") from None
-    print(f"{path} has the clients and groups of the realm. Nobody was imported. Read it, then: postern config plan {path}")
