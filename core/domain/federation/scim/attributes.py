@@ -2,6 +2,7 @@
 directories with their default mappings go through as they are.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ _UNKEPT: Final[Mapping[tuple[str, str | None], str]] = {
     ("emails", "display"): "emails.display",
 }
 _OF_ENTERPRISES: Final = {name.lower(): name for name in _ENTERPRISE}
+_OTHER_TYPE: Final = re.compile(r"\s*type\s+eq\s+\"(?:home|other)\"\s*", re.IGNORECASE)
+_OTHER_ADDRESS: Final = re.compile(r"emails\[\s*type\s+eq\s+\"(?:home|other)\"\s*\](?:\.[a-z]+)?", re.IGNORECASE)
 # So many a line of the recorder names.
 _MOST_TOLD: Final = 20
 
@@ -34,6 +37,11 @@ def is_of_enterprises(path: str) -> bool:
 
 def is_unkept(path: Path) -> bool:
     return _name_of(path.attribute, path.part) != ""
+
+
+def is_other_address(path: Path) -> bool:
+    """Whether a path selects an address of another type than work. Old default mappings have one."""
+    return path.attribute == "emails" and path.filter is not None and _OTHER_TYPE.fullmatch(path.filter) is not None
 
 
 def dropped(body: Json) -> Sequence[str]:
@@ -69,6 +77,8 @@ def _of_attribute(path: str, value: Any) -> Iterator[str]:
         yield from (known for inner in _names(value) if (known := _OF_ENTERPRISES.get(inner.lower())) is not None)
     elif (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
         yield known
+    elif _OTHER_ADDRESS.fullmatch(name):
+        yield "emails"
     else:
         attribute, _, part = name.removeprefix(f"{USER_SCHEMA.lower()}:").partition("[")[0].partition(".")
         inner = [part] if part else _names(value) if attribute == "name" else []

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.scim.attributes import USER_SCHEMA, is_of_enterprises, is_unkept
+from core.domain.federation.scim.attributes import USER_SCHEMA, is_of_enterprises, is_other_address, is_unkept
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.tokens import ScimHolder
@@ -259,7 +259,7 @@ class _Draft:
 
     def _change(self, verb: Verb, path: Path, value: Any) -> None:
         self._count()
-        if is_unkept(path):
+        if is_unkept(path) or is_other_address(path):
             return
         if verb is Verb.REMOVE:
             value = None
