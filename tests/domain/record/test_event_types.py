@@ -35,7 +35,9 @@ LIKE_AN_EVENT: Final = re.compile(r"([a-z_]+)(\.[a-z_]+)+")
 JOBS: Final = {"organization.purge", "profile_field.purge", "service.purge"}
 # What a trace says of its process, in the words of OpenTelemetry.
 OF_TRACES: Final = {"service.instance.id", "service.name", "service.version"}
-OTHERS: Final = JOBS | OF_TRACES
+# Keys of a mapper in a realm export of Keycloak.
+OF_REALMS: Final = {"user.attribute"}
+OTHERS: Final = JOBS | OF_TRACES | OF_REALMS
 ACME: Final = OrganizationId(UUID(int=1))
 
 
