@@ -192,7 +192,7 @@ class JsonDocument:
         """Reads on, and lets go of what was read before. False at the end."""
         rest, gone = self._text[self._at :], self._text[: self._at]
         self._lines += gone.count("\n")
-        self._bytes += _size(gone)
+        self._bytes += size_of(gone)
         beyond = max(self._at - len(self._text), 0)
         # Twice as much each time, since the whole value is decoded anew each time.
         further = "" if self._is_over else self._read(max(_PART, len(rest)))
@@ -202,7 +202,7 @@ class JsonDocument:
 
     def _broken(self, why: str, at: int | None = None) -> BrokenDocument:
         before = self._text[: self._at if at is None else at]
-        return BrokenDocument(why, self._lines + before.count("\n") + 1, self._bytes + _size(before))
+        return BrokenDocument(why, self._lines + before.count("\n") + 1, self._bytes + size_of(before))
 
 
 def _may_go_on(error: json.JSONDecodeError, length: int) -> bool:
@@ -210,7 +210,8 @@ def _may_go_on(error: json.JSONDecodeError, length: int) -> bool:
     return error.msg.startswith("Unterminated string") or error.pos >= length - _LONGEST_PART
 
 
-def _size(text: str) -> int:
+def size_of(text: str) -> int:
+    """In bytes."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 

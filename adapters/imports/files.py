@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 import trio
 
 from adapters.imports.broken_files import BrokenFile, broken
-from adapters.imports.documents import BrokenDocument, JsonDocument, Value
+from adapters.imports.documents import BrokenDocument, JsonDocument, Value, size_of
 from adapters.imports.lines import Line, lines
 from core.domain.errors import BadRequest
 from core.domain.identity.foreign_hashes.forms import HashForm
@@ -155,19 +155,13 @@ def count_objects(path: Path, advance: Advance) -> int:
     return count
 
 
-def require_json(path: Path, line: Line) -> None:
-    """Raises `BrokenFile`."""
-    if line.content is None:
-        return
+def require_json(path: Path, line: Line) -> Any:
+    """What a line holds. Raises `BrokenFile` where `loaded` says that it is no JSON."""
     try:
-        json.loads(line.content.decode("utf-8-sig", "replace"))
-    except RecursionError:
-        return
+        return _parsed(line.content)[0]
     except json.JSONDecodeError as error:
-        ends = not line.content.endswith(b"\n")
-        raise BrokenFile(path, "it ends in the middle" if ends else "it is no JSON", line.number, line.place + error.pos) from None
-    except ValueError:
-        return
+        why = "it is no JSON" if (line.content or b"").endswith(b"\n") else "it ends in the middle"
+        raise BrokenFile(path, why, line.number, line.place + size_of(error.doc[: error.pos])) from None
 
 
 def document(file: BinaryIO, advance: Advance) -> JsonDocument:
@@ -218,12 +212,21 @@ def _whose(content: Any) -> tuple[str, str]:
 
 def loaded(content: bytes | None) -> tuple[Any, str]:
     """What a line of JSON holds, and the reason why it holds nothing."""
+    try:
+        return _parsed(content)
+    except json.JSONDecodeError:
+        return None, "it is no JSON"
+
+
+def _parsed(content: bytes | None) -> tuple[Any, str]:
     if content is None:
         return None, "the line is too long"
     try:
         return json.loads(content.decode("utf-8-sig", "replace")), ""
     except RecursionError:
         return None, "it is nested too deeply"
+    except json.JSONDecodeError:
+        raise
     except ValueError:
         return None, "it is no JSON"
 

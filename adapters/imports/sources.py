@@ -160,7 +160,6 @@ class _Hashes:
     def _read(self, advance: Advance) -> Iterator[tuple[str, bytes]]:
         for line in lines(self._file):
             advance(len(line.content or b""))
-            require_json(self._path, line)
-            key = auth0.hash_key(loaded(line.content)[0])
+            key = auth0.hash_key(require_json(self._path, line))
             if key:
                 yield key, line.place.to_bytes(8, "big")

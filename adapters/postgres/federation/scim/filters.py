@@ -74,9 +74,9 @@ _TIMES: Final[dict[Operator, LiteralString]] = {
 
 
 def _compared(one: FilterComparison, parameters: dict[str, Any]) -> LiteralString:
-    known = _constant(one)
-    if known is not None:
-        return known
+    constant = _constant(one)
+    if constant is not None:
+        return constant
     name = _NAMES[sum(known in parameters for known in _NAMES)]
     return _BY_FIELD.get(one.field, _text)(one, parameters, name)
 

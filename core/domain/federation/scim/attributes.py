@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.scim.patches import Path
+from core.domain.federation.scim.errors import InvalidPath
+from core.domain.federation.scim.patches import Path, parse_path
 from core.domain.json import Json
 
 ENTERPRISE_SCHEMA: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
@@ -24,7 +25,6 @@ _UNKEPT: Final[Mapping[tuple[str, str | None], str]] = {
 }
 _OF_ENTERPRISES: Final = {name.lower(): name for name in _ENTERPRISE}
 _OTHER_TYPE: Final = re.compile(r"\s*type\s+eq\s+\"(?:home|other)\"\s*", re.IGNORECASE)
-_OTHER_ADDRESS: Final = re.compile(r"emails\[\s*type\s+eq\s+\"(?:home|other)\"\s*\](?:\.[a-z]+)?", re.IGNORECASE)
 # So many a line of the recorder names.
 _MOST_TOLD: Final = 20
 
@@ -77,12 +77,19 @@ def _of_attribute(path: str, value: Any) -> Iterator[str]:
         yield from (known for inner in _names(value) if (known := _OF_ENTERPRISES.get(inner.lower())) is not None)
     elif (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
         yield known
-    elif _OTHER_ADDRESS.fullmatch(name):
-        yield "emails"
     else:
-        attribute, _, part = name.removeprefix(f"{USER_SCHEMA.lower()}:").partition("[")[0].partition(".")
-        inner = [part] if part else _names(value) if attribute == "name" else []
-        yield from filter(None, (_name_of(attribute, one.lower()) for one in inner) if inner else (_name_of(attribute, None),))
+        yield from _of_core(path, value)
+
+
+def _of_core(text: str, value: Any) -> Iterator[str]:
+    try:
+        path = parse_path(text, USER_SCHEMA)
+    except InvalidPath:
+        return
+    if is_other_address(path):
+        yield path.attribute
+    parts = [part.lower() for part in _names(value)] if (path.attribute, path.part) == ("name", None) else [path.part]
+    yield from filter(None, (_name_of(path.attribute, part) for part in parts))
 
 
 def _names(value: Any) -> Sequence[str]:
