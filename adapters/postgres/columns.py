@@ -104,14 +104,14 @@ class Columns(Generic[Thing]):
         """Like `found`, for `page_of`."""
         return total, self.found(**columns)
 
-    def taken(self, columns: dict[str, Any]) -> Thing:
-        """The thing of a row that has more columns. The rest stays in `columns`."""
-        return self.thing(**self._read(columns))
+    def taken(self, columns: dict[str, Any], **apart: Any) -> Thing:
+        """The thing of a row that has more columns, with the fields that stand `apart`. The rest stays in `columns`."""
+        return self.thing(**self._read(columns), **apart)
 
-    def taken_or_none(self, columns: dict[str, Any]) -> Thing | None:
+    def taken_or_none(self, columns: dict[str, Any], **apart: Any) -> Thing | None:
         """Like `taken`. None for columns of nulls: an outer join that finds nothing has them."""
         if columns[self._read_as[0][1]] is not None:
-            return self.taken(columns)
+            return self.taken(columns, **apart)
         for _, column in self._read_as:
             del columns[column]
         return None

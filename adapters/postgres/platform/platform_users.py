@@ -9,7 +9,7 @@ from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLE
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import shown_name
 from core.domain.email import Email
@@ -17,7 +17,6 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
 from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, FoundUser, MfaMetrics, MfaOverview, UserMembership
-from core.frozen import Frozen
 
 
 def _found(*, mfa_enabled: bool, organizations: list[dict[str, Any]], name: str | None, **account: Any) -> FoundUser:
@@ -25,22 +24,13 @@ def _found(*, mfa_enabled: bool, organizations: list[dict[str, Any]], name: str 
     return FoundUser(ACCOUNT.row(**account), mfa_enabled, memberships, name)
 
 
-class _Mfa(Frozen):
-    email: str
-    enabled_at: datetime | None
-    backup_codes: int
-    last_challenge: datetime | None
-    language: str | None
-    name: str | None
+def _mfa(*, user: UUID, email: str, language: str | None, **columns: Any) -> MfaOverview:
+    return MfaOverview(user=UserId(user), email=Email(email), language=Language.of(language), **columns)
 
 
-class _Metrics(Frozen):
-    users_counted: int
-    users_estimated: float
-    mfa_counted: int
-    mfa_estimated: float
-    backup_codes_used: int
-    failures: int
+def _metrics(*, users_counted: int, users_estimated: float, mfa_counted: int, mfa_estimated: float, **counts: int) -> MfaMetrics:
+    users, enabled = count_or_estimate(users_counted, users_estimated), count_or_estimate(mfa_counted, mfa_estimated)
+    return MfaMetrics(users=users, mfa_enabled=enabled, **counts)
 
 
 class PostgresUserDirectory:
@@ -59,12 +49,7 @@ class PostgresUserDirectory:
         return await ask(self._pool, _found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})
 
     async def mfa(self, user: UserId) -> MfaOverview | None:
-        rows = await ask(self._pool, _Mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT})
-        if not rows:
-            return None
-        (row,) = rows
-        language = Language.of(row.language)
-        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge, language, row.name)
+        return first(await ask(self._pool, _mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT}))
 
     async def mfa_metrics(self, since: datetime) -> MfaMetrics:
         parameters = {
@@ -74,13 +59,8 @@ class PostgresUserDirectory:
             "used": MfaEvent.BACKUP_CODE_USED,
             "failed": MfaEvent.VERIFY_FAILED,
         }
-        (row,) = await ask(self._pool, _Metrics, _METRICS, parameters)
-        return MfaMetrics(
-            users=count_or_estimate(row.users_counted, row.users_estimated),
-            mfa_enabled=count_or_estimate(row.mfa_counted, row.mfa_estimated),
-            backup_codes_used=row.backup_codes_used,
-            failures=row.failures,
-        )
+        (metrics,) = await ask(self._pool, _metrics, _METRICS, parameters)
+        return metrics
 
 
 def containing(part: str) -> str:
@@ -137,7 +117,7 @@ _OWNERS: Final[LiteralString] = (
 )
 
 _MFA: Final[LiteralString] = f"""
-    select users.email, {second_factor_since("users.id")} as enabled_at,
+    select users.id as user, users.email, {second_factor_since("users.id")} as enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
            (
                select created_at
