@@ -123,7 +123,7 @@ async def test_an_owner_approves_or_declines(refreshing: Refreshing) -> None:
     refreshing.publish(metadata(OLD, NEW, NEXT))
     await refreshing.sweep()
     place = f"{PATH}/{refreshing.provider}/certificate/waiting"
-    assert [one["matter"] for one in (await scene.request("GET", "/api/organizations/acme/matters")).json()] == ["connections"]
+    assert [one["todo"] for one in (await scene.request("GET", "/api/organizations/acme/todos")).json()] == ["connections"]
     scene.directory.signer = pair(NEW)
     scene.verified()
     assert (await scene.arrive(scene.browser(), refreshing.provider)).status != 200
@@ -133,7 +133,7 @@ async def test_an_owner_approves_or_declines(refreshing: Refreshing) -> None:
     assert refreshing.events()[-2:] == ["certificates.approved", "certificates.declined"]
     record = await refreshing.record()
     assert (record["state"], record["enabled"]) == ("active", True)
-    assert (await scene.request("GET", "/api/organizations/acme/matters")).json() == []
+    assert (await scene.request("GET", "/api/organizations/acme/todos")).json() == []
     # What was decided is not asked again, and cannot be decided again.
     await refreshing.sweep()
     assert await refreshing.certificates() == ([fingerprint(OLD), new], [])

@@ -168,8 +168,8 @@ async def test_from_the_link_to_an_active_connection(scene: SetupConnectionScene
     assert "waits for an owner of Acme" in page.page.text
     (mail,) = await Postbox(scene.postern).empty()
     assert "Example" in mail.subject
-    matters = (await scene.request("GET", "/api/organizations/acme/matters")).json()
-    assert {"matter": "setup_links", "count": 1} in matters
+    todos = (await scene.request("GET", "/api/organizations/acme/todos")).json()
+    assert {"todo": "setup_links", "count": 1} in todos
     draft = await scene.draft(link)
     assert draft["state"] == "waiting"
     assert (await scene.activate(link, draft["id"])).ok()["state"] == "active"
