@@ -65,7 +65,7 @@ class Organizations(Frozen):
         async with self.unit_of_work() as uow:
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
             if chosen is None:
-                raise Forbidden(NOT_A_MEMBER)
+                raise Forbidden(NOT_A_MEMBER, words="not_a_member")
             require_second_factor(chosen.second_factor_due, self.system.clock.now())
             await uow.commit()
 
@@ -162,7 +162,7 @@ class Organizations(Frozen):
         and in other people's configurations. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
         """
         if name is None and metadata is None:
-            raise BadRequest("Send at least one field")
+            raise BadRequest("Send at least one field", words="nothing_to_change")
         new_name = None if name is None else organization_name(name)
         kept = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:

@@ -67,7 +67,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         try:
             done = await visit.ask(endpoint, body=_body(endpoint, shape, call.body, act))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, shape.inputs)
             if act.seen is not None:
                 # The settings have changed, perhaps: the page shows what they are now.
                 return Answer(await question(visit, {}, errors), status)

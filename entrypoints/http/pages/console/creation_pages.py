@@ -43,7 +43,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         try:
             made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, inputs)
             return Answer(await form(visit, sent_texts(inputs, call.body), errors), status)
         key = making.key or resource.key
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)

@@ -56,6 +56,7 @@ async def shown(
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
             for act in resource.acts
@@ -120,7 +121,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             only = [one for one in inputs if one in own or one.required]
             await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, inputs)
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)
         return redirect(f"{onward}?done=saved")
 

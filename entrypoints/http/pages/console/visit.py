@@ -105,11 +105,8 @@ class PageVisit:
         return curl(self.postern.foundation.public_url, endpoint, {**self.path, **path}, body=body, query=query)
 
     def said(self, refusal: Refusal) -> str:
-        """A refusal in the reader's language. If its words only repeat its code, the message for programs says what is wrong."""
-        known = in_words(refusal, self.text)
-        if refusal.words != refusal.code.lower() or refusal.message == type(refusal).text:
-            return known
-        return self.text("console.refused_because", refused=known, problem=refusal.message)
+        """A refusal in the reader's language."""
+        return in_words(refusal, self.text)
 
     def show(self, template: str, position: PagePosition, head: Head, **values: Any) -> bytes:
         caller, person = self.call.caller, self.person

@@ -107,7 +107,7 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
         try:
             shown = await question.do(visit, subject, None if asked is None else body_of(asked, call.body))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, () if asked is None else asked.inputs)
             return Answer(await page(visit, subject, texts, errors), status)
         if isinstance(shown, Answer):
             return shown

@@ -176,7 +176,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
         fixed = {"enabled": configuration.enabled}
         await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=fixed))
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
     return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
