@@ -45,12 +45,13 @@ class WebhookChange(RecordChange, kw_only=True):
 
 class Webhook(WebhookSettings, kw_only=True):
     """`paused_at` is the time when Postern disabled the webhook because it had failed for days. `paused_at` is None when the webhook is
-    enabled, or when a person has disabled the webhook.
+    enabled, or when a person has disabled the webhook. `failing_since` is the first failure after the last success.
     """
 
     id: WebhookId
     organization: OrganizationId
     paused_at: datetime | None
+    failing_since: datetime | None = None
     created_at: datetime
     updated_at: datetime
 

@@ -78,6 +78,7 @@ def list_page(resource: Resource) -> Endpoint:
                 for label, where, of in resource.beneath
                 if visit.may(of)
             ],
+            elsewhere=resource.elsewhere(visit),
             empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
             older=None if older is None else {**given, **older},
             newer=None if newer is None else {**given, **newer},

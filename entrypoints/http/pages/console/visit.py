@@ -30,7 +30,14 @@ from entrypoints.http.pages.refusals import in_words
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
-_NOTICES: Final = frozenset({"made", "saved", "unchanged", "ended", "done"})
+_NOTICES: Final = frozenset({"made", "saved", "unchanged"})
+_BUTTONS: Final[set[str]] = set()
+
+
+def button(key: str) -> str:
+    """The text key of a button. The page after its form says by these words what was done."""
+    _BUTTONS.add(key)
+    return key
 
 
 class DoneLink(msgspec.Struct, frozen=True):
@@ -59,7 +66,7 @@ class Head(Frozen, kw_only=True):
     main: ButtonLink | None = None
     curl: str = ""
     done: str = ""
-    """The word in the query of the page, after a form."""
+    """The word in the query of the page, after a form: one of `_NOTICES`, or the text key of a button."""
     errors: Mapping[str, str] = NO_ERRORS
     """By the name of the field; errors about no field have the name ""."""
 
@@ -125,7 +132,7 @@ class PageVisit:
             head=head,
             errors=head.errors,
             managed=self.call.request.managed,
-            done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",
+            done=self._done(head.done),
             person=person.email.address,
             person_name=person.profile.shown_name or "",
             person_portrait=portrait(person.user, person.profile, person.email),
@@ -134,6 +141,12 @@ class PageVisit:
             now=self.postern.foundation.clock.now(),
             **values,
         )
+
+    def _done(self, done: str) -> str:
+        """What the last form has done. The word stands in the address, so it may be anything."""
+        if done in _BUTTONS:
+            return self.text("console.done.by_button", button=self.text(done))
+        return self.text(f"console.done.{done}") if done in _NOTICES else ""
 
     def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
         """The side list. An entry leads to the first of its tabs that the caller may open."""
