@@ -137,7 +137,7 @@ def _run(given: argparse.Namespace) -> int:
     gc.collect()
     # The loaded modules stay loaded, so the garbage collector need not look through their objects.
     gc.disable()
-    command = import_module(f"entrypoints.cli.{given.module}")
+    command = import_module(f"{__package__}.{given.module}")
     gc.freeze()
     gc.set_threshold(_YOUNG)
     gc.enable()
