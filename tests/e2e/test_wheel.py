@@ -61,8 +61,8 @@ def test_the_wheel_and_a_neighbour_with_a_core_both_work(
     wheel: Path, installation: Installation, e2e_directory: Path, tmp_path: Path
 ) -> None:
     packages = tmp_path / "packages"
-    command = [*PIP, "install", "--no-compile", "--no-deps", "--no-index", "--target", packages, wheel, wheel_of_others(tmp_path)]
-    subprocess.run(command, check=True)
+    command: list[str | Path] = [*PIP, "install", "--no-compile", "--no-deps", "--no-index", "--target", packages]
+    subprocess.run([*command, wheel, wheel_of_others(tmp_path)], check=True)
     path = os.pathsep.join([str(packages), sysconfig.get_path("purelib")])
 
     environment = {**os.environ, "PYTHONPATH": path}
