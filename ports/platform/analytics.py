@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.identity.sign_in_log import LoggedSignIn, SignInFilter
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
 class AnalyticsLookup(Protocol):

@@ -18,8 +18,8 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.identity.sign_in_log import LoggedSignIn, SignInFilter
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
 def _overview(

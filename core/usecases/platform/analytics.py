@@ -5,7 +5,6 @@ from contextlib import nullcontext
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.identity.sign_in_log import LoggedSignIn, SignInFilter
 from core.domain.platform.analytics import (
     PAGE,
     LoginsOfDay,
@@ -17,6 +16,7 @@ from core.domain.platform.analytics import (
     day_of,
     span,
 )
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.platform.analytics import AnalyticsLookup

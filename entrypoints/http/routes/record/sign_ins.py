@@ -10,8 +10,8 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, ServiceId
 from core.domain.identity.login_events import LoginFailure
-from core.domain.identity.sign_in_log import LoggedSignIn, SignInFilter, person_wanted
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter, person_wanted
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
