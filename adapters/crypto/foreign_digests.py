@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import struct
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
@@ -47,6 +48,10 @@ def _bcrypt_hmac_sha256(password: bytes, foreign: ForeignHash) -> bytes:
     return _bcrypt(b64encode(hmac.digest(_bcrypt_base64(foreign.salt), password, "sha256")), foreign)
 
 
+def _bcrypt_hmac_sha384(password: bytes, foreign: ForeignHash) -> bytes:
+    return _bcrypt(b64encode(hmac.digest(b"wp-sha384", password, "sha384")), foreign)
+
+
 def _pbkdf2(name: str, password: bytes, foreign: ForeignHash) -> bytes:
     return hashlib.pbkdf2_hmac(name, password, foreign.salt, foreign.parameters["i"], foreign.parameters["l"])
 
@@ -58,6 +63,13 @@ def _scrypt(password: bytes, foreign: ForeignHash) -> bytes:
 def _scrypt_stream(password: bytes, foreign: ForeignHash) -> bytes:
     encryptor = Cipher(AES256(_of_scrypt(password, foreign, 32)), CTR(bytes(16))).encryptor()
     return encryptor.update(bytes(foreign.parameters["l"])) + encryptor.finalize()
+
+
+def _scrypt_header(password: bytes, foreign: ForeignHash) -> bytes:
+    numbers = foreign.parameters
+    header = struct.pack(">6s2BII", b"scrypt", 0, numbers["ln"], numbers["r"], numbers["p"]) + foreign.salt
+    header += hashlib.sha256(header).digest()[:16]
+    return hmac.digest(_of_scrypt(password, foreign, 64)[32:], header, "sha256")
 
 
 def _of_scrypt(password: bytes, foreign: ForeignHash, length: int) -> bytes:
@@ -114,6 +126,15 @@ def _sha_crypt(name: str, password: bytes, foreign: ForeignHash) -> bytes:
     return made
 
 
+def _phpass(password: bytes, foreign: ForeignHash) -> bytes:
+    made = hashlib.md5(foreign.salt + password, usedforsecurity=False).digest()
+    for number in range(2 ** foreign.parameters["ln"]):
+        made = hashlib.md5(made + password, usedforsecurity=False).digest()
+        if not number % _ROUNDS_AT_A_TIME:
+            time.sleep(0)
+    return made
+
+
 def _bcrypt_base64(raw: bytes) -> bytes:
     return b64encode(raw).rstrip(b"=").translate(_TO_BCRYPT)
 
@@ -130,11 +151,13 @@ _DIGESTS: Final[Mapping[HashKind, Callable[[bytes, ForeignHash], bytes]]] = {
     HashKind.BCRYPT: _bcrypt,
     HashKind.BCRYPT_SHA256: _bcrypt_sha256,
     HashKind.BCRYPT_HMAC_SHA256: _bcrypt_hmac_sha256,
+    HashKind.BCRYPT_HMAC_SHA384: _bcrypt_hmac_sha384,
     HashKind.PBKDF2_SHA1: partial(_pbkdf2, "sha1"),
     HashKind.PBKDF2_SHA256: partial(_pbkdf2, "sha256"),
     HashKind.PBKDF2_SHA512: partial(_pbkdf2, "sha512"),
     HashKind.SCRYPT: _scrypt,
     HashKind.SCRYPT_STREAM: _scrypt_stream,
+    HashKind.SCRYPT_HEADER: _scrypt_header,
     HashKind.ARGON2I: _argon2,
     HashKind.ARGON2D: _argon2,
     HashKind.ARGON2ID: _argon2,
@@ -143,4 +166,5 @@ _DIGESTS: Final[Mapping[HashKind, Callable[[bytes, ForeignHash], bytes]]] = {
     HashKind.SSHA: partial(_ssha, "sha1"),
     HashKind.SSHA256: partial(_ssha, "sha256"),
     HashKind.SSHA512: partial(_ssha, "sha512"),
+    HashKind.PHPASS: _phpass,
 }

@@ -1,5 +1,5 @@
 """Reads a JSON document of any size, one value at a time: the values of the top-level object, and the elements of the lists in it. Of a
-value that is broken, too large or too deep, only its fault is told, and the reading goes on behind it. At most one value stands in memory.
+value that is too large or too deep, only its fault is told, and the reading goes on behind it. At most one value stands in memory.
 """
 
 import json
@@ -17,8 +17,22 @@ _OUTSIDE: Final = re.compile(r'["{}\[\],]')
 _INSIDE: Final = re.compile(r'["\\]')
 
 
+_ENDS: Final = "it ends in the middle"
+# The longest part of a value that looks broken until more is read: an escape of two halves.
+_LONGEST_PART: Final = 12
+
+
 class BrokenDocument(Exception):
-    """The document cannot be read from here on. The text says why, in one line."""
+    """The document is no JSON from here on, or ends in the middle. The text says why, in one line."""
+
+    def __init__(self, why: str, line: int, byte: int) -> None:
+        super().__init__(why)
+        self.line: Final = line
+        self.byte: Final = byte
+
+
+class _NoNumber(ValueError):
+    pass
 
 
 class Value(Frozen):
@@ -40,6 +54,9 @@ class JsonDocument:
         self._largest = largest
         self._text = ""
         self._at = 0
+        # Of what was let go.
+        self._lines = 0
+        self._bytes = 0
         self._is_over = False
         self._decoder = json.JSONDecoder(parse_constant=_refuse)
 
@@ -50,10 +67,12 @@ class JsonDocument:
                 yield from self._elements("")
             case "{":
                 yield from self._members()
+            case "":
+                raise self._broken("it is empty")
             case _:
-                raise BrokenDocument("The file is no JSON: it begins neither with an object nor with a list")
+                raise self._broken("it is no JSON: it begins neither with an object nor with a list")
         if self._peek():
-            raise BrokenDocument("Something stands behind the end of the document")
+            raise self._broken("something stands behind the end of the document")
 
     def _members(self) -> Iterator[Value]:
         self._at += 1
@@ -62,8 +81,10 @@ class JsonDocument:
             return
         while True:
             key, fault = self._value()
-            if fault or not isinstance(key, str) or self._peek() != ":":
-                raise BrokenDocument("The file is no JSON: a name is missing")
+            if fault or not isinstance(key, str):
+                raise self._broken("it is no JSON: a name is missing")
+            if (found := self._peek()) != ":":
+                raise self._broken("it is no JSON: a colon is missing" if found else _ENDS)
             self._at += 1
             if self._peek() == "[":
                 yield from self._elements(key)
@@ -91,7 +112,7 @@ class JsonDocument:
         """Reads past a comma, or past the end."""
         found = self._peek()
         if found not in {",", end}:
-            raise BrokenDocument("The file ends in the middle" if not found else "The file is no JSON: a comma is missing")
+            raise self._broken("it is no JSON: a comma is missing" if found else _ENDS)
         self._at += 1
         return found == ","
 
@@ -109,27 +130,39 @@ class JsonDocument:
         """The value that begins at the next character, or the reason why it has none."""
         self._peek()
         while True:
-            try:
-                content, end = self._decoder.raw_decode(self._text, self._at)
-            except RecursionError:
-                fault = "it is nested too deeply"
-            except ValueError:
-                # Either the value is broken, or its end has not been read yet.
-                fault = "it is no JSON"
-            else:
-                # A number could go on behind the end of what was read.
-                if end < len(self._text) or not self._more():
-                    self._at = end
-                    return content, ""
-                continue
+            content, fault, broken = self._decoded()
+            if not fault:
+                return content, ""
             if len(self._text) - self._at >= self._largest:
                 self._skip()
-                return None, f"it is no JSON, or has more than {self._largest} characters" if fault == "it is no JSON" else fault
-            if not self._more():
-                if self._at >= len(self._text):
-                    raise BrokenDocument("The file ends in the middle")
-                self._skip()
                 return None, fault
+            if not self._more():
+                self._skip()
+                if broken is not None:
+                    raise broken
+                return None, fault
+
+    def _decoded(self) -> tuple[Any, str, BrokenDocument | None]:
+        """The value, or why it cannot be had from the text so far, and what that means at the end of the file."""
+        try:
+            content, end = self._decoder.raw_decode(self._text, self._at)
+        except RecursionError:
+            return None, "it is nested too deeply", None
+        except json.JSONDecodeError as error:
+            # Either the value is broken, or its end has not been read yet.
+            broken = self._broken("it is no JSON", error.pos)
+            if not _may_go_on(error, len(self._text)):
+                raise broken from None
+            return None, f"it has more than {self._largest} characters", broken
+        except _NoNumber as error:
+            raise self._broken(f"it is no JSON: {error}") from None
+        except ValueError:
+            return None, "it has a number that is too long", None
+        # A number could go on behind the end of what was read.
+        if end == len(self._text) and self._more():
+            return self._decoded()
+        self._at = end
+        return content, "", None
 
     def _skip(self) -> None:
         """Goes to the end of a value that cannot be decoded: there all brackets that it opened are closed again."""
@@ -139,7 +172,7 @@ class JsonDocument:
             if found is None:
                 self._at = len(self._text)
                 if not self._more():
-                    raise BrokenDocument("The file ends in the middle of a value")
+                    raise self._broken(_ENDS)
                 continue
             mark = found.group()
             if not inside and depth == 0 and mark in "]},":
@@ -157,7 +190,9 @@ class JsonDocument:
 
     def _more(self) -> bool:
         """Reads on, and lets go of what was read before. False at the end."""
-        rest = self._text[self._at :]
+        rest, gone = self._text[self._at :], self._text[: self._at]
+        self._lines += gone.count("\n")
+        self._bytes += size_of(gone)
         beyond = max(self._at - len(self._text), 0)
         # Twice as much each time, since the whole value is decoded anew each time.
         further = "" if self._is_over else self._read(max(_PART, len(rest)))
@@ -165,6 +200,20 @@ class JsonDocument:
         self._text, self._at = rest + further, beyond
         return not self._is_over
 
+    def _broken(self, why: str, at: int | None = None) -> BrokenDocument:
+        before = self._text[: self._at if at is None else at]
+        return BrokenDocument(why, self._lines + before.count("\n") + 1, self._bytes + size_of(before))
+
+
+def _may_go_on(error: json.JSONDecodeError, length: int) -> bool:
+    """Whether more text could mend it."""
+    return error.msg.startswith("Unterminated string") or error.pos >= length - _LONGEST_PART
+
+
+def size_of(text: str) -> int:
+    """In bytes."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise _NoNumber(f"{word} is no number")

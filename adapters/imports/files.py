@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from itertools import islice
@@ -11,9 +11,11 @@ from typing import Any, BinaryIO, Final
 
 import trio
 
-from adapters.imports.documents import BrokenDocument, JsonDocument, Value
+from adapters.imports.broken_files import BrokenFile, broken
+from adapters.imports.documents import BrokenDocument, JsonDocument, Value, size_of
 from adapters.imports.lines import Line, lines
 from core.domain.errors import BadRequest
+from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.platform.imports.people import Found, ImportedPerson, LeftOut, UnreadableRecord
 from core.domain.platform.imports.records import shown
 from core.frozen import Frozen
@@ -39,6 +41,8 @@ class ImportFiles(Frozen, kw_only=True):
     columns: Mapping[str, str] = {}
     """What columns of a table mean."""
     delimiter: str = ","
+    form: HashForm | None = None
+    """The form of hashes that do not name theirs."""
 
 
 class BytesRead:
@@ -95,6 +99,8 @@ def files_of(asked: ImportFiles) -> Sequence[Path]:
             found.append(path)
         else:
             raise BadRequest(f"{path}: is no file")
+    if asked.kind == "keycloak":
+        _require_all(found)
     if not found:
         raise BadRequest("The folder holds no export of a realm: *-realm.json and *-users-0.json")
     return found
@@ -103,6 +109,14 @@ def files_of(asked: ImportFiles) -> Sequence[Path]:
 def _order(path: Path) -> tuple[str, int]:
     stem, _, number = path.stem.rpartition("-")
     return (stem, int(number)) if number.isdecimal() else (path.stem, -1)
+
+
+def _require_all(files: Sequence[Path]) -> None:
+    """Keycloak numbers the files of a folder from 0. Raises `BadRequest` where one between is missing."""
+    numbered = [(stem, number) for path in files for stem, number in [_order(path)] if path.name.find("-users-") > 0 and number >= 0]
+    for (stem, number), (before, last) in zip(numbered, [("", -1), *numbered], strict=False):
+        if number != (last + 1 if stem == before else 0):
+            raise BadRequest(f"{shown(stem)}-{number - 1}.json is missing between the files of the export")
 
 
 def digest_of(asked: ImportFiles) -> str:
@@ -114,14 +128,40 @@ def digest_of(asked: ImportFiles) -> str:
     return digest.hexdigest()
 
 
-def count_lines(path: Path, advance: Advance) -> int:
-    count, last = 0, b"\n"
+def count_elements(path: Path, key: str, advance: Advance) -> int:
+    """The number of elements of one list of a document. Raises `BrokenFile`."""
+    return sum(value.key == key and value.number > 0 for value in values_of(path, advance))
+
+
+def values_of(path: Path, advance: Advance) -> Generator[Value, None, None]:
+    """The values of a document. Raises `BrokenFile`."""
     with path.open("rb") as file:
-        while part := file.read(_PART):
-            advance(len(part))
-            count += part.count(b"\n")
-            last = part[-1:]
-    return count + (last != b"\n")
+        try:
+            yield from document(file, advance).values()
+        except BrokenDocument as fault:
+            raise broken(path, fault) from None
+
+
+def count_objects(path: Path, advance: Advance) -> int:
+    """The number of lines of a file that has a JSON value in each. Raises `BrokenFile`."""
+    count = 0
+    with path.open("rb") as file:
+        for line in lines(file):
+            count += 1
+            advance(len(line.content or b""))
+            require_json(path, line)
+    if not count:
+        raise BrokenFile(path, "it is empty", 1, 0)
+    return count
+
+
+def require_json(path: Path, line: Line) -> Any:
+    """What a line holds. Raises `BrokenFile` where `loaded` says that it is no JSON."""
+    try:
+        return _parsed(line.content)[0]
+    except json.JSONDecodeError as error:
+        why = "it is no JSON" if (line.content or b"").endswith(b"\n") else "it ends in the middle"
+        raise BrokenFile(path, why, line.number, line.place + size_of(error.doc[: error.pos])) from None
 
 
 def document(file: BinaryIO, advance: Advance) -> JsonDocument:
@@ -138,15 +178,9 @@ def document(file: BinaryIO, advance: Advance) -> JsonDocument:
 def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack, read: BytesRead) -> Iterator[Found]:
     """The elements of one list of a document."""
     word = f"{shown(path.name)}, {key}".removesuffix(", ")
-    values = document(held.enter_context(path.open("rb")), read.add).values()
-    while True:
-        try:
-            value: Value | None = next(values, None)
-        except BrokenDocument as fault:
-            yield UnreadableRecord(shown(path.name), str(fault))
-            return
-        if value is None:
-            return
+    values = values_of(path, read.add)
+    held.callback(values.close)
+    for value in values:
         if value.key == key and value.number:
             place = f"{word} {value.number}"
             yield UnreadableRecord(place, value.fault) if value.fault else made(person, value.content, place)
@@ -178,12 +212,21 @@ def _whose(content: Any) -> tuple[str, str]:
 
 def loaded(content: bytes | None) -> tuple[Any, str]:
     """What a line of JSON holds, and the reason why it holds nothing."""
+    try:
+        return _parsed(content)
+    except json.JSONDecodeError:
+        return None, "it is no JSON"
+
+
+def _parsed(content: bytes | None) -> tuple[Any, str]:
     if content is None:
         return None, "the line is too long"
     try:
         return json.loads(content.decode("utf-8-sig", "replace")), ""
     except RecursionError:
         return None, "it is nested too deeply"
+    except json.JSONDecodeError:
+        raise
     except ValueError:
         return None, "it is no JSON"
 

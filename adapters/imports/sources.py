@@ -2,17 +2,20 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
+from adapters.imports.broken_files import of_another_kind
 from adapters.imports.files import (
     BytesRead,
     FileSource,
     ImportFiles,
-    count_lines,
+    count_elements,
+    count_objects,
     digest_of,
     elements,
     files_of,
@@ -21,11 +24,12 @@ from adapters.imports.files import (
     loaded,
     made,
     objects,
+    require_json,
 )
 from adapters.imports.keycloak_realms import open_realm
 from adapters.imports.lines import lines
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.tables import BrokenTable, PeopleTable
+from adapters.imports.tables import BrokenTable, PeopleTable, count_rows
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables
 from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
@@ -65,7 +69,7 @@ def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
     found = (
         one for path in files for one in (elements(path, "", person, held, read) if is_list(path) else objects(path, person, held, read))
     )
-    count = sum(count_lines(path, advance) for path in files)
+    count = sum(count_elements(path, "", advance) if is_list(path) else count_objects(path, advance) for path in files)
     return FileSource(
         name=f"auth0:{asked.name}" if asked.name else "auth0",
         digest=digest_of(asked),
@@ -82,9 +86,12 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
     for path in files:
         try:
             table = PeopleTable(held.enter_context(path.open("rb")), asked.delimiter)
+            columns = tables.table_map(table.columns, asked.columns)
         except BrokenTable as fault:
-            raise BadRequest(f"{path.name}: {fault}") from None
-        opened_tables.append((path.name, table, tables.table_map(table.columns, asked.columns)))
+            raise of_another_kind(path, str(fault)) from None
+        except BadRequest as refusal:
+            raise of_another_kind(path, refusal.message) from None
+        opened_tables.append((path.name, table, columns))
 
     def found() -> Iterator[Found]:
         for name, table, columns in opened_tables:
@@ -94,29 +101,36 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
                 if row.cells is None:
                     yield UnreadableRecord(place, row.fault)
                     continue
-                yield made(tables.person, row.cells, place, columns)
+                yield made(tables.person, row.cells, place, columns, asked.form)
 
     name = f"csv:{asked.name}" if asked.name else "csv"
-    count = sum(max(count_lines(path, advance) - 1, 0) for path in files)
+    count = sum(count_rows(path, asked.delimiter, advance) for path in files)
     return FileSource(name=name, digest=digest_of(asked), count=count, relying_party=None, found=found(), read=read)
 
 
 def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
     files, read = files_of(asked), BytesRead()
-    first = [postern.beginning(first_line(path)) for path in files]
+    first = [_beginning(path) for path in files]
     if len(set(first)) != 1:
         raise BadRequest("The files come from different sources; import one after the other")
-    found = (one for path in files for one in islice(objects(path, postern.person, held, read), 1, None))
-    count = sum(count_lines(path, advance) - 1 for path in files)
+    found = (one for path in files for one in islice(objects(path, partial(postern.person, form=asked.form), held, read), 1, None))
+    count = sum(count_objects(path, advance) - 1 for path in files)
     name, party = first[0].source, first[0].relying_party
     return FileSource(
         name=f"postern:{asked.name or name}",
         digest=digest_of(asked),
-        count=max(count, 0),
+        count=count,
         relying_party=party or None,
         found=found,
         read=read,
     )
+
+
+def _beginning(path: Path) -> postern.PeopleHeader:
+    try:
+        return postern.beginning(first_line(path))
+    except BadRequest as refusal:
+        raise of_another_kind(path, refusal.message) from None
 
 
 _OPENERS: Final[Mapping[str, Callable[[ImportFiles, ExitStack, Advance], FileSource]]] = {
@@ -131,6 +145,7 @@ class _Hashes:
     """Auth0's file of password hashes, in which the line of each person is found again. What is kept of it are places in the file."""
 
     def __init__(self, path: Path, held: ExitStack, advance: Advance) -> None:
+        self._path = path
         self._file = held.enter_context(path.open("rb"))
         self._places = held.enter_context(closing(NotesOnDisk()))
         self._places.note(self._read(advance))
@@ -145,6 +160,6 @@ class _Hashes:
     def _read(self, advance: Advance) -> Iterator[tuple[str, bytes]]:
         for line in lines(self._file):
             advance(len(line.content or b""))
-            key = auth0.hash_key(loaded(line.content)[0])
+            key = auth0.hash_key(require_json(self._path, line))
             if key:
                 yield key, line.place.to_bytes(8, "big")

@@ -2,12 +2,18 @@
 
 import csv
 from collections.abc import Iterator, Mapping
+from os import SEEK_END
+from pathlib import Path
 from typing import BinaryIO, Final
 
+from adapters.imports.broken_files import BrokenFile
 from adapters.imports.lines import Line, lines
 from core.frozen import Frozen
+from ports.progress import Advance
 
 LONGEST: Final = 1 << 20
+_CUT: Final = "unexpected end of data"
+"""Our reader of CSV says so of a quotation mark that nothing closes."""
 _LONGEST_FIELD: Final = 1 << 17
 """Also the most that an open quotation mark can swallow."""
 
@@ -23,11 +29,29 @@ class Row(Frozen):
     fault: str = ""
 
 
+def count_rows(path: Path, delimiter: str, advance: Advance) -> int:
+    """The number of rows beneath the names. Raises `BrokenFile` for a table that ends in the middle: its last line has no end, which cells
+    that were cut look like, too.
+    """
+    with path.open("rb") as file:
+        table = PeopleTable(file, delimiter)
+        count = sum(1 for _ in table.rows())
+        size = file.tell()
+        file.seek(-1, SEEK_END)
+        advance(size)
+        if file.read() != b"\n":
+            raise BrokenFile(path, "the last line has no end. If the file is whole, add a line break", table.number, size)
+    if table.ends_in_cell:
+        raise BrokenFile(path, "it ends in the middle of a cell", table.number, size)
+    return count
+
+
 class PeopleTable:
     def __init__(self, file: BinaryIO, delimiter: str) -> None:
         """Reads the names of the columns. Raises `BrokenTable`."""
         csv.field_size_limit(_LONGEST_FIELD)
-        self._number = 0
+        self.number = 0
+        self.ends_in_cell = False
         self._too_long = False
         self._rows = csv.reader(self._texts(lines(file, LONGEST)), delimiter=delimiter, strict=True)
         try:
@@ -46,18 +70,19 @@ class PeopleTable:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield Row(self._number, None, f"the row cannot be read: {error}")
+                self.ends_in_cell = str(error) == _CUT
+                yield Row(self.number, None, f"the row cannot be read: {error}")
                 continue
             if self._too_long:
                 self._too_long = False
-                yield Row(self._number, None, f"the line has more than {LONGEST} bytes")
+                yield Row(self.number, None, f"the line has more than {LONGEST} bytes")
             elif len(cells) != len(self.columns):
-                yield Row(self._number, None, f"the row has {len(cells)} cells, and not {len(self.columns)}")
+                yield Row(self.number, None, f"the row has {len(cells)} cells, and not {len(self.columns)}")
             else:
-                yield Row(self._number, dict(zip(self.columns, cells, strict=True)))
+                yield Row(self.number, dict(zip(self.columns, cells, strict=True)))
 
     def _texts(self, found: Iterator[Line]) -> Iterator[str]:
         for line in found:
-            self._number = line.number
+            self.number = line.number
             self._too_long = line.content is None
             yield "\n" if line.content is None else line.content.decode("utf-8", "replace")

@@ -25,6 +25,7 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.storable import storable, storable_text
+from core.domain.email import Email
 from core.domain.pages import Listed
 from core.frozen import Frozen, names_of
 
@@ -103,9 +104,17 @@ class Columns(Generic[Thing]):
         """Like `found`, for `page_of`."""
         return total, self.found(**columns)
 
-    def taken(self, columns: dict[str, Any]) -> Thing:
-        """The thing of a row that has more columns. The rest stays in `columns`."""
-        return self.thing(**self._read(columns))
+    def taken(self, columns: dict[str, Any], **apart: Any) -> Thing:
+        """The thing of a row that has more columns, with the fields that stand `apart`. The rest stays in `columns`."""
+        return self.thing(**self._read(columns), **apart)
+
+    def taken_or_none(self, columns: dict[str, Any], **apart: Any) -> Thing | None:
+        """Like `taken`. None for columns of nulls: an outer join that finds nothing has them."""
+        if columns[self._read_as[0][1]] is not None:
+            return self.taken(columns, **apart)
+        for _, column in self._read_as:
+            del columns[column]
+        return None
 
     def of_json(self, kept: Mapping[str, Any], **apart: Any) -> Thing:
         """The thing of a row that came as JSON."""
@@ -167,6 +176,8 @@ def _turns(kind: Any, *, is_text: bool) -> tuple[Turn | None, Turn | None]:
     origin = get_origin(kind) or kind
     if origin is str and is_text:
         return None, storable_text
+    if origin is Email:
+        return Email, attrgetter("address")
     if origin in _PLAIN and not is_text:
         return None, None
     if not isinstance(origin, type) or (is_text and issubclass(origin, Enum | Mapping)):

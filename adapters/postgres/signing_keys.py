@@ -4,38 +4,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
-from psycopg.types.json import Jsonb
-
 from adapters.postgres import locks
+from adapters.postgres.columns import Columns
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import KeyId
-from core.domain.json import Json
-from core.domain.signing_keys import KeyPurpose, KeyState, SigningKey
+from core.domain.signing_keys import SigningKey
 from core.frozen import Frozen
 
-
-class _Row(Frozen):
-    id: str
-    purpose: str
-    state: str
-    public_jwk: dict[str, Json]
-    sealed_private_key: bytes
-    created_at: datetime
-    activated_at: datetime | None
-    retires_at: datetime | None
-
-    def key(self) -> SigningKey:
-        return SigningKey(
-            id=KeyId(self.id),
-            purpose=KeyPurpose(self.purpose),
-            state=KeyState(self.state),
-            public_jwk=self.public_jwk,
-            sealed_private_key=self.sealed_private_key,
-            created_at=self.created_at,
-            activated_at=self.activated_at,
-            retires_at=self.retires_at,
-        )
+SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
 
 
 class _Identity(Frozen):
@@ -52,22 +29,10 @@ class SigningKeyRows:
         await self._transaction.hold(locks.SIGNING_KEYS)
 
     async def all(self) -> Sequence[SigningKey]:
-        return [row.key() for row in await self._transaction.ask(_Row, _ALL)]
+        return await self._transaction.ask(SIGNING_KEY.row, _ALL)
 
     async def add(self, key: SigningKey) -> None:
-        await self._transaction.tell(
-            _ADD,
-            {
-                "id": key.id,
-                "purpose": key.purpose.value,
-                "state": key.state.value,
-                "public_jwk": Jsonb(key.public_jwk),
-                "sealed_private_key": key.sealed_private_key,
-                "created_at": key.created_at,
-                "activated_at": key.activated_at,
-                "retires_at": key.retires_at,
-            },
-        )
+        await self._transaction.tell(_ADD, SIGNING_KEY.values(key))
 
     async def activate(self, key: KeyId, at: datetime) -> None:
         await self._transaction.tell(_ACTIVATE, {"id": key, "at": at})
@@ -79,16 +44,9 @@ class SigningKeyRows:
         return len(await self._transaction.ask(_Identity, _DELETE_RETIRED, {"before": before}))
 
 
-_ALL: Final = """
-    select id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at
-      from signing_keys
-     order by created_at, id
-"""
+_ALL: Final[LiteralString] = f"select {SIGNING_KEY.names} from signing_keys order by created_at, id"
 
-_ADD: Final = """
-    insert into signing_keys (id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at)
-    values (%(id)s, %(purpose)s, %(state)s, %(public_jwk)s, %(sealed_private_key)s, %(created_at)s, %(activated_at)s, %(retires_at)s)
-"""
+_ADD: Final[LiteralString] = f"insert into signing_keys ({SIGNING_KEY.into()}) values ({SIGNING_KEY.inserted()})"
 
 _ACTIVATE: Final = "update signing_keys set state = 'current', activated_at = %(at)s where id = %(id)s and state = 'next'"
 

@@ -2,7 +2,7 @@
 back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, LiteralString, NoReturn, TypeVar
 
 import trio
@@ -66,6 +66,11 @@ async def tell(pool: Pool, statement: LiteralString, parameters: Parameters | No
             with statement_span(statement):
                 await connection.carry_out(execution)
             return execution.row_count()
+
+
+def first(rows: Sequence[Item]) -> Item | None:
+    """The row of a statement that has one or none."""
+    return rows[0] if rows else None
 
 
 class NeedsUnitOfWork(Exception):

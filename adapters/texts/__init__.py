@@ -1,10 +1,12 @@
-"""The texts of pages and mails: one catalogue for each language, in the files beside this one. Each is read when it is first spoken.
+"""The texts of pages and mails: one catalogue for each language. Each is read when it is first spoken.
 
-The file for English says what there is. The other languages have the same keys and placeholders; tests see to that. So an engineer writes
-English, and a translator needs nothing but the file.
+Mails, and pages that share their texts, have one file a language beside this module. A page of the console has its texts in all languages
+beside it, in its folder `texts`. English says what there is; tests see to it that the other languages have the same keys and placeholders.
 """
 
 from functools import cache
+from pathlib import Path
+from typing import Final
 
 from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
@@ -12,25 +14,29 @@ from core.domain.languages import DEFAULT, Language
 
 
 class ShippedTexts:
-    """Implements `ports.texts.Texts`."""
+    """Implements `ports.texts.Texts`. `beside` is the folder of the pages whose texts stand beside them."""
+
+    def __init__(self, beside: Path | None = None) -> None:
+        self._beside: Final = beside
 
     def of(self, language: Language) -> Catalogue:
-        return _catalogue(language, html=False)
+        return _catalogue(language, self._beside, html=False)
 
     def html(self, language: Language) -> Catalogue:
-        return _catalogue(language, html=True)
+        return _catalogue(language, self._beside, html=True)
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""
-        return _catalogue(language, html=html, on_page=True)
+        return _catalogue(language, self._beside, html=html, on_page=True)
 
 
 @cache
-def _catalogue(language: Language, *, html: bool, on_page: bool = False) -> Catalogue:
-    return Catalogue(language, _texts(language), html=html, on_page=on_page)
+def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
+    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page)
 
 
 @cache
-def _texts(language: Language) -> dict[str, str]:
-    """What a language lacks is told in English."""
-    return shipped(language) if language is DEFAULT else {**_texts(DEFAULT), **shipped(language)}
+def _texts(language: Language, beside: Path | None) -> dict[str, str]:
+    """A language tells in English what it lacks."""
+    own = shipped(language, beside)
+    return own if language is DEFAULT else {**_texts(DEFAULT, beside), **own}

@@ -3,9 +3,10 @@ takes twenty times as long, and the first person to see a page waits for it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from core.domain.languages import Language
@@ -19,21 +20,28 @@ class UnreadableCatalogue(Exception):
     """A line of a shipped catalogue is not in the form that all have. A test of ours finds it first."""
 
 
-def shipped(language: Language) -> dict[str, str]:
-    """The texts of a language, by dotted key. The texts of the console, and of the pages behind
-    set-up links, are in files of their own.
-    """
-    source = "".join(one.read_text(encoding="utf-8") for one in sources(language))
-    return read(source)
+def shipped(language: Language, beside: Path | None = None) -> dict[str, str]:
+    """The texts of a language, by dotted key: its own file, and its sections of the files that stand beside the pages in this folder."""
+    texts = read(files(__package__).joinpath(f"{language}.toml").read_text(encoding="utf-8"))
+    for source in sources(beside):
+        texts |= read(spoken(language, source.read_text(encoding="utf-8")), texts)
+    return texts
 
 
-def sources(language: Language) -> Sequence[Traversable]:
-    folder = files(__package__)
-    parts = [one for one in folder.joinpath("console", language).iterdir() if one.name.endswith(".toml")]
-    return [folder.joinpath(f"{language}.toml"), *sorted(parts, key=lambda one: one.name)]
+def sources(beside: Path | None) -> list[Path]:
+    """The files beside pages. Each has all languages."""
+    return [] if beside is None else sorted(beside.rglob("texts/*.toml"))
 
 
-def read(source: str) -> dict[str, str]:
+def spoken(language: Language, source: str) -> str:
+    """The sections of one language, with its code taken off their headings."""
+    start = f"[{language}."
+    sections = f"\n{source}".split("\n[")
+    return "\n".join(f"[{section[len(start) - 1 :]}" for section in sections if section.startswith(start[1:]))
+
+
+def read(source: str, known: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """The texts of `source`, none of which is `known`."""
     texts: dict[str, str] = {}
     section = ""
     for number, line in enumerate(source.split("\n"), 1):
@@ -41,8 +49,8 @@ def read(source: str) -> dict[str, str]:
             continue
         if heading := _SECTION.fullmatch(line):
             section = f"{heading[1]}."
-        elif (found := _TEXT.fullmatch(line)) and section + found[1] not in texts:
-            texts[section + found[1]] = found[2]
+        elif (found := _TEXT.fullmatch(line)) and (key := section + found[1]) not in texts and key not in known:
+            texts[key] = found[2]
         else:
             raise UnreadableCatalogue(f"Line {number}: neither a section nor a new text")
     return texts

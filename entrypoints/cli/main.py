@@ -68,6 +68,10 @@ _IMPORT_FILES: Final = {
     "csv": "the table, in UTF-8, with the names of its columns in the first line",
     "postern": "NDJSON; docs/guides/from-a-table.md describes it",
 }
+_IMPORT_CLIENTS: Final = {
+    "keycloak": "write clients and groups into this new file, and import nobody",
+    "auth0": "write the clients, roles and connections of a0deploy's tenant.yaml or folder into this new file, and import nobody",
+}
 _PRIVACY_COMMANDS: Final = {
     "export": "print what is kept about a person, as JSON",
     "forget": "anonymize a person for good; a serving process removes the rest",
@@ -485,7 +489,7 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _IMPORT_COMMANDS.items():
-        one = _command(imports, name, "importing", text, action=name)
+        one = _command(imports, name, "imports.people", text, action=name)
         one.add_argument("files", nargs="+", metavar="FILE", help=_IMPORT_FILES[name])
         one.add_argument("--plan", action="store_true", help="only tell what would be done: nothing is written")
         one.add_argument("--report", type=Path, metavar="FILE", help="write a line about each person into this new file (.csv or .ndjson)")
@@ -504,12 +508,18 @@ def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--source", default="", metavar="NAME", help="where the ids of the people count, if the files do not say it")
         one.add_argument("--tell", action="store_true", help="send mails and webhooks about the people (default: nobody is told)")
         _add_json(one, "print the totals as JSON, for programs")
-        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None)
+        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
         if name == "keycloak":
             one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
-            one.add_argument("--clients", metavar="FILE", help="write clients and groups into this new file, and import nobody")
+        if name in {"keycloak", "auth0"}:
+            one.add_argument("--clients", metavar="FILE", help=_IMPORT_CLIENTS[name])
         if name == "auth0":
             one.add_argument("--hashes", metavar="FILE", help="the file of password hashes that Auth0's support gives out")
+        if name in {"csv", "postern"}:
+            one.add_argument("--hash", metavar="FORM", help="the library whose hashes do not name their form, such as better-auth")
+            one.add_argument(
+                "--hash-config", metavar="FILE", help="the password hash parameters of a Firebase project, for --hash firebase"
+            )
         if name == "csv":
             one.add_argument("--map", action="append", metavar="COLUMN=MEANING", help="what a column means; may repeat")
             one.add_argument("--delimiter", choices=(",", ";", "tab"), help="what stands between cells (default: a comma)")

@@ -106,6 +106,7 @@ everybody                         GET    /ui/setup/{token}
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/metadata
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/values
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/address
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/client
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/test
 .....   ...  -          setup     GET    /ui/setup/of/{link_id}/scim

@@ -12,7 +12,7 @@ from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.identity.sessions.subscription_state import subscription_state
-from adapters.postgres.statements import ask_in_order
+from adapters.postgres.statements import ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
 from core.domain.email import Email
@@ -104,13 +104,11 @@ class PostgresTokenPreviews:
 
     async def find(self, organization: OrganizationId, service_slug: str, user: UserId) -> PreviewedPerson | None:
         parameters = {"organization": organization, "service": storable_text(service_slug), "user": user}
-        rows = await ask_in_order(self._pool, _previewed, _FIND, parameters)
-        return rows[0] if rows else None
+        return first(await ask_in_order(self._pool, _previewed, _FIND, parameters))
 
     async def find_named(self, organization_slug: str, service_slug: str, email: Email) -> PreviewedPerson | None:
         parameters = {"organization": storable_text(organization_slug), "service": storable_text(service_slug), "email_key": email.key}
-        rows = await ask_in_order(self._pool, _previewed, _FIND_NAMED, parameters)
-        return rows[0] if rows else None
+        return first(await ask_in_order(self._pool, _previewed, _FIND_NAMED, parameters))
 
 
 # The columns of `_Previewed`, and then those of `FactsRow`. People without a tie to the service or its organization are not found.

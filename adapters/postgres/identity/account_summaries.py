@@ -1,13 +1,13 @@
 """Summaries of accounts in PostgreSQL. Each number comes from an index of the person's own rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.account_summaries import (
@@ -21,69 +21,35 @@ from core.domain.identity.account_summaries import (
     origin_of,
 )
 from core.domain.identity.risk import FAILED_ATTEMPTS
-from core.frozen import Frozen
 
 _LATELY: Final = timedelta(days=7)
 
 
-class _Summary(Frozen):
-    email: str
-    pending_email: str | None
-    created_at: datetime
-    has_password: bool
-    password_changed_at: datetime | None
-    second_factor_since: datetime | None
-    has_authenticator: bool
-    passkeys: int
-    connections: int
-    backup_codes: int
-    devices: int
-    sessions: int
-    organizations: int
-    invitations: int
-    failed_sign_ins: int
-    has_fields: bool
-    requiring: list[tuple[str, float]]
-
-    def summary(self) -> AccountSummary:
-        return AccountSummary(
-            email=Email(self.email),
-            pending_email=None if self.pending_email is None else Email(self.pending_email),
-            created_at=self.created_at,
-            has_password=self.has_password,
-            password_changed_at=self.password_changed_at,
-            second_factor_since=self.second_factor_since,
-            has_authenticator=self.has_authenticator,
-            passkeys=self.passkeys,
-            connections=self.connections,
-            backup_codes=self.backup_codes,
-            devices=self.devices,
-            sessions=self.sessions,
-            organizations=self.organizations,
-            invitations=self.invitations,
-            failed_sign_ins=self.failed_sign_ins,
-            has_fields=self.has_fields,
-            requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC)) for name, due in self.requiring],
-        )
+def _summary(*, email: str, pending_email: str | None, requiring: Sequence[tuple[str, float]], **columns: Any) -> AccountSummary:
+    return AccountSummary(
+        email=Email(email),
+        pending_email=None if pending_email is None else Email(pending_email),
+        requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC)) for name, due in requiring],
+        **columns,
+    )
 
 
-class _Start(_Summary):
-    started: list[dict[str, Any]]
-    administered: list[dict[str, Any]]
-
-    def places(self) -> StartingPlaces:
-        return StartingPlaces(
-            tuple(
-                StartedApplication(
-                    one["name"],
-                    one["organization"],
-                    None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
-                    f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
-                )
-                for one in self.started
-            ),
-            tuple(AdministeredOrganization(one["slug"], one["name"]) for one in self.administered),
-        )
+def _start(
+    *, started: Sequence[Mapping[str, Any]], administered: Sequence[Mapping[str, Any]], **columns: Any
+) -> tuple[AccountSummary, StartingPlaces]:
+    places = StartingPlaces(
+        tuple(
+            StartedApplication(
+                one["name"],
+                one["organization"],
+                None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
+                f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
+            )
+            for one in started
+        ),
+        tuple(AdministeredOrganization(one["slug"], one["name"]) for one in administered),
+    )
+    return _summary(**columns), places
 
 
 class PostgresAccountSummaries:
@@ -93,12 +59,10 @@ class PostgresAccountSummaries:
         self._pool = pool
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
-        rows = await ask(self._pool, _Summary, _FIND, _asked(user, now))
-        return rows[0].summary() if rows else None
+        return first(await ask(self._pool, _summary, _FIND, _asked(user, now)))
 
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
-        rows = await ask(self._pool, _Start, _START, {**_asked(user, now), "most": MOST_STARTED})
-        return (rows[0].summary(), rows[0].places()) if rows else None
+        return first(await ask(self._pool, _start, _START, {**_asked(user, now), "most": MOST_STARTED}))
 
 
 def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:

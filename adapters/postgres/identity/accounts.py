@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final, LiteralString
-from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
@@ -21,50 +23,18 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.identity.ways_in import WaysIn
 from core.domain.languages import Language
-from core.frozen import Frozen, replace
 
-# The columns that `AccountRow` is made of, in any statement that reads `users`.
-ACCOUNT: Final = """
-           users.id, users.email, users.is_platform_owner, users.email_verified_at, users.deactivated_at, users.created_at,
-           users.language, users.address_vouched_by"""
+ACCOUNT: Final = Columns(
+    Account,
+    "users",
+    apart=("deactivated_by",),
+    turned={"language": (Language.of, attrgetter("value")), "address_vouched_by": (Voucher.of, attrgetter("text"))},
+)
 # For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
-ACCOUNT_AND_WHO_DEACTIVATED: Final = f"{ACCOUNT}, users.deactivated_by"
+ACCOUNT_AND_WHO_DEACTIVATED: Final[LiteralString] = f"{ACCOUNT.names}, users.deactivated_by"
 # The same condition as `Account.opens_by_proof`.
 OPENS_BY_PROOF: Final = "users.deactivated_by is not null"
-
-
-class AccountRow(Frozen):
-    """The columns that make an account. Signing in reads them too."""
-
-    id: UUID
-    email: str
-    is_platform_owner: bool
-    email_verified_at: datetime | None
-    deactivated_at: datetime | None
-    created_at: datetime
-    language: str | None
-    address_vouched_by: str | None
-
-    def account(self) -> Account:
-        return Account(
-            UserId(self.id),
-            Email(self.email),
-            self.is_platform_owner,
-            self.email_verified_at,
-            self.deactivated_at,
-            self.created_at,
-            Language.of(self.language),
-            address_vouched_by=Voucher.of(self.address_vouched_by),
-        )
-
-
-class DeactivationRow(AccountRow):
-    """The columns of `ACCOUNT_AND_WHO_DEACTIVATED`."""
-
-    deactivated_by: UUID | None
-
-    def account(self) -> Account:
-        return replace(super().account(), deactivated_by=None if self.deactivated_by is None else OrganizationId(self.deactivated_by))
+_NO_WAYS_IN: Final = WaysIn(password=False, passkeys=0, identities=0)
 
 
 class AccountRows:
@@ -86,19 +56,12 @@ class AccountRows:
             IdRow,
             _ADD,
             {
-                "id": account.id,
-                "email": account.email.address,
+                **ACCOUNT.values(account),
                 "email_key": account.email.key,
                 "password_hash": password_hash,
-                "is_platform_owner": account.is_platform_owner,
-                "email_verified_at": account.email_verified_at,
-                "address_vouched_by": account.address_vouched_by and account.address_vouched_by.text,
-                "deactivated_at": account.deactivated_at,
                 "origin": origin,
                 "origin_organization": origin_organization,
                 "registered_in": registered_in,
-                "created_at": account.created_at,
-                "language": account.language and account.language.value,
             },
         )
         return bool(added)
@@ -111,8 +74,7 @@ class AccountRows:
             await self._transaction.tell(statement, {"user": user})
 
     async def find(self, email: Email) -> Account | None:
-        rows = await self._transaction.ask(DeactivationRow, _FIND, {"email_key": email.key})
-        return rows[0].account() if rows else None
+        return first(await self._transaction.ask(ACCOUNT.row, _FIND, {"email_key": email.key}))
 
     async def hold(self, user: UserId) -> None:
         # Nobody reads the answer of this statement, so the statement travels with the next one.
@@ -125,17 +87,14 @@ class AccountRows:
         await self._transaction.tell(_HOLD_SHARED, {"user": user})
 
     async def ways_in(self, user: UserId) -> WaysIn:
-        rows = await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})
-        return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
+        return first(await self._transaction.ask(WaysIn, _WAYS_IN, {"user": user})) or _NO_WAYS_IN
 
     async def other_ways_in(self, user: UserId, email: Email, *, but: PasskeyId | IdentityId, shared: Collection[str]) -> WaysIn:
         whose = {"user": user, "email_key": storable_text(email.key), "mail_domain": storable_text(mail_domain(email))}
-        rows = await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but, "shared": list(shared)})
-        return rows[0] if rows else WaysIn(password=False, passkeys=0, identities=0)
+        return first(await self._transaction.ask(WaysIn, _OTHER_WAYS_IN, {**whose, "but": but, "shared": list(shared)})) or _NO_WAYS_IN
 
     async def verify_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
-        rows = await self._transaction.ask(AccountRow, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at})
-        return rows[0].account() if rows else None
+        return first(await self._transaction.ask(ACCOUNT.row, _VERIFY_EMAIL, {"user": user, "email_key": email.key, "at": at}))
 
     async def is_nobodys(self, user: UserId) -> bool:
         rows = await self._transaction.ask(AnswerRow, NOBODYS, {"user": user})
@@ -143,8 +102,8 @@ class AccountRows:
 
     async def hold_unproved(self, now: datetime, retention: timedelta, after: datetime | None, limit: int) -> Sequence[Account]:
         parameters = {"now": now, "retention": retention, "after": after, "limit": limit}
-        rows = await self._transaction.ask(AccountRow, HOLD_UNPROVED, parameters)
-        return sorted((row.account() for row in rows), key=lambda account: (account.created_at, account.id))
+        accounts = await self._transaction.ask(ACCOUNT.row, HOLD_UNPROVED, parameters)
+        return sorted(accounts, key=lambda account: (account.created_at, account.id))
 
     async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
         rows = await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})
@@ -156,22 +115,20 @@ class AccountRows:
 
     async def await_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}
-        rows = await self._transaction.ask(AccountRow, _AWAIT_EMAIL, parameters)
-        return rows[0].account() if rows else None
+        return first(await self._transaction.ask(ACCOUNT.row, _AWAIT_EMAIL, parameters))
 
     async def withdraw_email(self, user: UserId, at: datetime) -> None:
         await self._transaction.tell(_WITHDRAW_EMAIL, {"user": user, "at": at})
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         try:
-            rows = await self._transaction.ask(AccountRow, _CHANGE_EMAIL, {"user": user, "email": email.address, "at": at})
+            changed = await self._transaction.ask(ACCOUNT.row, _CHANGE_EMAIL, {"user": user, "email": email.address, "at": at})
         except UniqueViolation:
             raise BadRequest("This e-mail address cannot be used", words="email_unusable") from None
-        return rows[0].account() if rows else None
+        return first(changed)
 
     async def find_all(self, users: Collection[UserId]) -> Mapping[UserId, Account]:
-        rows = await self._transaction.ask(AccountRow, _FIND_ALL, {"users": list(users)})
-        return {account.id: account for account in (row.account() for row in rows)}
+        return {account.id: account for account in await self._transaction.ask(ACCOUNT.row, _FIND_ALL, {"users": list(users)})}
 
     async def deactivate(self, user: UserId, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _DEACTIVATE, {"user": user, "at": at}))
@@ -209,7 +166,7 @@ _FIND: Final[LiteralString] = f"""
 """
 
 _FIND_ALL: Final[LiteralString] = f"""
-    select {ACCOUNT}
+    select {ACCOUNT.names}
       from users
      where id = any(%(users)s)
 """
@@ -264,13 +221,13 @@ _VERIFY_EMAIL: Final[LiteralString] = f"""
     update users
        set email_verified_at = coalesce(email_verified_at, %(at)s), registered_in = null, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null and email_key = %(email_key)s
- returning {ACCOUNT}
+ returning {ACCOUNT.names}
 """
 
 # Skips accounts that somebody holds: whoever proves an address at this moment holds the account, and has their way. A clock that is wrong,
 # the process's or the database's, must not end accounts that are young.
 HOLD_UNPROVED: Final[LiteralString] = f"""
-    select {ACCOUNT}
+    select {ACCOUNT.names}
       from users
      where {nobody_knows()} and users.deactivated_at is null and users.origin_org_id is null and not users.is_platform_owner
        and users.created_at < least(%(now)s, now()) - %(retention)s::interval
@@ -286,7 +243,7 @@ _AWAIT_EMAIL: Final[LiteralString] = f"""
     update users
        set pending_email = %(email)s, pending_email_key = %(email_key)s, updated_at = %(at)s
      where id = %(user)s and deactivated_at is null
- returning {ACCOUNT}
+ returning {ACCOUNT.names}
 """
 
 _WITHDRAW_EMAIL: Final = """
@@ -297,7 +254,7 @@ _WITHDRAW_EMAIL: Final = """
 
 _CHANGE_EMAIL: Final[LiteralString] = f"""
     with before as (
-             select {ACCOUNT}
+             select {ACCOUNT.names}
                from users
               where id = %(user)s and deactivated_at is null and pending_email = %(email)s
                 for no key update

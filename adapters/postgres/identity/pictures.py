@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.pictures import Picture
@@ -17,8 +17,7 @@ class PictureRows:
         self._statements = statements
 
     async def get(self, picture: PictureId) -> Picture | None:
-        rows = await self._statements.ask(Picture, _GET, {"id": picture})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(Picture, _GET, {"id": picture}))
 
     async def replace(self, user: UserId, picture: Picture, id: PictureId, at: datetime) -> None:  # noqa: A002 - the noun's own word
         parameters = {"id": id, "user": user, "type": picture.media_type, "content": picture.content, "at": at}

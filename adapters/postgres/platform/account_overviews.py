@@ -3,9 +3,7 @@ slow.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, LiteralString, TypeVar
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
 import msgspec
 
@@ -16,8 +14,6 @@ from adapters.postgres.statements import ask
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.languages import Language
 from core.domain.platform.account_overviews import (
     AccountOverview,
     CredentialSeen,
@@ -27,44 +23,27 @@ from core.domain.platform.account_overviews import (
     PasskeySeen,
     SignInAttempt,
 )
-from core.frozen import Frozen
 
 MOST_ATTEMPTS: Final = 5
 MOST_CREDENTIALS: Final = 20
-Seen = TypeVar("Seen", PasskeySeen, IdentitySeen, LinkSeen, CredentialSeen, OrganizationRole, SignInAttempt)
 
 
-class _User(Frozen):
-    id: UUID
-    email: str
-    is_platform_owner: bool
-    email_verified_at: datetime | None
-    deactivated_at: datetime | None
-    created_at: datetime
-    language: str | None
-    address_vouched_by: str | None
-    pending_email: str | None
-    has_password: bool
-    password_changed_at: datetime | None
-    mfa_enabled_at: datetime | None
-    backup_codes: int
-    sessions: int
-    impersonations: int
-    devices: int
-    trusted_devices: int
+_SEEN: Final[Mapping[str, Any]] = {
+    "passkeys": PasskeySeen,
+    "identities": IdentitySeen,
+    "links": LinkSeen,
+    "credentials": CredentialSeen,
+    "organizations": OrganizationRole,
+    "latest_attempts": SignInAttempt,
+}
 
 
-class _Had(Frozen):
-    passkeys: list[dict[str, Any]]
-    identities: list[dict[str, Any]]
-    links: list[dict[str, Any]]
-    credentials: list[dict[str, Any]]
-    organizations: list[dict[str, Any]]
-    attempts: list[dict[str, Any]]
+def _had(**rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return {name: tuple(msgspec.convert(row, _SEEN[name]) for row in of_kind) for name, of_kind in rows.items()}
 
 
-def _read(kind: type[Seen], rows: Sequence[Mapping[str, Any]]) -> tuple[Seen, ...]:
-    return tuple(msgspec.convert(row, kind) for row in rows)
+def _user(**columns: Any) -> tuple[Account, Mapping[str, Any]]:
+    return ACCOUNT.taken(columns), columns
 
 
 class PostgresAccountOverviews:
@@ -75,45 +54,23 @@ class PostgresAccountOverviews:
 
     async def find(self, who: Email | UserId) -> AccountOverview | None:
         if isinstance(who, Email):
-            users = await ask(self._pool, _User, _FIND_BY_EMAIL, {"email_key": who.key})
+            users = await ask(self._pool, _user, _FIND_BY_EMAIL, {"email_key": who.key})
         else:
-            users = await ask(self._pool, _User, _FIND_BY_ID, {"user": who})
+            users = await ask(self._pool, _user, _FIND_BY_ID, {"user": who})
         if not users:
             return None
-        (user,) = users
-        parameters = {"user": user.id, "most": MOST_CREDENTIALS, "most_attempts": MOST_ATTEMPTS}
-        (had,) = await ask(self._pool, _Had, _HAD, parameters)
-        return AccountOverview(
-            Account(
-                UserId(user.id),
-                Email(user.email),
-                is_platform_owner=user.is_platform_owner,
-                email_verified_at=user.email_verified_at,
-                deactivated_at=user.deactivated_at,
-                created_at=user.created_at,
-                language=Language.of(user.language),
-                address_vouched_by=Voucher.of(user.address_vouched_by),
-            ),
-            pending_email=None if user.pending_email is None else Email(user.pending_email),
-            has_password=user.has_password,
-            password_changed_at=user.password_changed_at,
-            mfa_enabled_at=user.mfa_enabled_at,
-            backup_codes=user.backup_codes,
-            sessions=user.sessions,
-            impersonations=user.impersonations,
-            devices=user.devices,
-            trusted_devices=user.trusted_devices,
-            passkeys=_read(PasskeySeen, had.passkeys),
-            identities=_read(IdentitySeen, had.identities),
-            links=_read(LinkSeen, had.links),
-            credentials=_read(CredentialSeen, had.credentials),
-            organizations=_read(OrganizationRole, had.organizations),
-            latest_attempts=_read(SignInAttempt, had.attempts),
-        )
+        ((account, columns),) = users
+        parameters = {"user": account.id, "most": MOST_CREDENTIALS, "most_attempts": MOST_ATTEMPTS}
+        (had,) = await ask(self._pool, _had, _HAD, parameters)
+        return _overview(account, **columns, **had)
+
+
+def _overview(account: Account, *, pending_email: str | None, **columns: Any) -> AccountOverview:
+    return AccountOverview(account, pending_email=None if pending_email is None else Email(pending_email), **columns)
 
 
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT},
+    select {ACCOUNT.names},
            users.pending_email, users.password_hash is not null as has_password, users.password_changed_at,
            {second_factor_since("users.id")} as mfa_enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
@@ -210,5 +167,5 @@ def _rows(statement: LiteralString, name: LiteralString) -> LiteralString:
 # One round trip for all lists.
 _HAD: Final[LiteralString] = f"""
     select {_rows(_PASSKEYS, "passkeys")}, {_rows(_IDENTITIES, "identities")}, {_rows(_LINKS, "links")},
-           {_rows(_CREDENTIALS, "credentials")}, {_rows(_ORGANIZATIONS, "organizations")}, {_rows(_ATTEMPTS, "attempts")}
+           {_rows(_CREDENTIALS, "credentials")}, {_rows(_ORGANIZATIONS, "organizations")}, {_rows(_ATTEMPTS, "latest_attempts")}
 """

@@ -8,42 +8,32 @@ commits late is still counted.
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
 from adapters.postgres import locks
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask
-from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
-from core.frozen import Frozen
 
 
-class _Service(Frozen):
-    service_id: UUID
-    name: str
-    logins: int
-
-
-class _Recent(Frozen):
-    id: UUID
-    user_id: UUID
-    service_id: UUID | None
-    provider: str
-    created_at: datetime
-
-
-class _Figures(Frozen):
-    users_counted: int
-    users_estimated: float
-    with_second_factor_counted: int
-    with_second_factor_estimated: float
-    by_status: Mapping[str, int]
-    services: int
-    today: int
-    week: int
-    month: int
+def _overview(
+    *,
+    users_counted: int,
+    users_estimated: float,
+    with_second_factor_counted: int,
+    with_second_factor_estimated: float,
+    organizations_by_status: Mapping[str, int],
+    **counts: int,
+) -> Overview:
+    return Overview(
+        users=count_or_estimate(users_counted, users_estimated),
+        users_with_second_factor=count_or_estimate(with_second_factor_counted, with_second_factor_estimated),
+        organizations=sum(organizations_by_status.values()),
+        organizations_by_status=organizations_by_status,
+        **counts,
+    )
 
 
 class PostgresAnalytics:
@@ -56,24 +46,13 @@ class PostgresAnalytics:
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
-        rows = await ask(self._pool, _Service, BY_SERVICE, _within(organization, span))
-        return [LoginsOfService(ServiceId(row.service_id), row.name, row.logins) for row in rows]
+        return await ask(self._pool, LoginsOfService, BY_SERVICE, _within(organization, span))
 
     async def by_provider(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfProvider]:
         return await ask(self._pool, LoginsOfProvider, BY_PROVIDER, _within(organization, span))
 
     async def recent(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[RecentLogin]:
-        rows = await ask(self._pool, _Recent, RECENT, {"organization": organization, "before": before, "limit": limit})
-        return [
-            RecentLogin(
-                LoginEventId(row.id),
-                UserId(row.user_id),
-                None if row.service_id is None else ServiceId(row.service_id),
-                row.provider,
-                row.created_at,
-            )
-            for row in rows
-        ]
+        return await ask(self._pool, RecentLogin, RECENT, {"organization": organization, "before": before, "limit": limit})
 
     async def overview(self, at: datetime) -> Overview:
         today = datetime.combine(at.date(), time.min, at.tzinfo)
@@ -83,17 +62,8 @@ class PostgresAnalytics:
             "week": today - timedelta(days=6),
             "month": today - timedelta(days=29),
         }
-        (row,) = await ask(self._pool, _Figures, OVERVIEW, parameters)
-        return Overview(
-            users=count_or_estimate(row.users_counted, row.users_estimated),
-            users_with_second_factor=count_or_estimate(row.with_second_factor_counted, row.with_second_factor_estimated),
-            organizations=sum(row.by_status.values()),
-            organizations_by_status=row.by_status,
-            services=row.services,
-            logins_today=row.today,
-            logins_7d=row.week,
-            logins_30d=row.month,
-        )
+        (overview,) = await ask(self._pool, _overview, OVERVIEW, parameters)
+        return overview
 
 
 class PostgresLoginCounter:
@@ -141,7 +111,7 @@ BY_SERVICE: Final[LiteralString] = f"""
          counted as (
              select service_id, sum(logins)::bigint as logins from logins where service_id <> {_NIL} group by service_id
          )
-  select counted.service_id, coalesce(all_services.name, former_services.name, '') as name, counted.logins
+  select counted.service_id as service, coalesce(all_services.name, former_services.name, '') as name, counted.logins
     from counted
     left join all_services on all_services.id = counted.service_id
     left join former_services on former_services.id = counted.service_id
@@ -158,7 +128,7 @@ BY_PROVIDER: Final[LiteralString] = f"""
 
 # PostgreSQL reads an index backwards and stops after one page.
 RECENT: Final = """
-    select id, user_id, service_id, provider, created_at
+    select id, user_id as user, service_id as service, provider, created_at
       from login_events
      where organization_id = %(organization)s and success and (%(before)s::uuid is null or id < %(before)s)
      order by id desc
@@ -179,11 +149,11 @@ OVERVIEW: Final[LiteralString] = f"""
   select users_counted.counted as users_counted, coalesce(users_counted.estimated, 0)::float8 as users_estimated,
          with_second_factor.counted as with_second_factor_counted,
          coalesce(with_second_factor.estimated, 0)::float8 as with_second_factor_estimated,
-         (select coalesce(jsonb_object_agg(status, organizations), '{{}}') from statuses) as by_status,
+         (select coalesce(jsonb_object_agg(status, organizations), '{{}}') from statuses) as organizations_by_status,
          (select count(*) from services) as services,
-         (select coalesce(sum(logins) filter (where hour >= %(today)s), 0)::bigint from logins) as today,
-         (select coalesce(sum(logins) filter (where hour >= %(week)s), 0)::bigint from logins) as week,
-         (select coalesce(sum(logins), 0)::bigint from logins) as month
+         (select coalesce(sum(logins) filter (where hour >= %(today)s), 0)::bigint from logins) as logins_today,
+         (select coalesce(sum(logins) filter (where hour >= %(week)s), 0)::bigint from logins) as logins_7d,
+         (select coalesce(sum(logins), 0)::bigint from logins) as logins_30d
     from users_counted, with_second_factor
 """
 

@@ -5,39 +5,34 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import page_of
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
+from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.ties import shown_name
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.platform.governance import MOST_SOUGHT, Belongings, GovernedOrganization, GovernedOwner, OrganizationFilter
 
 
-class _Row(WithTierRow, kw_only=True):
-    owner_email: str | None
-    owner_is_platform_owner: bool | None
-    owner_created_at: datetime | None
-    owner_name: str | None
-
-    def governed(self) -> GovernedOrganization:
-        return GovernedOrganization(self.organization(), self._owner(), self.tier(), self.member_count)
-
-    def _owner(self) -> GovernedOwner | None:
-        if self.owner_user_id is None or self.owner_email is None or self.owner_created_at is None:
-            return None
-        return GovernedOwner(
-            UserId(self.owner_user_id), self.owner_email, bool(self.owner_is_platform_owner), self.owner_created_at, self.owner_name
-        )
+def _governed(
+    *,
+    member_count: int,
+    owner_email: str | None,
+    owner_is_platform_owner: bool | None,
+    owner_created_at: datetime | None,
+    owner_name: str | None,
+    **columns: Any,
+) -> GovernedOrganization:
+    organization, owner = ORGANIZATION.taken(columns), None
+    if organization.owner is not None and owner_email is not None and owner_created_at is not None:
+        owner = GovernedOwner(organization.owner, owner_email, bool(owner_is_platform_owner), owner_created_at, owner_name)
+    return GovernedOrganization(organization, owner, TIER.row(**columns), member_count)
 
 
-class _Listed:
-    """A row of the list. For an empty page there is one row, which has the total and no organization."""
-
-    def __init__(self, *, total: int, **columns: Any) -> None:
-        self.total = total
-        self.row = None if columns["id"] is None else _Row(**columns)
+def _counted(*, total: int, **columns: Any) -> tuple[int, GovernedOrganization | None]:
+    return total, None if columns["id"] is None else _governed(**columns)
 
 
 class PostgresOrganizationRegister:
@@ -52,23 +47,22 @@ class PostgresOrganizationRegister:
         if wanted.search:
             parameters |= {**_sought(storable_text(wanted.search)), "most": MOST_SOUGHT}
             statement = _SEARCH
-        rows = await ask(self._pool, _Listed, statement, parameters)
-        return Listed([one.row.governed() for one in rows if one.row is not None], rows[0].total)
+        return page_of(await ask(self._pool, _counted, statement, parameters))
 
     async def find(self, organization: str | OrganizationId) -> GovernedOrganization | None:
         if isinstance(organization, UUID):
-            rows = await ask(self._pool, _Row, _FIND_BY_ID, {"id": organization})
+            rows = await ask(self._pool, _governed, _FIND_BY_ID, {"id": organization})
         else:
-            rows = await ask(self._pool, _Row, _FIND, {"slug": storable_text(organization)})
-        return rows[0].governed() if rows else None
+            rows = await ask(self._pool, _governed, _FIND, {"slug": storable_text(organization)})
+        return first(rows)
 
     async def belongings(self, organization: OrganizationId) -> Belongings:
         (counted,) = await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_COUNTED})
         return counted
 
 
-_COLUMNS: Final[LiteralString] = f"""{ORGANIZATION},
-           {TIER},
+_COLUMNS: Final[LiteralString] = f"""{ORGANIZATION.names},
+           {TIER.names}, organizations.member_count,
            owners.email as owner_email, owners.is_platform_owner as owner_is_platform_owner, owners.created_at as owner_created_at,
            {shown_name("owners")} as owner_name"""
 
@@ -82,16 +76,16 @@ _FIND: Final[LiteralString] = f"{_ONE} where organizations.slug = %(slug)s"
 _FIND_BY_ID: Final[LiteralString] = f"{_ONE} where organizations.id = %(id)s"
 
 
-def _counted(table: LiteralString, name: LiteralString) -> LiteralString:
+def _number(table: LiteralString, name: LiteralString) -> LiteralString:
     return f"(select count(*) from (select from {table} where org_id = %(organization)s limit %(most)s) as capped) as {name}"
 
 
 _BELONGINGS: Final[LiteralString] = f"""
-    select {_counted("memberships", "members")},
-           {_counted("services", "services")},
-           {_counted("service_users", "end_users")},
-           {_counted("teams", "teams")},
-           {_counted("webhooks", "webhooks")}
+    select {_number("memberships", "members")},
+           {_number("services", "services")},
+           {_number("service_users", "end_users")},
+           {_number("teams", "teams")},
+           {_number("webhooks", "webhooks")}
 """
 
 

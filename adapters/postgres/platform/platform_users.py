@@ -7,9 +7,9 @@ from uuid import UUID
 
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import shown_name
 from core.domain.email import Email
@@ -17,39 +17,20 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
 from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, FoundUser, MfaMetrics, MfaOverview, UserMembership
-from core.frozen import Frozen
 
 
-class _Found(AccountRow):
-    mfa_enabled: bool
-    organizations: list[dict[str, Any]]
-    name: str | None
-
-    def user(self) -> FoundUser:
-        return FoundUser(
-            self.account(),
-            self.mfa_enabled,
-            [UserMembership(OrganizationId(UUID(one["id"])), one["slug"], one["name"], one["role"]) for one in self.organizations],
-            self.name,
-        )
+def _found(*, mfa_enabled: bool, organizations: list[dict[str, Any]], name: str | None, **account: Any) -> FoundUser:
+    memberships = [UserMembership(OrganizationId(UUID(one.pop("id"))), **one) for one in organizations]
+    return FoundUser(ACCOUNT.row(**account), mfa_enabled, memberships, name)
 
 
-class _Mfa(Frozen):
-    email: str
-    enabled_at: datetime | None
-    backup_codes: int
-    last_challenge: datetime | None
-    language: str | None
-    name: str | None
+def _mfa(*, user: UUID, email: str, language: str | None, **columns: Any) -> MfaOverview:
+    return MfaOverview(user=UserId(user), email=Email(email), language=Language.of(language), **columns)
 
 
-class _Metrics(Frozen):
-    users_counted: int
-    users_estimated: float
-    mfa_counted: int
-    mfa_estimated: float
-    backup_codes_used: int
-    failures: int
+def _metrics(*, users_counted: int, users_estimated: float, mfa_counted: int, mfa_estimated: float, **counts: int) -> MfaMetrics:
+    users, enabled = count_or_estimate(users_counted, users_estimated), count_or_estimate(mfa_counted, mfa_estimated)
+    return MfaMetrics(users=users, mfa_enabled=enabled, **counts)
 
 
 class PostgresUserDirectory:
@@ -62,18 +43,13 @@ class PostgresUserDirectory:
         text = storable_text(part)
         parameters = {"part": text, "pattern": containing(text), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
         statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
-        return [row.user() for row in await ask(self._pool, _Found, statement, parameters)]
+        return await ask(self._pool, _found, statement, parameters)
 
     async def owners(self, limit: int) -> Sequence[FoundUser]:
-        return [row.user() for row in await ask(self._pool, _Found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})]
+        return await ask(self._pool, _found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})
 
     async def mfa(self, user: UserId) -> MfaOverview | None:
-        rows = await ask(self._pool, _Mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT})
-        if not rows:
-            return None
-        (row,) = rows
-        language = Language.of(row.language)
-        return MfaOverview(user, Email(row.email), row.enabled_at, row.backup_codes, row.last_challenge, language, row.name)
+        return first(await ask(self._pool, _mfa, _MFA, {"user": user, "attempt": MfaEvent.VERIFY_ATTEMPT}))
 
     async def mfa_metrics(self, since: datetime) -> MfaMetrics:
         parameters = {
@@ -83,13 +59,8 @@ class PostgresUserDirectory:
             "used": MfaEvent.BACKUP_CODE_USED,
             "failed": MfaEvent.VERIFY_FAILED,
         }
-        (row,) = await ask(self._pool, _Metrics, _METRICS, parameters)
-        return MfaMetrics(
-            users=count_or_estimate(row.users_counted, row.users_estimated),
-            mfa_enabled=count_or_estimate(row.mfa_counted, row.mfa_estimated),
-            backup_codes_used=row.backup_codes_used,
-            failures=row.failures,
-        )
+        (metrics,) = await ask(self._pool, _metrics, _METRICS, parameters)
+        return metrics
 
 
 def containing(part: str) -> str:
@@ -104,7 +75,7 @@ def containing(part: str) -> str:
 def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
     return f"""
     with sought as materialized ({sought})
-  select {ACCOUNT}, {shown_name("users")} as name,
+  select {ACCOUNT.names}, {shown_name("users")} as name,
          {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
@@ -146,7 +117,7 @@ _OWNERS: Final[LiteralString] = (
 )
 
 _MFA: Final[LiteralString] = f"""
-    select users.email, {second_factor_since("users.id")} as enabled_at,
+    select users.id as user, users.email, {second_factor_since("users.id")} as enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,
            (
                select created_at

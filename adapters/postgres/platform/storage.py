@@ -1,25 +1,16 @@
 """How much the tables hold. PostgreSQL knows that without reading them."""
 
-from collections.abc import Sequence
 from datetime import date
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.database import BELIEVED
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, tell
 from core.domain.platform.storage import Storage, StoredTable
-from core.frozen import Frozen
 
 
-class _Row(Frozen):
-    today: date
-    sampled: date | None
-    whole: int
-    name: str
-    rows: int | None
-    bytes: int
-    dead: float
-    grew: int | None
+def _sampled(*, today: date, sampled: date | None, whole: int, **table: Any) -> tuple[date, date | None, int, StoredTable]:
+    return today, sampled, whole, StoredTable(**table)
 
 
 class PostgresStorageSamples:
@@ -29,10 +20,9 @@ class PostgresStorageSamples:
         self._pool = pool
 
     async def look(self) -> Storage:
-        rows: Sequence[_Row] = await ask(self._pool, _Row, _LOOK)
-        first = rows[0]
-        tables = [StoredTable(row.name, row.rows, row.bytes, row.dead, row.grew) for row in rows]
-        return Storage(first.today, first.sampled, first.whole, tables)
+        rows = await ask(self._pool, _sampled, _LOOK)
+        today, sampled, whole, _ = rows[0]
+        return Storage(today, sampled, whole, [table for *_, table in rows])
 
     async def keep(self) -> bool:
         kept = await tell(self._pool, _KEEP)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import page_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
@@ -16,29 +18,6 @@ from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.events import ACTING_KEY, ActingKey, ActingKind
 from core.frozen import Frozen
-
-
-class _Row(Frozen):
-    """`id` is None in the only row of an empty page, which carries the total."""
-
-    total: int
-    id: UUID | None
-    actor_id: UUID | None
-    actor_email: str | None
-    actor_is_platform_owner: bool | None
-    actor_name: str | None
-    impersonator_id: UUID | None
-    impersonator_email: str | None
-    impersonator_is_platform_owner: bool | None
-    action: str
-    target_type: str
-    target_id: str
-    address: str | None
-    user_agent: str | None
-    forgotten: bool
-    success: bool
-    details: Mapping[str, Any]
-    created_at: datetime
 
 
 class _Last(Frozen):
@@ -82,31 +61,51 @@ class PostgresAuditLog:
         return rows[0].created_at if rows else None
 
     async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
-        rows = await ask(self._pool, _Row, ONE, {"organization": organization, "platform": PLATFORM_CHAIN, "entry": entry})
-        return next((_entry(row, row.id, organization) for row in rows if row.id is not None), None)
+        rows = await ask(
+            self._pool, partial(_entry, organization), ONE, {"organization": organization, "platform": PLATFORM_CHAIN, "entry": entry}
+        )
+        return next((entry for _, entry in rows), None)
 
     async def _list(self, statement: LiteralString, parameters: Mapping[str, Any], page: Page) -> Listed[AuditEntry]:
-        rows = await ask(self._pool, _Row, statement, {**parameters, "limit": page.limit, "offset": page.offset})
         organization = OrganizationId(parameters["organization"])
-        items = [_entry(row, row.id, organization) for row in rows if row.id is not None]
-        return Listed(items, rows[0].total)
+        paged = {**parameters, "limit": page.limit, "offset": page.offset}
+        return page_of(await ask(self._pool, partial(_entry, organization), statement, paged))
 
 
-def _entry(row: _Row, identifier: UUID, organization: OrganizationId) -> AuditEntry:
-    return AuditEntry(
-        id=AuditEntryId(identifier),
+def _entry(
+    organization: OrganizationId,
+    /,
+    *,
+    total: int,
+    id: UUID | None,  # noqa: A002 - the column's name
+    actor_id: UUID | None,
+    actor_email: str | None,
+    actor_is_platform_owner: bool | None,
+    actor_name: str | None,
+    impersonator_id: UUID | None,
+    impersonator_email: str | None,
+    impersonator_is_platform_owner: bool | None,
+    forgotten: bool,
+    address: str | None,
+    user_agent: str | None,
+    details: Mapping[str, Any],
+    **columns: Any,
+) -> tuple[int, AuditEntry | None]:
+    """A row of a page. An empty page is one row without an entry."""
+    if id is None:
+        return total, None
+    actor = _person(actor_id, actor_email, is_platform_owner=actor_is_platform_owner, name=actor_name)
+    entry = AuditEntry(
+        id=AuditEntryId(id),
         organization=organization,
-        actor=_actor(row),
-        impersonator=_person(row.impersonator_id, row.impersonator_email, is_platform_owner=row.impersonator_is_platform_owner),
-        action=row.action,
-        target_type=row.target_type,
-        target_id=row.target_id,
-        address=FORGOTTEN_ADDRESS if row.forgotten else row.address,
-        user_agent=FORGOTTEN_USER_AGENT if row.forgotten else row.user_agent,
-        success=row.success,
-        details={name: value for name, value in row.details.items() if name != ACTING_KEY},
-        created_at=row.created_at,
+        actor=_acting_key(actor_id, details.get(ACTING_KEY)) or actor,
+        impersonator=_person(impersonator_id, impersonator_email, is_platform_owner=impersonator_is_platform_owner),
+        address=FORGOTTEN_ADDRESS if forgotten else address,
+        user_agent=FORGOTTEN_USER_AGENT if forgotten else user_agent,
+        details={name: value for name, value in details.items() if name != ACTING_KEY},
+        **columns,
     )
+    return total, entry
 
 
 _IDS: Final[Mapping[ActingKind, Callable[[UUID], ApiKeyId | ManagementKeyId | ScimTokenId | SetupLinkId]]] = {
@@ -117,12 +116,11 @@ _IDS: Final[Mapping[ActingKind, Callable[[UUID], ApiKeyId | ManagementKeyId | Sc
 }
 
 
-def _actor(row: _Row) -> Person | ActingKey | None:
-    key = row.details.get(ACTING_KEY)
-    if key is not None and row.actor_id is not None:
-        kind = ActingKind(key.get("kind", ActingKind.API_KEY))
-        return ActingKey(_IDS[kind](row.actor_id), key["name"], key["prefix"], kind)
-    return _person(row.actor_id, row.actor_email, is_platform_owner=row.actor_is_platform_owner, name=row.actor_name)
+def _acting_key(identifier: UUID | None, key: Mapping[str, Any] | None) -> ActingKey | None:
+    if identifier is None or key is None:
+        return None
+    kind = ActingKind(key.get("kind", ActingKind.API_KEY))
+    return ActingKey(_IDS[kind](identifier), key["name"], key["prefix"], kind)
 
 
 def _person(identifier: UUID | None, email: str | None, *, is_platform_owner: bool | None, name: str | None = None) -> Person | None:

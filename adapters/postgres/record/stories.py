@@ -4,8 +4,8 @@ every write. The rows of a moment are found by their ids, which begin with the t
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Final, LiteralString
+from functools import partial
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
@@ -13,39 +13,18 @@ from adapters.postgres.jobs import sealing_context
 from adapters.postgres.statements import ask
 from core.domain.identifiers import JobId, first_id
 from core.domain.record.stories import MOST_TOLD, SoughtStory, Story, ToldRow
-from core.frozen import Frozen
 from ports.encryption import CannotOpen, KeyRing
 
 
-class _Row(Frozen):
-    at: datetime
-    noun: str
-    id: UUID
-    request_id: UUID
-    organization: str | None
-    actor_id: UUID | None
-    what: str
-    state: str
-    attempts: int | None
-    next_at: datetime | None
-    error: str | None
-    sealed_payload: bytes | None
-
-    def told(self, keyring: KeyRing) -> ToldRow:
-        return ToldRow(
-            at=self.at,
-            noun=self.noun,
-            id=self.id,
-            request=self.request_id,
-            organization=self.organization,
-            actor=self.actor_id,
-            what=self.what,
-            state=self.state,
-            attempts=self.attempts,
-            next_at=self.next_at,
-            error=self.error,
-            recipient=None if self.sealed_payload is None else _recipient(keyring, self.id, self.sealed_payload),
-        )
+def _told(
+    keyring: KeyRing,
+    /,
+    *,
+    id: UUID,  # noqa: A002 - the column's name
+    sealed_payload: bytes | None,
+    **columns: Any,
+) -> ToldRow:
+    return ToldRow(id=id, recipient=None if sealed_payload is None else _recipient(keyring, id, sealed_payload), **columns)
 
 
 def _recipient(keyring: KeyRing, job: UUID, sealed: bytes) -> str | None:
@@ -75,8 +54,8 @@ class PostgresStories:
             "last": first_id(sought.until),
             "limit": MOST_TOLD + 1,
         }
-        rows = await ask(self._pool, _Row, _FIND, parameters)
-        return Story(sought, [row.told(self._keyring) for row in rows[:MOST_TOLD]], is_whole=len(rows) <= MOST_TOLD)
+        rows = await ask(self._pool, partial(_told, self._keyring), _FIND, parameters)
+        return Story(sought, rows[:MOST_TOLD], is_whole=len(rows) <= MOST_TOLD)
 
 
 _OF_REQUEST: Final = "(request_id = %(request)s::uuid or right(request_id::text, 22) = %(tail)s)"
@@ -149,8 +128,8 @@ _FIND: Final[LiteralString] = f"""
                from queued
               cross join lateral (select kind in ('mail', 'mail.organization', 'account.mail') as is_mail) as kinds
          )
-  select told.at, told.noun, told.id, told.request_id, coalesce(organizations.slug, told.organization_id::text) as organization,
-         told.actor_id, told.what, told.state, told.attempts, told.next_at, told.error, told.sealed_payload
+  select told.at, told.noun, told.id, told.request_id as request, coalesce(organizations.slug, told.organization_id::text) as organization,
+         told.actor_id as actor, told.what, told.state, told.attempts, told.next_at, told.error, told.sealed_payload
     from told
     left join organizations on organizations.id = told.organization_id
    order by told.at, told.place, told.id

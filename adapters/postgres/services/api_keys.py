@@ -8,7 +8,7 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
@@ -81,8 +81,9 @@ class PostgresApiKeys(KeyLookups[KeyHolder]):
         return page_of(rows) if rows else None
 
     async def get(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
-        rows = await ask(self._pool, API_KEY.row, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
-        return rows[0] if rows else None
+        return first(
+            await ask(self._pool, API_KEY.row, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
+        )
 
 
 class ApiKeyRows:
@@ -96,15 +97,13 @@ class ApiKeyRows:
 
     async def delete(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> PlacedKey | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": key}
-        rows = await self._transaction.ask(_placed, _DELETE, parameters)
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(_placed, _DELETE, parameters))
 
     async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedKey]:
         return await self._transaction.ask(_placed, _DELETE_MADE, {"key": key})
 
     async def revoke(self, prefix: str) -> PlacedKey | None:
-        rows = await self._transaction.ask(_placed, _REVOKE, {"prefix": storable_text(prefix)})
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(_placed, _REVOKE, {"prefix": storable_text(prefix)}))
 
 
 API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions", "made_by_key"))

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
@@ -38,8 +38,7 @@ class ClientSecretRows:
         await self._statements.tell(_ADD, {**SECRET.values(secret), "digest": digest})
 
     async def delete(self, service: ServiceId, secret: ClientSecretId) -> ClientSecret | None:
-        rows = await self._statements.ask(SECRET.row, _DELETE, {"service": service, "id": secret})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(SECRET.row, _DELETE, {"service": service, "id": secret}))
 
     async def delete_made(self, key: ManagementKeyId) -> Sequence[PlacedSecret]:
         await self._statements.tell(_HOLD_MADE, {"key": key})

@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId
@@ -41,8 +41,7 @@ class ServicePermissionRows:
         return [row.key for row in await self._statements.ask(_Key, _UNKNOWN, {"service": service, "keys": wanted})]
 
     async def get(self, service: ServiceId, key: str) -> ServicePermission | None:
-        rows = await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)}))
 
     async def add(self, permission: ServicePermission) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, PERMISSION.values(permission)))

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
@@ -50,8 +50,7 @@ class PlanRows:
     async def hold(self, organization: OrganizationId, service_slug: str, plan: PlanId) -> PlanOverview | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "id": plan}
         await self._statements.tell(_HOLD, parameters)
-        rows = await self._statements.ask(_overview, _GET, parameters)
-        return rows[0] if rows else None
+        return first(await self._statements.ask(_overview, _GET, parameters))
 
     async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
         await self._statements.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})

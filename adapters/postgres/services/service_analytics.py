@@ -6,7 +6,7 @@ from typing import Final
 import trio
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from core.domain.identifiers import ServiceId
 from core.domain.services.service_analytics import ServiceAnalytics
 
@@ -25,7 +25,7 @@ class PostgresServiceAnalytics:
     async def find(self, service: ServiceId, since: datetime) -> ServiceAnalytics | None:
         async with self._limiter:
             rows = await ask(self._pool, ServiceAnalytics, COUNT, {"service": service, "since": since})
-        return rows[0] if rows else None
+        return first(rows)
 
 
 # `services` and `plans` keep the counts of users and subscriptions. The count of sign-ins comes from an index alone.

@@ -5,7 +5,7 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId, ServiceRoleId
@@ -30,12 +30,10 @@ class ServiceRoleRows:
 
     async def find(self, organization: OrganizationId, service_slug: str, slug: str) -> ServiceRole | None:
         parameters = {"organization": organization, "service_slug": storable_text(service_slug), "slug": storable_text(slug)}
-        rows = await self._statements.ask(ROLE.row, _FIND, parameters)
-        return rows[0] if rows else None
+        return first(await self._statements.ask(ROLE.row, _FIND, parameters))
 
     async def get(self, service: ServiceId, slug: str) -> ServiceRole | None:
-        rows = await self._statements.ask(ROLE.row, _GET, {"service": service, "slug": storable_text(slug)})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(ROLE.row, _GET, {"service": service, "slug": storable_text(slug)}))
 
     async def count(self, service: ServiceId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})

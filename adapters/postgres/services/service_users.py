@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.privacy.forgetting import HOLDS
 from adapters.postgres.identity.privacy.holding import ELSEWHERE, HOLD_ORGANIZATIONS, held_by, is_the_makers
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name
@@ -55,21 +55,22 @@ class _Joined(Frozen):
     name: str | None
 
 
-class _Held(AccountRow):
-    came_through_service: bool
-    is_the_makers: bool
-    owns_an_organization: bool
-    is_used_here: bool
-    is_used_elsewhere: bool
-
-    def held(self) -> HeldServiceUser:
-        return HeldServiceUser(
-            self.account(),
-            is_made_here=self.came_through_service and self.is_the_makers,
-            owns_an_organization=self.owns_an_organization,
-            is_used_here=self.is_used_here,
-            is_used_elsewhere=self.is_used_elsewhere,
-        )
+def _held(
+    *,
+    came_through_service: bool,
+    is_the_makers: bool,
+    owns_an_organization: bool,
+    is_used_here: bool,
+    is_used_elsewhere: bool,
+    **account: Any,
+) -> HeldServiceUser:
+    return HeldServiceUser(
+        ACCOUNT.row(**account),
+        is_made_here=came_through_service and is_the_makers,
+        owns_an_organization=owns_an_organization,
+        is_used_here=is_used_here,
+        is_used_elsewhere=is_used_elsewhere,
+    )
 
 
 class _Elsewhere(Frozen):
@@ -133,8 +134,7 @@ class ServiceUserRows:
     async def hold(self, service: ServiceId, user: UserId) -> HeldServiceUser | None:
         parameters = {"service": service, "user": user}
         await self._statements.tell(_HOLD, parameters)
-        rows = await self._statements.ask(_Held, FIND_HELD, parameters)
-        return rows[0].held() if rows else None
+        return first(await self._statements.ask(_held, FIND_HELD, parameters))
 
     async def change_email(self, user: UserId, email: Email, at: datetime) -> None:
         parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}
@@ -259,7 +259,7 @@ _HOLD: Final = """
 # A statement of its own, so that it sees what others committed while `_HOLD` waited. A service or organization that is being deleted still
 # holds the account.
 FIND_HELD: Final[LiteralString] = f"""
-    select {ACCOUNT},
+    select {ACCOUNT.names},
            coalesce(users.origin_service_id = %(service)s, false) as came_through_service,
            coalesce({is_the_makers("service_users.org_id")}, false) as is_the_makers,
            (

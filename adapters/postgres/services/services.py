@@ -8,9 +8,9 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, ask
+from adapters.postgres.statements import Statements, ask, first
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER, WithTierRow
+from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
@@ -24,14 +24,20 @@ from core.domain.services.services import (
     service_usage,
 )
 from core.domain.tenancy.organizations import Organization
-from core.frozen import names_of
 from ports.services.services import KeptMetadata
 
 SERVICE: Final = Columns(Service, "services", named={"organization": "org_id"}, apart=("metadata",), texts=("name",), prefix="service_")
 
 
-class _Usage(WithTierRow, kw_only=True):
-    service_count: int
+def _usage(*, service_count: int, **columns: Any) -> tuple[Organization, ServiceUsage]:
+    organization = ORGANIZATION.taken(columns)
+    return organization, service_usage(service_count, organization, TIER.row(**columns))
+
+
+def _listed(*, plan_count: int | None, subscription_count: int | None, **columns: Any) -> tuple[ListedService | None, Mapping[str, Any]]:
+    """For an empty page, one row without a service has the organization's columns."""
+    service = SERVICE.taken_or_none(columns)
+    return None if service is None else ListedService(service, plan_count or 0, subscription_count or 0), columns
 
 
 class ServiceRows:
@@ -44,26 +50,24 @@ class ServiceRows:
         self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
     ) -> ServiceList | None:
         parameters = {"organization": organization, "type": service_type, "limit": limit, "offset": offset}
-        rows = await self._statements.ask(_Listed, LIST if service_type is None else LIST_OF_TYPE, parameters)
+        rows = await self._statements.ask(_listed, LIST if service_type is None else LIST_OF_TYPE, parameters)
         if not rows:
             return None
-        usage = service_usage(rows[0].service_count, rows[0].within.organization(), rows[0].within.tier())
-        return ServiceList([row.listed for row in rows if row.listed is not None], usage)
+        _, usage = _usage(**rows[0][1])
+        return ServiceList([listed for listed, _ in rows if listed is not None], usage)
 
     async def get(self, organization: OrganizationId, slug: str) -> Service | None:
-        rows = await self._statements.ask(SERVICE.row, _FIND, {"organization": organization, "slug": storable_text(slug)})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(SERVICE.row, _FIND, {"organization": organization, "slug": storable_text(slug)}))
 
     async def metadata(self, service: ServiceId) -> KeptMetadata | None:
-        rows = await self._statements.ask(KeptMetadata, _METADATA, {"service": service})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(KeptMetadata, _METADATA, {"service": service}))
 
     async def add(self, service: Service) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _values(service)))
 
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
-        (row,) = await self._statements.ask(_Usage, _USAGE, {"organization": organization})
-        return row.organization(), service_usage(row.service_count, row.organization(), row.tier())
+        (usage,) = await self._statements.ask(_usage, _USAGE, {"organization": organization})
+        return usage
 
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
         await self._statements.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
@@ -74,17 +78,6 @@ class ServiceRows:
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
         await self._statements.tell(_DELETE, {"id": service, "at": at})
-
-
-class _Listed:
-    """A row of the list. For an empty page, one row without a service carries the organization's numbers."""
-
-    def __init__(self, *, service_count: int, plan_count: int | None, subscription_count: int | None, **columns: Any) -> None:
-        is_empty = columns["service_id"] is None
-        service = None if is_empty else SERVICE.taken(columns)
-        self.service_count = service_count
-        self.within = WithTierRow(**{name: columns[name] for name in names_of(WithTierRow)})
-        self.listed = None if service is None else ListedService(service, plan_count or 0, subscription_count or 0)
 
 
 def _registered(**columns: Any) -> RegisteredService:
@@ -105,8 +98,7 @@ class PostgresServiceRegister:
 
     async def find(self, organization_slug: str, slug: str) -> RegisteredService | None:
         parameters = {"organization": storable_text(organization_slug), "slug": storable_text(slug)}
-        rows = await ask(self._pool, _registered, _FIND_REGISTERED, parameters)
-        return rows[0] if rows else None
+        return first(await ask(self._pool, _registered, _FIND_REGISTERED, parameters))
 
 
 def _values(service: Service) -> dict[str, Any]:
@@ -135,8 +127,8 @@ _ADD: Final[LiteralString] = f"""
 """
 
 _USAGE: Final[LiteralString] = f"""
-    select {ORGANIZATION},
-           {TIER},
+    select {ORGANIZATION.names},
+           {TIER.names},
            (select count(*) from services where services.org_id = organizations.id) as service_count
       from organizations
       join tiers on tiers.id = organizations.tier_id
@@ -173,8 +165,8 @@ _DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
 # for the services of the page.
 _LIST: Final[LiteralString] = f"""
     select counted.count as service_count, of_plans.plan_count, of_plans.subscription_count,
-           {ORGANIZATION},
-           {TIER},
+           {ORGANIZATION.names},
+           {TIER.names},
            {SERVICE.names}
       from organizations
       join tiers on tiers.id = organizations.tier_id

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -46,8 +46,7 @@ class SubscriptionRows:
         return page_of(await self._statements.ask(SUBSCRIPTION.counted, LISTS[status], parameters))
 
     async def current(self, service: ServiceId, user: UserId) -> Subscription | None:
-        rows = await self._statements.ask(SUBSCRIPTION.row, CURRENT, {"service": service, "user": user})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(SUBSCRIPTION.row, CURRENT, {"service": service, "user": user}))
 
     async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "user": user}

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import LogoId, OrganizationId
@@ -17,8 +17,7 @@ class LookRows:
         self._statements = statements
 
     async def get(self, organization: OrganizationId) -> OrganizationLook | None:
-        rows = await self._statements.ask(OrganizationLook, _GET, {"id": organization})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(OrganizationLook, _GET, {"id": organization}))
 
     async def logo(self, digest: str) -> Logo | None:
         rows = await self._statements.ask(_Logo, _LOGO, {"digest": storable_text(digest)})

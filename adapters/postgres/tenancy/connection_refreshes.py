@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.upstream.saml_settings import kept_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
@@ -40,8 +40,7 @@ class ConnectionRefreshRows:
         return row
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._statements.ask(provider_of, _HOLD, {"id": provider})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(provider_of, _HOLD, {"id": provider}))
 
     async def read(self, provider: UpstreamProvider, at: datetime, next_turn: datetime) -> None:
         await self._statements.tell(_READ, {**_kept(provider), "at": at, "next": next_turn})

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
@@ -78,8 +78,7 @@ class ProofRows(Generic[Proved]):
     async def verify(self, domain: Proved, at: datetime, next_check_at: datetime) -> Verified | None:
         await self._statements.tell(_LOCK, {"namespace": NAMESPACE, "lock": DOMAINS})
         parameters = {"id": domain.id, "domain": domain.name, "organization": domain.organization, "at": at, "next": next_check_at}
-        rows = await self._statements.ask(Verified, self._table.verify, parameters)
-        return rows[0] if rows else None
+        return first(await self._statements.ask(Verified, self._table.verify, parameters))
 
     async def seen(self, domain: DomainId, at: datetime, next_check_at: datetime) -> None:
         await self._statements.tell(self._table.seen, {"id": domain, "at": at, "next": next_check_at})

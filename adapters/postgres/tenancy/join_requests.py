@@ -2,123 +2,43 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.columns import Columns
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import administrators
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
-from core.domain.email import Email
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page
 from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.join_requests import MOST_LISTED, Asking, JoinCandidate, JoinRequest, JoinRequestStatus, OwnJoinRequest
 from core.domain.tenancy.tiers import user_limit
-from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
-
-class _Request(Frozen):
-    id: UUID
-    org_id: UUID
-    user_id: UUID
-    email: str
-    status: str
-    created_at: datetime
-    decided_at: datetime | None
-    decided_by: UUID | None
-
-    def request(self) -> JoinRequest:
-        return JoinRequest(
-            id=JoinRequestId(self.id),
-            organization=OrganizationId(self.org_id),
-            user=UserId(self.user_id),
-            email=Email(self.email),
-            status=JoinRequestStatus(self.status),
-            created_at=self.created_at,
-            decided_at=self.decided_at,
-            decided_by=None if self.decided_by is None else UserId(self.decided_by),
-        )
+JOIN_REQUEST: Final = Columns(JoinRequest, "join_requests", named={"organization": "org_id", "user": "user_id"}, prefix="request_")
 
 
-class _About(AccountRow, kw_only=True):
-    """A person, an organization, and the person's request there."""
-
-    org_id: UUID
-    org_name: str
-    logo_digest: str | None
-    primary_color: str | None
-    member_count: int
-    max_users: int | None
-    default_max_users: int
-    request_id: UUID | None
-    request_email: str | None
-    request_status: str | None
-    requested_at: datetime | None
-    decided_at: datetime | None
-    decided_by: UUID | None
-
-    def request(self) -> JoinRequest | None:
-        if self.request_id is None or self.request_email is None or self.request_status is None or self.requested_at is None:
-            return None
-        row = _Request(
-            self.request_id,
-            self.org_id,
-            self.id,
-            self.request_email,
-            self.request_status,
-            self.requested_at,
-            self.decided_at,
-            self.decided_by,
-        )
-        return row.request()
+def _about(columns: dict[str, Any]) -> Mapping[str, Any]:
+    """A person, an organization, and the person's request there. The rest stays in `columns`."""
+    return {
+        "account": ACCOUNT.taken(columns),
+        "branding": branding(columns.pop("org_name"), columns.pop("logo_digest"), columns.pop("primary_color")),
+        "user_limit": user_limit(columns.pop("max_users"), columns.pop("default_max_users")),
+        "request": JOIN_REQUEST.taken_or_none(columns),
+    }
 
 
-class _Candidate(_About, kw_only=True):
-    domain: str
-    join_policy: str
-    is_member: bool
-    was_turned_away: bool
-    awaits_role: bool
-    told_at: datetime | None
-
-    def candidate(self) -> JoinCandidate:
-        return JoinCandidate(
-            account=self.account(),
-            organization=OrganizationId(self.org_id),
-            branding=branding(self.org_name, self.logo_digest, self.primary_color),
-            domain=self.domain,
-            policy=JoinPolicy(self.join_policy),
-            member_count=self.member_count,
-            user_limit=user_limit(self.max_users, self.default_max_users),
-            is_member=self.is_member,
-            was_turned_away=self.was_turned_away,
-            awaits_role=self.awaits_role,
-            request=self.request(),
-            told_at=self.told_at,
-        )
+def _candidate(*, join_policy: str, **columns: Any) -> JoinCandidate:
+    return JoinCandidate(policy=JoinPolicy(join_policy), **_about(columns), **columns)
 
 
-class _Asking(_About, kw_only=True):
-    awaits_role: bool
-
-    def asking(self) -> Asking | None:
-        request = self.request()
-        if request is None:
-            return None
-        return Asking(
-            request=request,
-            account=self.account(),
-            branding=branding(self.org_name, self.logo_digest, self.primary_color),
-            member_count=self.member_count,
-            user_limit=user_limit(self.max_users, self.default_max_users),
-            awaits_role=self.awaits_role,
-        )
+def _asking(**columns: Any) -> Asking:
+    return Asking(**_about(columns), **columns)
 
 
 class JoinRequestRows:
@@ -134,7 +54,7 @@ class JoinRequestRows:
             "limit": page.limit,
             "offset": page.offset,
         }
-        return [row.request() for row in await self._statements.ask(_Request, _LISTS[status], parameters)]
+        return await self._statements.ask(JOIN_REQUEST.row, _LISTS[status], parameters)
 
     async def list_own(self, user: UserId) -> Sequence[OwnJoinRequest]:
         return await self._statements.ask(OwnJoinRequest, _LIST_OWN, {"user": user, "limit": MOST_LISTED})
@@ -145,24 +65,15 @@ class JoinRequestRows:
         parameters = {"user": user, "domain": storable_text(domain)}
         await self._statements.tell(_HOLD, parameters)
         await self._statements.tell(_HOLD_CANDIDATE, parameters)
-        rows = await self._statements.ask(_Candidate, _CANDIDATE, parameters)
-        return rows[0].candidate() if rows else None
+        return first(await self._statements.ask(_candidate, _CANDIDATE, parameters))
 
     async def add(self, request: JoinRequest) -> bool:
-        parameters = {
-            "id": request.id,
-            "organization": request.organization,
-            "user": request.user,
-            "email": request.email.address,
-            "created_at": request.created_at,
-        }
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, JOIN_REQUEST.values(request)))
 
     async def find(self, organization: OrganizationId, request: JoinRequestId) -> Asking | None:
         parameters = {"organization": organization, "id": request}
         await self._statements.tell(_HOLD_ASKING, parameters)
-        rows = await self._statements.ask(_Asking, _FIND, parameters)
-        return rows[0].asking() if rows else None
+        return first(await self._statements.ask(_asking, _FIND, parameters))
 
     async def close(self, request: JoinRequestId, status: JoinRequestStatus, by: UserId | None, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": request, "status": status.value, "by": by, "at": at})
@@ -189,15 +100,14 @@ _HOLD_ASKING: Final = """
 """
 
 _ABOUT: Final[LiteralString] = f"""
-           {ACCOUNT},
-           organizations.id as org_id, organizations.name as org_name, organizations.logo_digest, organizations.primary_color,
+           {ACCOUNT.names},
+           organizations.name as org_name, organizations.logo_digest, organizations.primary_color,
            organizations.member_count, organizations.max_users, tiers.default_max_users,
-           join_requests.id as request_id, join_requests.email as request_email, join_requests.status as request_status,
-           join_requests.created_at as requested_at, join_requests.decided_at, join_requests.decided_by"""
+           {JOIN_REQUEST.names}"""
 
 _CANDIDATE: Final[LiteralString] = f"""
     select {_ABOUT},
-           routes.domain, routes.join_policy,
+           organizations.id as organization, routes.domain, routes.join_policy,
            exists (
                select from memberships where memberships.org_id = organizations.id and memberships.user_id = users.id
            ) as is_member,
@@ -238,9 +148,8 @@ _CLOSE: Final = """
      where id = %(id)s and status = 'pending'
 """
 
-_COLUMNS: Final = "id, org_id, user_id, email, status, created_at, decided_at, decided_by"
 _PART: Final = "order by id desc limit %(limit)s offset %(offset)s"
-_OF: Final[LiteralString] = f"select {_COLUMNS} from join_requests where org_id = %(organization)s"
+_OF: Final[LiteralString] = f"select {JOIN_REQUEST.names} from join_requests where org_id = %(organization)s"
 _LIST_CLOSED: Final[LiteralString] = f"{_OF} and status = %(status)s {_PART}"
 
 # Each list reads an index: the index of all requests to the organization, or the index of its pending requests.

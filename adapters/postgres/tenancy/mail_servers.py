@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MailServerId, OrganizationId
@@ -36,8 +36,7 @@ class MailServerRows:
         self._statements = statements
 
     async def find(self, organization: OrganizationId) -> SealedMailServer | None:
-        rows = await self._statements.ask(_sealed, _FIND, {"organization": organization})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(_sealed, _FIND, {"organization": organization}))
 
     async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
         rows = await self._statements.ask(_Failing, _FAILED, {"id": server, "at": at, "rests_until": rests_until})
@@ -47,12 +46,10 @@ class MailServerRows:
         await self._statements.tell(_SAVE, {**MAIL_SERVER.values(server), "sealed_password": sealed_password})
 
     async def remove(self, organization: OrganizationId) -> MailServer | None:
-        rows = await self._statements.ask(MAIL_SERVER.row, _REMOVE, {"organization": organization})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(MAIL_SERVER.row, _REMOVE, {"organization": organization}))
 
     async def fall_back(self, server: MailServerId, failing_since: datetime, at: datetime) -> MailServer | None:
-        rows = await self._statements.ask(MAIL_SERVER.row, _FALL_BACK, {"id": server, "since": failing_since, "at": at})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(MAIL_SERVER.row, _FALL_BACK, {"id": server, "since": failing_since, "at": at}))
 
     async def recover(self, server: MailServerId) -> bool:
         rows = await self._statements.ask(_Recovered, _RECOVER, {"id": server})

@@ -3,117 +3,107 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.columns import Columns
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, counts_for, shown_name
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import MembershipId, OrganizationId, RoleId, SessionId, UserId
+from core.domain.identifiers import OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.members import Adding, CameBy, Entry, ListedMember, ListedMembership, MemberDetail, MemberList, Membership
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
-from core.domain.tenancy.tiers import user_limit
-from core.frozen import Frozen
+from core.domain.tenancy.tiers import UserLimit, user_limit
 from ports.tenancy.members import Handed, KnownMember
 
-
-class _Membership(Frozen):
-    membership_id: UUID
-    org_id: UUID
-    user_id: UUID
-    role: str
-    role_id: UUID | None
-    joined_at: datetime
-    own_since: datetime | None = None
-
-    def membership(self) -> Membership:
-        role = None if self.role_id is None else RoleId(self.role_id)
-        return Membership(
-            MembershipId(self.membership_id),
-            OrganizationId(self.org_id),
-            UserId(self.user_id),
-            self.role,
-            self.joined_at,
-            role,
-            own_since=self.own_since,
-        )
+# Few statements read since when the membership is the person's own.
+MEMBERSHIP: Final = Columns(
+    Membership,
+    "memberships",
+    named={"organization": "org_id", "user": "user_id"},
+    apart=("came_by", "own_since"),
+    prefix="membership_",
+)
 
 
-class _Known(AccountRow):
-    membership_id: UUID
-    org_id: UUID
-    role: str
-    role_id: UUID | None
-    joined_at: datetime
-    own_since: datetime | None
-    relations: list[str]
-    is_unconfirmed_owner: bool
-    organization_is_active: bool
-
-    def known(self) -> KnownMember:
-        belonging = _Membership(self.membership_id, self.org_id, self.id, self.role, self.role_id, self.joined_at, self.own_since)
-        return KnownMember(
-            self.account(), belonging.membership(), capabilities_of(self.relations), self.organization_is_active, self.is_unconfirmed_owner
-        )
+def _known(
+    *, relations: Sequence[str], is_unconfirmed_owner: bool, organization_is_active: bool, own_since: datetime | None, **columns: Any
+) -> KnownMember:
+    return KnownMember(
+        ACCOUNT.taken(columns),
+        MEMBERSHIP.row(own_since=own_since, **columns),
+        capabilities_of(relations),
+        organization_is_active,
+        is_unconfirmed_owner,
+    )
 
 
-class _Entry(Frozen):
-    organization_id: UUID
-    is_active: bool
-    membership_id: UUID | None
-    role: str | None
-    role_id: UUID | None
-    joined_at: datetime | None
-    second_factor_due: datetime | None
-    session_hours: int | None
-
-    def entry(self, slug: str, user: UserId) -> Entry:
-        membership = None
-        if self.membership_id is not None and self.role is not None and self.joined_at is not None:
-            belonging = _Membership(self.membership_id, self.organization_id, user, self.role, self.role_id, self.joined_at)
-            membership = belonging.membership()
-        lifetime = session_lifetime(self.session_hours)
-        return Entry(OrganizationId(self.organization_id), slug, self.is_active, membership, self.second_factor_due, lifetime)
+def _entry(
+    *,
+    organization: OrganizationId,
+    organization_slug: str,
+    organization_is_active: bool,
+    second_factor_due: datetime | None,
+    session_hours: int | None,
+    **membership: Any,
+) -> Entry:
+    found = MEMBERSHIP.found(**membership)
+    return Entry(organization, organization_slug, organization_is_active, found, second_factor_due, session_lifetime(session_hours))
 
 
-class _Listing(Frozen):
-    organization_id: UUID
-    slug: str
-    name: str
-    role: str
-    role_name: str | None
-    since: datetime
-    by_directory: bool
-    by_domain: bool
-    made_the_account: bool
-    is_unconfirmed_owner: bool
+def _listing(*, by_directory: bool, by_domain: bool, role_name: str | None, **columns: Any) -> ListedMembership:
+    adding = Adding.DIRECTORY if by_directory else Adding.DOMAIN if by_domain else Adding.OTHERS
+    return ListedMembership(adding=adding, role_name=role_name or "", **columns)
 
-    def listing(self) -> ListedMembership:
-        adding = Adding.DIRECTORY if self.by_directory else Adding.DOMAIN if self.by_domain else Adding.OTHERS
-        return ListedMembership(
-            OrganizationId(self.organization_id),
-            self.slug,
-            self.name,
-            self.role,
-            self.role_name or "",
-            self.since,
-            adding,
-            self.made_the_account,
-            self.is_unconfirmed_owner,
-        )
+
+def _listed(
+    *,
+    max_users: int | None,
+    default_max_users: int,
+    total: int,
+    email: str,
+    name: str | None,
+    is_platform_owner: bool,
+    **membership: Any,
+) -> tuple[int, UserLimit, ListedMember | None]:
+    """A row of the page. An empty page is one row without a member."""
+    found = MEMBERSHIP.found(**membership)
+    member = None if found is None else ListedMember(found, Email(email), is_platform_owner, name)
+    return total, user_limit(max_users, default_max_users), member
+
+
+def _detail(
+    *,
+    email: str,
+    name: str | None,
+    is_platform_owner: bool,
+    came_by: str,
+    has_second_factor: bool | None,
+    has_devices: bool | None,
+    sessions: int,
+    teams: Sequence[str],
+    **membership: Any,
+) -> MemberDetail:
+    return MemberDetail(
+        listed=ListedMember(MEMBERSHIP.row(**membership), Email(email), is_platform_owner, name),
+        came_by=CameBy(came_by),
+        has_second_factor=has_second_factor,
+        has_devices=has_devices,
+        sessions=sessions,
+        teams=teams,
+    )
 
 
 class MemberRows:
@@ -132,16 +122,15 @@ class MemberRows:
             "offset": page.offset,
             "most_counted": MOST_COUNTED,
         }
-        rows = await self._statements.ask(_Listed, statement, parameters)
+        rows = await self._statements.ask(_listed, statement, parameters)
         # No row: the organization was deleted after the caller was admitted, so it has no members any more.
         if not rows:
             return MemberList([], 0, user_limit(None, None))
-        members = [one for one in (row.member() for row in rows) if one is not None]
-        return MemberList(members, rows[0].total, user_limit(rows[0].max_users, rows[0].default_max_users))
+        total, limit, _ = rows[0]
+        return MemberList([member for *_, member in rows if member is not None], total, limit)
 
     async def detail(self, organization: OrganizationId, user: UserId) -> MemberDetail | None:
-        rows = await self._statements.ask(_Detail, _DETAIL, {"organization": organization, "user": user})
-        return rows[0].detail() if rows else None
+        return first(await self._statements.ask(_detail, _DETAIL, {"organization": organization, "user": user}))
 
     async def listed(self, user: UserId, domain: str, slug: str | None, most: int) -> Sequence[ListedMembership]:
         parameters = {
@@ -150,11 +139,11 @@ class MemberRows:
             "slug": None if slug is None else storable_text(slug),
             "most": most,
         }
-        return [row.listing() for row in await self._statements.ask(_Listing, _LISTED, parameters)]
+        return await self._statements.ask(_listing, _LISTED, parameters)
 
     async def listed_by_link(self, digest: bytes, most: int) -> Sequence[ListedMembership]:
         parameters = {"digest": digest, "purposes": sorted(one.value for one in CHOOSES_PASSWORD), "most": most}
-        return [row.listing() for row in await self._statements.ask(_Listing, _LISTED_BY_LINK, parameters)]
+        return await self._statements.ask(_listing, _LISTED_BY_LINK, parameters)
 
     async def add(self, membership: Membership) -> bool:
         return bool(
@@ -162,12 +151,7 @@ class MemberRows:
                 IdRow,
                 _ADD,
                 {
-                    "id": membership.id,
-                    "organization": membership.organization,
-                    "user": membership.user,
-                    "role": membership.role,
-                    "role_id": membership.role_id,
-                    "created_at": membership.created_at,
+                    **MEMBERSHIP.values(membership),
                     "came_by": membership.came_by.value,
                     "own_since": membership.own_since,
                     **_relation(membership.organization, membership.role, membership.role_id),
@@ -192,8 +176,7 @@ class MemberRows:
         parameters = {"slug": storable_text(slug), "user": user}
         await self._statements.tell(_HOLD_ACCOUNT, parameters)
         await self._statements.tell(_HOLD_MEMBERSHIP, parameters)
-        rows = await self._statements.ask(_Entry, _ENTER, parameters)
-        return rows[0].entry(slug, user) if rows else None
+        return first(await self._statements.ask(_entry, _ENTER, parameters))
 
     async def change_role(self, organization: OrganizationId, user: UserId, role: Assignable) -> Membership | None:
         parameters = {
@@ -203,8 +186,7 @@ class MemberRows:
             "role_id": role.id,
             **_relation(organization, role.slug, role.id),
         }
-        rows = await self._statements.ask(_Membership, _CHANGE_ROLE, parameters)
-        return rows[0].membership() if rows else None
+        return first(await self._statements.ask(MEMBERSHIP.row, _CHANGE_ROLE, parameters))
 
     async def remove(self, organization: OrganizationId, user: UserId) -> bool:
         parameters = {"organization": organization, "user": user}
@@ -220,7 +202,7 @@ class MemberRows:
         self, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None, at: datetime
     ) -> Sequence[Membership]:
         parameters = {"user": user, "organizations": list(organizations), "session": session, "at": at}
-        return [row.membership() for row in await self._statements.ask(_Membership, _CONFIRM, parameters)]
+        return await self._statements.ask(MEMBERSHIP.row, _CONFIRM, parameters)
 
     async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
         (answer,) = await self._statements.ask(AnswerRow, _LISTED_AMONG, {"user": user, "organizations": list(organizations)})
@@ -246,8 +228,8 @@ class MemberRows:
         return handed
 
     async def _find(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, KnownMember]:
-        rows = await self._statements.ask(_Known, _FIND, {"organization": organization, "users": list(users)})
-        return {UserId(row.id): row.known() for row in rows}
+        rows = await self._statements.ask(_known, _FIND, {"organization": organization, "users": list(users)})
+        return {row.account.id: row for row in rows}
 
 
 def _relation(organization: OrganizationId, role: str, role_id: RoleId | None) -> Mapping[str, Any]:
@@ -294,15 +276,9 @@ _ADD: Final = """
   select id from added
 """
 
-_MEMBERSHIP: Final = """
-    memberships.id as membership_id, memberships.org_id, memberships.user_id, memberships.role, memberships.role_id,
-    memberships.created_at as joined_at
-"""
-
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT},
-           memberships.id as membership_id, memberships.org_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
-           memberships.own_since,
+    select {ACCOUNT.names},
+           {MEMBERSHIP.names}, memberships.own_since,
            {RELATIONS_OF_MEMBER} as relations,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner,
            wanted.status = 'active' as organization_is_active
@@ -335,8 +311,9 @@ _HOLD_MEMBERSHIP: Final = """
 """
 
 _ENTER: Final[LiteralString] = f"""
-    select organizations.id as organization_id, organizations.status = 'active' as is_active,
-           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at,
+    select organizations.id as organization, organizations.slug as organization_slug,
+           organizations.status = 'active' as organization_is_active,
+           {MEMBERSHIP.names},
            {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours
       from organizations
       join users as person on person.id = %(user)s
@@ -350,18 +327,18 @@ _CHANGE_ROLE: Final[LiteralString] = f"""
              update memberships
                 set role = %(role)s, role_id = %(role_id)s
               where org_id = %(organization)s and user_id = %(user)s
-          returning {_MEMBERSHIP}
+          returning {MEMBERSHIP.names}
          ),
          ended as (
              delete from relations
-              where user_id = (select user_id from changed)
+              where user_id = (select membership_user from changed)
                 and organization_id = %(organization)s
                 and service_id is null         -- roles of services stay
                 and (object_id, relation) <> (%(object)s, %(relation)s)
          ),
          related as (
              insert into relations (organization_id, user_id, relation, object_type, object_id)
-             select %(organization)s, user_id, %(relation)s, %(object_type)s, %(object)s
+             select %(organization)s, membership_user, %(relation)s, %(object_type)s, %(object)s
                from changed
                  on conflict do nothing
          )
@@ -397,7 +374,7 @@ _CONFIRM: Final[LiteralString] = f"""
      set own_since = %(at)s
     from listed
    where memberships.id = listed.id
-returning {_MEMBERSHIP}, memberships.own_since
+returning {MEMBERSHIP.names}, memberships.own_since
 """
 
 _LISTED_AMONG: Final = """
@@ -506,7 +483,8 @@ _END_CODES: Final[LiteralString] = ending_codes(
 # The oldest memberships come first. So a person who has not answered sees the same organizations first, however many others list the
 # person meanwhile.
 _LISTING: Final[LiteralString] = f"""
-    select organizations.id as organization_id, organizations.slug, organizations.name, memberships.role, roles.name as role_name,
+    select organizations.id as organization, organizations.slug as organization_slug, organizations.name as organization_name,
+           memberships.role, roles.name as role_name,
            memberships.created_at as since,
            exists (
                select
@@ -546,59 +524,8 @@ _LISTED_BY_LINK: Final[LiteralString] = _LISTING.format(
 )
 
 
-class _Listed(Frozen):
-    max_users: int | None
-    default_max_users: int
-    total: int
-    org_id: UUID
-    user_id: UUID | None
-    email: str | None
-    name: str | None
-    is_platform_owner: bool | None
-    membership_id: UUID | None
-    role: str | None
-    role_id: UUID | None
-    joined_at: datetime | None
-
-    def member(self) -> ListedMember | None:
-        if self.user_id is None or self.email is None or self.membership_id is None or self.role is None or self.joined_at is None:
-            return None
-        belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at)
-        return ListedMember(belonging.membership(), Email(self.email), bool(self.is_platform_owner), self.name)
-
-
-class _Detail(Frozen):
-    membership_id: UUID
-    org_id: UUID
-    user_id: UUID
-    role: str
-    role_id: UUID | None
-    joined_at: datetime
-    own_since: datetime | None
-    email: str
-    name: str | None
-    is_platform_owner: bool
-    came_by: str
-    has_second_factor: bool | None
-    has_devices: bool | None
-    sessions: int
-    teams: list[str]
-
-    def detail(self) -> MemberDetail:
-        belonging = _Membership(self.membership_id, self.org_id, self.user_id, self.role, self.role_id, self.joined_at, self.own_since)
-        return MemberDetail(
-            listed=ListedMember(belonging.membership(), Email(self.email), self.is_platform_owner, self.name),
-            came_by=CameBy(self.came_by),
-            has_second_factor=self.has_second_factor,
-            has_devices=self.has_devices,
-            sessions=self.sessions,
-            teams=self.teams,
-        )
-
-
 _DETAIL: Final[LiteralString] = f"""
-    select memberships.id as membership_id, memberships.org_id, memberships.user_id, memberships.role, memberships.role_id,
-           memberships.created_at as joined_at, memberships.own_since, users.email,
+    select {MEMBERSHIP.names}, memberships.own_since, users.email,
            case when {IS_OWN_MEMBERSHIP} then {shown_name("users")} end as name, users.is_platform_owner, memberships.came_by,
            case when {IS_OWN_MEMBERSHIP} then {second_factor_since("users.id")} is not null end as has_second_factor,
            case when {IS_OWN_MEMBERSHIP} then exists (select from devices where devices.user_id = users.id) end as has_devices,
@@ -625,9 +552,8 @@ _DETAIL: Final[LiteralString] = f"""
 # PostgreSQL finds the page in an index alone and joins only the rows of the page. For an empty page there is one row, in which only the
 # numbers are not null.
 _SELECT_PAGE: Final[LiteralString] = f"""
-           wanted.max_users, tiers.default_max_users, wanted.id as org_id, memberships.user_id, users.email,
-           case when {IS_OWN_MEMBERSHIP} then {shown_name("users")} end as name, users.is_platform_owner,
-           memberships.id as membership_id, memberships.role, memberships.role_id, memberships.created_at as joined_at
+           wanted.max_users, tiers.default_max_users, users.email,
+           case when {IS_OWN_MEMBERSHIP} then {shown_name("users")} end as name, users.is_platform_owner, {MEMBERSHIP.names}
       from organizations as wanted
       join tiers on tiers.id = wanted.tier_id
 """

@@ -4,11 +4,11 @@ ownership that its owner has not confirmed.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
@@ -16,39 +16,22 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.tenancy.members import DeclinedOwnership, ToldPerson, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
-from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 
-class _Owner(Frozen):
-    id: UUID
-    email: str
-    language: str | None
-    name: str
+def _owner(*, email: str, language: str | None, **columns: Any) -> Owner:
+    return Owner(email=Email(email), language=Language.of(language), **columns)
 
 
-class _ToldPerson(Frozen):
-    id: UUID
-    email: str
-    language: str | None
-
-    def person(self) -> ToldPerson:
-        return ToldPerson(UserId(self.id), Email(self.email), Language.of(self.language))
+def _told(*, user: UUID, email: str, language: str | None) -> ToldPerson:
+    return ToldPerson(UserId(user), Email(email), Language.of(language))
 
 
-class _Declined(Frozen):
-    slug: str
-    name: str
-    was_active: bool
-    former_id: UUID | None
-    former_email: str | None
-    former_language: str | None
-
-    def declined(self) -> DeclinedOwnership:
-        former = None
-        if self.former_id is not None and self.former_email is not None:
-            former = _ToldPerson(self.former_id, self.former_email, self.former_language).person()
-        return DeclinedOwnership(self.slug, self.name, former, suspended=self.was_active and former is None)
+def _declined(
+    *, was_active: bool, user: UUID | None, email: str | None, language: str | None, **organization: str
+) -> DeclinedOwnership:
+    former = None if user is None or email is None else _told(user=user, email=email, language=language)
+    return DeclinedOwnership(former=former, suspended=was_active and former is None, **organization)
 
 
 async def owners(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
@@ -65,8 +48,7 @@ async def _in_roles(
     statements: Statements | Transaction, organization: OrganizationId, roles: Sequence[BuiltInRole], most: int | None
 ) -> Sequence[Owner]:
     parameters = {"organization": organization, "roles": [role.value for role in roles], "most": most}
-    rows = await statements.ask(_Owner, _IN_ROLES, parameters)
-    return [Owner(UserId(row.id), Email(row.email), Language.of(row.language), row.name) for row in rows]
+    return await statements.ask(_owner, _IN_ROLES, parameters)
 
 
 class OwnershipRows:
@@ -90,17 +72,16 @@ class OwnershipRows:
 
     async def decline(self, ownership: UnconfirmedOwnership, reason: str, at: datetime) -> DeclinedOwnership | None:
         parameters = {"organization": ownership.organization, "user": ownership.user, "reason": reason, "at": at}
-        rows = await self._transaction.ask(_Declined, _DECLINE, parameters)
-        return rows[0].declined() if rows else None
+        return first(await self._transaction.ask(_declined, _DECLINE, parameters))
 
     async def governors(self) -> Sequence[ToldPerson]:
-        return [row.person() for row in await self._transaction.ask(_ToldPerson, _GOVERNORS, {"most": MOST_TOLD})]
+        return await self._transaction.ask(_told, _GOVERNORS, {"most": MOST_TOLD})
 
 
 MOST_TOLD: Final = 20
 
 _IN_ROLES: Final[LiteralString] = f"""
-    select users.id, users.email, users.language, organizations.name
+    select users.id as user, users.email, users.language, organizations.name as organization_name
       from memberships as told
       join users on users.id = told.user_id
       join organizations on organizations.id = told.org_id
@@ -238,13 +219,13 @@ _DECLINE: Final[LiteralString] = f"""
                left join former on true
               where all_organizations.id = %(organization)s
          )
-  select organizations.slug, organizations.name, organizations.status = 'active' as was_active,
-         former.id as former_id, former.email as former_email, former.language as former_language
+  select organizations.slug as organization_slug, organizations.name as organization_name, organizations.status = 'active' as was_active,
+         former.id as user, former.email, former.language
     from declined
     join organizations on organizations.id = %(organization)s
     left join former on true
 """
 
 _GOVERNORS: Final = """
-    select id, email, language from users where is_platform_owner and deactivated_at is null order by id limit %(most)s
+    select id as user, email, language from users where is_platform_owner and deactivated_at is null order by id limit %(most)s
 """

@@ -1,48 +1,27 @@
 """Organizations' own roles in PostgreSQL, with the relations that say what they permit."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
-from core.frozen import Frozen
 
 
-class _Role(Frozen):
-    id: UUID
-    org_id: UUID
-    slug: str
-    name: str
-    description: str
-    permissions: list[str]
-    created_at: datetime
-    updated_at: datetime
-
-    def role(self) -> Role:
-        return Role(
-            id=RoleId(self.id),
-            organization=OrganizationId(self.org_id),
-            slug=self.slug,
-            name=self.name,
-            description=self.description,
-            permissions=kept_permissions(self.permissions),
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+ROLE: Final = Columns(Role, "roles", named={"organization": "org_id"}, apart=("permissions",), texts=("name", "description"))
 
 
-class _Offered(_Role):
-    gives_service_roles: bool
+def _role(*, permissions: Sequence[str], **columns: Any) -> Role:
+    return ROLE.row(permissions=kept_permissions(permissions), **columns)
 
-    def assignable(self) -> Assignable:
-        role = self.role()
-        return Assignable(role.slug, role.id, capabilities_of(role.permissions), self.gives_service_roles)
+
+def _assignable(*, gives_service_roles: bool, **columns: Any) -> Assignable:
+    role = _role(**columns)
+    return Assignable(role.slug, role.id, capabilities_of(role.permissions), gives_service_roles)
 
 
 class RoleRows:
@@ -52,33 +31,29 @@ class RoleRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
-        return [row.role() for row in await self._statements.ask(_Role, _LIST, {"organization": organization})]
+        return await self._statements.ask(_role, _LIST, {"organization": organization})
 
     async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
-        rows = await self._statements.ask(_Role, _GET, {"organization": organization, "id": role})
-        return rows[0].role() if rows else None
+        return first(await self._statements.ask(_role, _GET, {"organization": organization, "id": role}))
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:
         if (built := built_in(slug)) is not None:
             return built
         parameters = {"organization": organization, "slug": storable_text(slug)}
         await self._statements.tell(_HOLD_BY_SLUG, parameters)
-        rows = await self._statements.ask(_Offered, _FIND_BY_SLUG, parameters)
-        return rows[0].assignable() if rows else None
+        return first(await self._statements.ask(_assignable, _FIND_BY_SLUG, parameters))
 
     async def count(self, organization: OrganizationId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
         return answer.count
 
     async def add(self, role: Role) -> bool:
-        parameters = {"organization": role.organization, "slug": role.slug, "created_at": role.created_at, **_columns(role)}
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        return bool(await self._statements.ask(IdRow, _ADD, _columns(role)))
 
     async def hold(self, organization: OrganizationId, role: RoleId) -> Role | None:
         parameters = {"organization": organization, "id": role}
         await self._statements.tell(_HOLD, parameters)
-        rows = await self._statements.ask(_Role, _GET, parameters)
-        return rows[0].role() if rows else None
+        return first(await self._statements.ask(_role, _GET, parameters))
 
     async def save(self, role: Role) -> None:
         await self._statements.tell(_SAVE, _columns(role))
@@ -87,15 +62,8 @@ class RoleRows:
         return bool(await self._statements.ask(IdRow, _DELETE, {"id": role}))
 
 
-def _columns(role: Role) -> dict[str, Any]:
-    """The id, and every column that may change."""
-    return {
-        "id": role.id,
-        "name": storable_text(role.name),
-        "description": storable_text(role.description),
-        "permissions": sorted(role.permissions),
-        "updated_at": role.updated_at,
-    }
+def _columns(role: Role) -> Mapping[str, Any]:
+    return {**ROLE.values(role), "permissions": sorted(role.permissions)}
 
 
 def gives_service_roles(role: LiteralString) -> LiteralString:
@@ -103,8 +71,8 @@ def gives_service_roles(role: LiteralString) -> LiteralString:
     return f"exists (select from relations where relations.role_id = {role} and relations.object_type = 'service_role')"
 
 
-_COLUMNS: Final = """
-           roles.id, roles.org_id, roles.slug, roles.name, roles.description, roles.created_at, roles.updated_at,
+_COLUMNS: Final[LiteralString] = f"""
+           {ROLE.names},
            array(
                select relation from relations where relations.role_id = roles.id and relations.object_id = roles.org_id
            ) as permissions"""
@@ -129,10 +97,10 @@ _HOLD: Final = "select from roles where id = %(id)s and org_id = %(organization)
 
 _COUNT: Final = "select count(*) as count from roles where org_id = %(organization)s"
 
-_ADD: Final = """
+_ADD: Final[LiteralString] = f"""
     with added as (
-             insert into roles (id, org_id, slug, name, description, created_at, updated_at)
-             values (%(id)s, %(organization)s, %(slug)s, %(name)s, %(description)s, %(created_at)s, %(updated_at)s)
+             insert into roles ({ROLE.into()})
+             values ({ROLE.inserted()})
                  on conflict (org_id, slug) do nothing
           returning id, org_id
          ),

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
@@ -14,7 +15,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.tenancy.roles import HOLDER
-from core.domain.tenancy.teams import Team, TeamMember, TeamSource
+from core.domain.tenancy.teams import Team, TeamMember
 from core.frozen import Frozen
 
 
@@ -23,31 +24,7 @@ def teams_of(user: LiteralString, organization: LiteralString) -> LiteralString:
     return f"select team_id from team_members where user_id = {user} and org_id = {organization}"
 
 
-class TeamRow(Frozen):
-    id: UUID
-    org_id: UUID
-    slug: str
-    name: str
-    source: str
-    external_id: str | None
-    role: str | None
-    role_id: UUID | None
-    created_at: datetime
-    updated_at: datetime
-
-    def team(self) -> Team:
-        return Team(
-            id=TeamId(self.id),
-            organization=OrganizationId(self.org_id),
-            slug=self.slug,
-            name=self.name,
-            source=TeamSource(self.source),
-            external_id=self.external_id,
-            role=self.role or "",
-            role_id=None if self.role_id is None else RoleId(self.role_id),
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+TEAM: Final = Columns(Team, "teams", named={"organization": "org_id"}, texts=("name", "external_id"), empties=("role",))
 
 
 class _Slug(Frozen):
@@ -59,14 +36,8 @@ class _Counts(Frozen):
     former: int
 
 
-class _Member(Frozen):
-    user_id: UUID
-    email: str
-    added_at: datetime
-    name: str | None
-
-    def member(self) -> TeamMember:
-        return TeamMember(UserId(self.user_id), Email(self.email), self.added_at, self.name)
+def _member(*, email: str, **columns: Any) -> TeamMember:
+    return TeamMember(email=Email(email), **columns)
 
 
 class TeamRows:
@@ -76,11 +47,10 @@ class TeamRows:
         self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
-        return [row.team() for row in await self._statements.ask(TeamRow, _LIST, {"organization": organization})]
+        return await self._statements.ask(TEAM.row, _LIST, {"organization": organization})
 
     async def get(self, organization: OrganizationId, slug: str) -> Team | None:
-        rows = await self._statements.ask(TeamRow, _GET, {"organization": organization, "slug": storable_text(slug)})
-        return rows[0].team() if rows else None
+        return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "slug": storable_text(slug)}))
 
     async def slugs_of(self, organization: OrganizationId, user: UserId, most: int) -> Sequence[str]:
         rows = await self._statements.ask(_Slug, _SLUGS_OF, {"organization": organization, "user": user, "most": most})
@@ -88,8 +58,7 @@ class TeamRows:
 
     async def members(self, team: Team, after: UserId | None, limit: int) -> Sequence[TeamMember]:
         parameters = {"team": team.id, "organization": team.organization, "after": after or _NOBODY, "limit": limit}
-        rows = await self._statements.ask(_Member, _MEMBERS, parameters)
-        return [row.member() for row in rows]
+        return await self._statements.ask(_member, _MEMBERS, parameters)
 
     async def count(self, organization: OrganizationId) -> tuple[int, int]:
         (row,) = await self._statements.ask(_Counts, _COUNT, {"organization": organization})
@@ -141,30 +110,14 @@ def _columns(team: Team) -> Mapping[str, Any]:
     carried: Mapping[str, Any] = {"relation": team.role or None, "object_type": "organization", "object": team.organization}
     if team.role_id is not None:
         carried = {"relation": HOLDER, "object_type": "role", "object": team.role_id}
-    return {
-        "id": team.id,
-        "organization": team.organization,
-        "slug": team.slug,
-        "name": storable_text(team.name),
-        "source": team.source.value,
-        "external_id": None if team.external_id is None else storable_text(team.external_id),
-        "role": team.role or None,
-        "role_id": team.role_id,
-        "created_at": team.created_at,
-        "updated_at": team.updated_at,
-        **carried,
-    }
+    return {**TEAM.values(team), **carried}
 
 
 # No user has this id, and all ids of users come after it.
 _NOBODY: Final = UUID(int=0)
 
-TEAM: Final = """
-           teams.id, teams.org_id, teams.slug, teams.name, teams.source, teams.external_id, teams.role, teams.role_id, teams.created_at,
-           teams.updated_at"""
-
 _LIST: Final[LiteralString] = f"""
-    select {TEAM}
+    select {TEAM.names}
       from teams
       join organizations on organizations.id = teams.org_id
      where teams.org_id = %(organization)s
@@ -172,7 +125,7 @@ _LIST: Final[LiteralString] = f"""
 """
 
 _GET: Final[LiteralString] = f"""
-    select {TEAM}
+    select {TEAM.names}
       from teams
       join organizations on organizations.id = teams.org_id
      where teams.org_id = %(organization)s and teams.slug = %(slug)s
@@ -187,7 +140,7 @@ _SLUGS_OF: Final[LiteralString] = f"""
 """
 
 _MEMBERS: Final[LiteralString] = f"""
-    select team_members.user_id, users.email, team_members.added_at,
+    select team_members.user_id as user, users.email, team_members.added_at,
            case when {has_name("users")} and {is_own_member("team_members.org_id", "users.id")} then {shown_name("users")} end as name
       from team_members
       join users on users.id = team_members.user_id
@@ -213,11 +166,10 @@ _SLUGS_LIKE: Final = """
      where org_id = %(organization)s and noun = 'team' and service_id is null and starts_with(slug, %(stem)s)
 """
 
-_ADD: Final = """
+_ADD: Final[LiteralString] = f"""
     with added as (
-             insert into teams (id, org_id, slug, name, source, external_id, role, role_id, created_at, updated_at)
-             select %(id)s, %(organization)s, %(slug)s, %(name)s, %(source)s, %(external_id)s, %(role)s, %(role_id)s, %(created_at)s,
-                    %(updated_at)s
+             insert into teams ({TEAM.into()})
+             select {TEAM.inserted()}
               where not exists (
                         select
                           from former_slugs

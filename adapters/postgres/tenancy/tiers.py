@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from core.domain.identifiers import TierId
 from core.domain.tenancy.tiers import Tier
 
@@ -19,8 +19,7 @@ class PostgresTiers:
         return await ask(self._pool, Tier, _LIST)
 
     async def find(self, tier: TierId) -> Tier | None:
-        rows = await ask(self._pool, Tier, _FIND, {"id": tier})
-        return rows[0] if rows else None
+        return first(await ask(self._pool, Tier, _FIND, {"id": tier}))
 
 
 _LIST: Final = """

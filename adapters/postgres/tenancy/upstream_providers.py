@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
@@ -92,8 +92,7 @@ class UpstreamProviderRows:
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
-        rows = await self._statements.ask(provider_of, _HOLD, {"organization": organization, "id": provider})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(provider_of, _HOLD, {"organization": organization, "id": provider}))
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
         return bool(await self._statements.ask(IdRow, _SAVE, _values(provider, sealed_secret)))

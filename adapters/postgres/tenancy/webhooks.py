@@ -6,7 +6,7 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, WebhookId
@@ -31,8 +31,7 @@ class WebhookRows:
         return await self._statements.ask(WEBHOOK.row, _LIST, {"organization": organization})
 
     async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await self._statements.ask(WEBHOOK.row, _GET, {"organization": organization, "id": webhook})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(WEBHOOK.row, _GET, {"organization": organization, "id": webhook}))
 
     async def count(self, organization: OrganizationId) -> int:
         (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
@@ -43,8 +42,7 @@ class WebhookRows:
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def hold(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
-        rows = await self._statements.ask(WEBHOOK.row, _HOLD, {"organization": organization, "id": webhook})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(WEBHOOK.row, _HOLD, {"organization": organization, "id": webhook}))
 
     async def save(self, webhook: Webhook) -> bool:
         return bool(await self._statements.ask(IdRow, _SAVE, WEBHOOK.values(webhook)))
@@ -61,8 +59,7 @@ class WebhookRows:
         await self._statements.tell("delete from webhooks where id = %(id)s", {"id": webhook})
 
     async def pause(self, webhook: WebhookId, failing_since: datetime, at: datetime) -> Webhook | None:
-        rows = await self._statements.ask(WEBHOOK.row, _PAUSE, {"id": webhook, "since": failing_since, "at": at})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(WEBHOOK.row, _PAUSE, {"id": webhook, "since": failing_since, "at": at}))
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)

@@ -49,6 +49,10 @@ class Location(Frozen):
     city: str | None
 
 
+def located(country: str | None, city: str | None) -> Location | None:
+    return None if country is None and city is None else Location(country, city)
+
+
 class Device(Frozen):
     id: DeviceId
     user: UserId

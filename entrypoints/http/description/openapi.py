@@ -106,6 +106,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request may carry an id of its own in `X-Request-Id` (up"
             " to 128 letters, digits, dots, dashes or underscores), and the answer then has the same id. `Accept-Language` sets the"
             " language of pages and mails for people who have chosen no language.",
+            "contact": {"name": "The operator of this installation", "url": base_url},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_url}],

@@ -1,6 +1,6 @@
 """What is copied between a request or answer and the domain: fields go by their names, and a declaration names the exceptions.
 
-    _wanted = taken(ServiceWish, NewService)
+    _wanted = taken(NewServiceBody, NewService)
     _record = shown(Service, ServiceRecord, named={"org_id": "organization"}, has_keys=lambda service: service.jwks is not None)
 
 `_wanted(call.body)` makes a `NewService`, and `_record(service)` makes a `ServiceRecord`. `named` has the places of values by the fields

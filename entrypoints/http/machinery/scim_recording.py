@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from core.domain.errors import Refusal
+from core.domain.federation.scim.attributes import dropped
 from core.domain.federation.scim.exchanges import ScimExchange, shown_body, shown_path, shown_query, shown_reason
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import ScimExchangeId
@@ -21,6 +22,7 @@ log = structlog.get_logger()
 _LONGEST_BODY: Final = 32 << 10
 _MOST_FIELDS: Final = 20
 _LONGEST_METHOD: Final = 16
+_STATING: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callable[[int, Refusal | None], None]:
@@ -37,7 +39,7 @@ def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callabl
                 request=_body(request.body),
                 status=status,
                 scim_type=None if refusal is None else scim_type_of(refusal),
-                reason=None if refusal is None else shown_reason(refusal.message),
+                reason=_dropped(request) if refusal is None else shown_reason(refusal.message),
                 occurred_at=postern.foundation.clock.now(),
             )
         )
@@ -59,11 +61,22 @@ def _query(encoded: bytes) -> dict[str, str]:
         return {}
 
 
+def _dropped(request: Request) -> str | None:
+    """The line about what a request stated of a person that is not kept here."""
+    names = dropped(_decoded(request.body)) if "/Users" in request.path and request.method in _STATING else ()
+    return f"Not kept here: {', '.join(names)}" if names else None
+
+
 def _body(sent: bytes) -> Any:
     """The body as the record shows it. None when the request has no body, or a body that is too long or cannot be decoded."""
+    decoded = _decoded(sent)
+    return None if decoded is None else shown_body(decoded)
+
+
+def _decoded(sent: bytes) -> Any:
     if not sent or len(sent) > _LONGEST_BODY:
         return None
     try:
-        return shown_body(msgspec.json.decode(sent))
+        return msgspec.json.decode(sent)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

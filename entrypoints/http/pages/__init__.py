@@ -9,6 +9,7 @@ from collections.abc import Mapping, MutableMapping
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ class Pages:
     """Templates and assets, read once."""
 
     def __init__(self) -> None:
-        self._texts = ShippedTexts()
+        self._texts = ShippedTexts(Path(__file__).parent)
         self._compiled = CompiledTemplates()
         self._templates: dict[Language, Environment] = {}
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}

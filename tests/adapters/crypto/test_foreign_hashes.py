@@ -9,6 +9,7 @@ import pytest
 from adapters.crypto.foreign_digests import digest_of
 from adapters.crypto.passwords import Argon2Passwords
 from adapters.crypto.refusal_pace import RefusalPace
+from core.domain.identity.foreign_hashes.forms import hash_form
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashKind, decoy_of, read_stored
 from core.domain.identity.foreign_hashes.sources import auth0_hash, firebase_hash, keycloak_hash
 from core.domain.identity.foreign_hashes.texts import foreign_hash
@@ -16,7 +17,7 @@ from core.domain.secrets import Password
 from core.frozen import replace
 from tests.adapters.crypto.test_passwords import QUICK, CountedMetrics, hasher
 from tests.conftest import CapturedLog
-from tests.foreign_hashes import FIREBASE, FIREBASE_HASH, FIREBASE_PASSWORD, FIREBASE_SALT, KEYCLOAK, MADE, PUBLISHED, TYPED
+from tests.foreign_hashes import FIREBASE, FIREBASE_HASH, FIREBASE_PASSWORD, FIREBASE_SALT, FORMED, KEYCLOAK, MADE, PUBLISHED, TYPED
 
 
 def b64(raw: bytes) -> str:
@@ -71,6 +72,7 @@ READ: dict[str, tuple[ForeignHash, str]] = {
     "Identity 3, SHA-256": (foreign_hash(identity(1, "sha256")), TYPED),
     "Identity 3, SHA-512": (foreign_hash(identity(2, "sha512")), TYPED),
     "Spring": (foreign_hash("{bcrypt}" + MADE["bcrypt 2a"]), TYPED),
+    **{name: (hash_form(form).hash_of(text, salt), TYPED) for name, (form, text, salt) in FORMED.items()},
     "LDAP, crypt": (foreign_hash("{CRYPT}" + PUBLISHED["SHA-512"][0]), PUBLISHED["SHA-512"][1]),
 }
 

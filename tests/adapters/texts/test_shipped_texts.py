@@ -14,7 +14,7 @@ from jinja2 import Environment, nodes
 from adapters.texts.reading import shipped, sources
 from core.domain.languages import DEFAULT, Language
 from tests.http.pages.console.texts import asked_for
-from tests.places import ROOT
+from tests.places import PAGES, ROOT
 
 FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
 OTHERS = [language for language in Language if language is not DEFAULT]
@@ -42,7 +42,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]
 def placeholders(language: Language) -> dict[str, set[str]]:
     """By the key that is asked for. The two forms of a text have one, and only one of them needs to name the number."""
     found: dict[str, set[str]] = {}
-    texts = shipped(language)
+    texts = shipped(language, PAGES)
     for key, text in texts.items():
         asked, _, form = key.rpartition(".")
         is_form = form in {"one", "other"} and f"{asked}.one" in texts
@@ -52,13 +52,16 @@ def placeholders(language: Language) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("language", Language)
 def test_our_reader_reads_what_any_reader_of_toml_does(language: Language) -> None:
-    texts = [flat(tomllib.loads(source.read_text(encoding="utf-8"))) for source in sources(language)]
-    assert shipped(language) == dict(chain.from_iterable(texts))
+    own = ROOT / "adapters" / "texts" / f"{language}.toml"
+    trees = [tomllib.loads(own.read_text(encoding="utf-8"))]
+    trees += [tomllib.loads(source.read_text(encoding="utf-8"))[language] for source in sources(PAGES)]
+    texts = [flat(tree) for tree in trees]
+    assert shipped(language, PAGES) == dict(chain.from_iterable(texts))
 
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_every_language_says_the_same_things_with_the_same_values(language: Language) -> None:
-    english, other = shipped(DEFAULT), shipped(language)
+    english, other = shipped(DEFAULT, PAGES), shipped(language, PAGES)
     assert sorted(other) == sorted(english)
     assert placeholders(language) == placeholders(DEFAULT)
 
@@ -66,8 +69,8 @@ def test_every_language_says_the_same_things_with_the_same_values(language: Lang
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_text_was_left_in_english(language: Language) -> None:
     """A single word may be the same in both."""
-    english = shipped(DEFAULT)
-    assert [key for key, text in shipped(language).items() if text == english[key] and len(re.findall(r"\w{2,}", text)) > 2] == []
+    english = shipped(DEFAULT, PAGES)
+    assert [key for key, text in shipped(language, PAGES).items() if text == english[key] and len(re.findall(r"\w{2,}", text)) > 2] == []
 
 
 WRONG = {
@@ -83,14 +86,14 @@ WRONG = {
 
 @pytest.mark.parametrize("language", Language)
 def test_the_marks_are_those_of_the_language(language: Language) -> None:
-    for key, text in shipped(language).items():
+    for key, text in shipped(language, PAGES).items():
         assert not re.search(r"""["'`<>\\]|\.\.\.|\s\s| -- |^\s|\s$""", text), (key, text)
         assert not re.search(WRONG[language], text), (key, text)
 
 
 @pytest.mark.parametrize("language", Language)
 def test_what_names_a_link_or_a_button_says_what_stands_on_it(language: Language) -> None:
-    texts = shipped(language)
+    texts = shipped(language, PAGES)
     pairs = {
         "password.forgotten": (
             "mail.reset_and_tell",

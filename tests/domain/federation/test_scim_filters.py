@@ -1,6 +1,7 @@
 """Filters: valid and refused ones. The values that a filter pins down find all rows that the filter finds."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,6 +28,8 @@ from core.domain.federation.scim.filters import (
 )
 
 ADA = FilterComparison(FilterField.USER_NAME, Operator.EQUALS, "ada@example.org")
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+PRIMARY = FilterComparison(FilterField.EMAIL_IS_PRIMARY, Operator.EQUALS, True)
 ACTIVE = FilterComparison(FilterField.ACTIVE, Operator.EQUALS, value=True)
 X = FilterComparison(FilterField.EXTERNAL_ID, Operator.EQUALS, "x")
 
@@ -47,6 +50,30 @@ X = FilterComparison(FilterField.EXTERNAL_ID, Operator.EQUALS, "x")
         ('userName eq "ada@example.org" and (active eq true or externalId eq "x")', And((ADA, Or((ACTIVE, X))))),
         ("not (active eq true) and active eq true", And((Not(ACTIVE), ACTIVE))),
         ('((externalId eq "x"))', X),
+        ("displayName pr", FilterComparison(FilterField.DISPLAY_NAME, Operator.PRESENT, True)),
+        (
+            'emails[type eq "work" and value eq "a@example.org"]',
+            And(
+                (
+                    FilterComparison(FilterField.EMAIL_TYPE, Operator.EQUALS, "work"),
+                    FilterComparison(FilterField.EMAIL, Operator.EQUALS, "a@example.org"),
+                )
+            ),
+        ),
+        ("urn:ietf:params:scim:schemas:core:2.0:User:emails[primary eq true]", PRIMARY),
+        ('Emails.Primary eq "True"', PRIMARY),
+        *(
+            (
+                f'meta.lastModified {word} "{text}"',
+                FilterComparison(FilterField.LAST_MODIFIED, operator, NOON),
+            )
+            for word, operator, text in (
+                ("gt", Operator.AFTER, "2026-01-31T12:00:00Z"),
+                ("ge", Operator.SINCE, "2026-01-31T13:00:00+01:00"),
+                ("lt", Operator.BEFORE, "2026-01-31T12:00:00.000Z"),
+                ("le", Operator.UNTIL, "2026-01-31T12:00:00"),
+            )
+        ),
     ],
 )
 def test_a_filter_is_read(text: str, expected: Filter) -> None:
@@ -57,7 +84,7 @@ def test_a_filter_is_read(text: str, expected: Filter) -> None:
     "text",
     [
         *("", " ", "userName", "userName eq", 'userName eq "a" and', 'userName eq "a" b', '(userName eq "a"', 'userName eq "a")'),
-        *("userName eq ada", "userName eq 'ada'", "userName pr", 'userName gt "a"', 'externalId co "a"', 'id sw "a"', 'title eq "x"'),
+        *("userName eq ada", "userName eq 'ada'", "userName pr eq", 'userName gt "a"', 'externalId co "a"', 'id sw "a"', 'title eq "x"'),
         *(
             'active eq "yes"',
             "active eq (",
@@ -75,6 +102,20 @@ def test_a_filter_is_read(text: str, expected: Filter) -> None:
             "(active eq true active",
             '[a] eq "b"',
         ),
+        *(
+            'emails[type eq "work"',
+            "emails[]",
+            'emails[display eq "a"]',
+            'emails[value eq "a"] eq "b"',
+            'name[givenName eq "a"]',
+            'emails[type sw "w"]',
+            'meta.lastModified eq "2026-01-01T00:00:00Z"',
+            'meta.lastModified gt "yesterday"',
+            'meta.lastModified gt "0001-01-01T00:00:00+23:59"',
+            "meta.lastModified gt true",
+            'emails.primary eq "perhaps"',
+        ),
+        "emails[" + " or ".join(["primary eq true"] * (MOST_COMPARISONS + 1)) + "]",
         "(" * 21 + "active eq true" + ")" * 21,
         " or ".join(["active eq true"] * (MOST_COMPARISONS + 1)),
         'userName eq "' + "a" * LONGEST_FILTER + '"',

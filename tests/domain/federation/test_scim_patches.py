@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.federation.scim.attributes import USER_SCHEMA, dropped
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget, ScimRefusal
 from core.domain.federation.scim.patches import MOST_OPERATIONS, PatchOperation
-from core.domain.federation.scim.users import USER_SCHEMA, ScimProfile, Stated, patched, stated_profile
+from core.domain.federation.scim.users import ScimProfile, Stated, patched, stated_profile
 from core.frozen import names_of
 
 ID = "0199d3a0-0000-7000-8000-000000000001"
@@ -157,19 +158,79 @@ def test_a_dialect_is_understood(operation: tuple[str, str | None, Any], expecte
     assert {field: getattr(after, field) for field in untouched} == {field: getattr(ADA, field) for field in untouched}
 
 
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("title", "title"),
+        ("Title", "title"),
+        ("name.middleName", "name.middleName"),
+        ("emails.display", "emails.display"),
+        ("password", "password"),
+        ('emails[type eq "other"].Value', "emails"),
+        ('emails[type eq "home"]', "emails"),
+        (f"{USER_SCHEMA}:nickName", "nickName"),
+        ('phoneNumbers[type eq "work"].value', "phoneNumbers"),
+        ('addresses[type eq "work"].formatted', "addresses"),
+        ('roles[primary eq "True"].value', "roles"),
+        (f"{ENTERPRISE}:department", "department"),
+        (f"{ENTERPRISE}:manager", "manager"),
+        (f"{ENTERPRISE}:manager.value", "manager"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["add", "replace", "remove"])
+def test_an_attribute_that_is_not_kept_is_dropped_and_told(verb: str, path: str, told: str) -> None:
+    assert change((verb, path, "x")) == ADA
+    assert dropped({"Operations": [{"op": verb, "path": path, "value": "x"}]}) == [told]
+    if verb != "remove":
+        assert change((verb, None, {path: "x", "displayName": "Other"})).display_name == "Other"
+        assert dropped({"operations": [{"op": verb, "value": {path: "x", "displayName": "Other"}}]}) == [told]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            {ENTERPRISE: {"department": "x", "Manager": {"value": "1"}, "shoeSize": 1}, "title": "x", "userName": "a"},
+            ["department", "manager", "title"],
+        ),
+        ({"name": {"familyName": "x", "middleName": "y"}, "roles": [], "locale": None}, ["name.middleName"]),
+        ({"Operations": [{"op": "add", "path": "name", "value": {"honorificPrefix": "Dr."}}]}, ["name.honorificPrefix"]),
+        ({"Operations": [{"op": "add", "path": ENTERPRISE, "value": {"division": "x"}}]}, ["division"]),
+        ({"Operations": "x"}, []),
+        ({"Operations": [{"op": "add", "path": "na me", "value": "x"}]}, []),
+        ({"Operations": ["x", {"op": "add"}, {"op": "add", "path": 5, "value": 7}]}, []),
+        ({ENTERPRISE: "x", "name": "y"}, []),
+        ("x", []),
+        (None, []),
+    ],
+)
+def test_a_line_names_each_attribute_that_was_dropped_once(body: Any, told: list[str]) -> None:
+    assert list(dropped(body)) == told
+
+
+def test_dropped_attributes_count_as_changes() -> None:
+    operations = [PatchOperation("add", None, {"title": "x", f"{ENTERPRISE}:department": "x"})] * 501
+    with pytest.raises(InvalidSyntax, match="at most 1000 changes"):
+        patched(ADA, "1", operations)
+
+
 @pytest.mark.parametrize(
     ("operation", "refusal"),
     [
         (("move", "active", True), InvalidSyntax),
-        (("replace", "title", "x"), InvalidPath),
-        (("replace", "name.middleName", "x"), InvalidPath),
+        (("replace", "shoeSize", "x"), InvalidPath),
+        (("replace", "name.nickName", "x"), InvalidPath),
+        (("replace", "emails.colour", "x"), InvalidPath),
         (("replace", "na me", "x"), InvalidPath),
         (("replace", "x" * 600, "x"), InvalidPath),
         (("replace", 'name[type eq "x"]', "x"), InvalidPath),
-        (("replace", "emails.display", "x"), InvalidPath),
-        (("replace", "password", "secret"), InvalidPath),
-        (("replace", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department", "x"), InvalidPath),
-        (("replace", 'emails[type eq "home"].value', "x@y.example"), NoTarget),
+        (("replace", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:shoeSize", "x"), InvalidPath),
+        (("replace", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:Userdepartment", "x"), InvalidPath),
+        (("replace", 'phoneNumbers[type eq "work"', "x"), InvalidPath),
+        (("replace", 'emails[type eq "spare"].value', "x@y.example"), NoTarget),
         (("remove", None, None), NoTarget),
         (("replace", None, "x"), InvalidValue),
         (("replace", None, {}), InvalidValue),

@@ -10,7 +10,8 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, keycloak, tables
 from core.domain.platform.imports import postern as own
-from core.domain.platform.imports.clients import RealmParts, document
+from core.domain.platform.imports.clients import document
+from core.domain.platform.imports.keycloak_clients import RealmParts, foreign_parts
 from core.domain.platform.imports.people import ImportedPerson, LeftOut
 from core.domain.platform.imports.records import MOST_NOTES, Notes, bytes_of, shown
 from core.domain.platform.imports.reports import Outcome, ReportLine, Tally
@@ -221,12 +222,12 @@ def test_a_document_of_what_a_realm_can_be() -> None:
     ]
     roles: Any = {"client": {"Mobile App": [5, {"name": "A b"}, {"name": "a-b"}, {"name": "c", "description": "${role_c}"}]}}
     groups: list[Any] = [5, {"name": ""}, {"name": "y" * 200}, deep, *({"name": f"group {number}"} for number in range(600))]
-    text = "\n".join(document("acme", RealmParts(clients, roles, groups)))
+    text = "\n".join(document("acme", foreign_parts(RealmParts(clients, roles, groups))))
     for line in (
         '      "mobile-app":\n        # Mobile App at Keycloak\n        # It was switched off at Keycloak.',
-        "        # It has mappers (1), some of them code: see `claims` of a service.",
+        '        # Mapper "script-mapper": it is code, which nothing here runs.',
         '        service_type: "mobile"\n        redirect_uris:\n          - "com.example.app:/callback"',
-        "        # http://elsewhere.example/bye is left out of post_logout_redirect_uris",
+        "        # post_logout_redirect_uris: http://elsewhere.example/bye is left out: http is only for localhost",
         '        roles:\n          "a-b":\n            name: "A b"\n          "c":\n            name: "c"',
         '      "mobile-app-2":\n        # mobile-app at Keycloak\n        name: "mobile-app"\n        service_type: "api"',
         '      "service":\n        # !!! at Keycloak\n        name: "!!!"',
@@ -235,4 +236,4 @@ def test_a_document_of_what_a_realm_can_be() -> None:
     ):
         assert line in text, line
     assert "ftp://x" not in text
-    assert "\n".join(document("acme", RealmParts([], None, []))).endswith("    services:")
+    assert "\n".join(document("acme", foreign_parts(RealmParts([], None, [])))).endswith("    services:")

@@ -15,7 +15,7 @@ from core.domain.languages import DEFAULT
 from core.domain.record.event_data import EVENT_DATA
 from core.domain.record.event_types import AUDIT_ACTIONS, EVENT_TYPES, TEST_EVENT, WEBHOOK_EVENTS, Audience, UnknownEventType, event_type
 from core.domain.record.events import SYSTEM, Event, Target, TargetType
-from tests.places import ROOT
+from tests.places import PAGES, ROOT
 
 # The audit actions that the interface fixes, in its order.
 FIXED: Final = (
@@ -35,7 +35,9 @@ LIKE_AN_EVENT: Final = re.compile(r"([a-z_]+)(\.[a-z_]+)+")
 JOBS: Final = {"organization.purge", "profile_field.purge", "service.purge"}
 # What a trace says of its process, in the words of OpenTelemetry.
 OF_TRACES: Final = {"service.instance.id", "service.name", "service.version"}
-OTHERS: Final = JOBS | OF_TRACES
+# Keys of a mapper in a realm export of Keycloak.
+OF_REALMS: Final = {"user.attribute"}
+OTHERS: Final = JOBS | OF_TRACES | OF_REALMS
 ACME: Final = OrganizationId(UUID(int=1))
 
 
@@ -85,7 +87,7 @@ def puts_a_name_together(call: ast.Call) -> bool:
 def test_every_event_that_is_built_is_in_the_catalogue() -> None:
     known = {one.name for one in EVENT_TYPES}
     # Keys of texts look alike.
-    texts = set(shipped(DEFAULT))
+    texts = set(shipped(DEFAULT, PAGES))
     # Columns of the console's lists name parts of a row, such as `invitation.email`, and records of the API parts of a thing.
     written = {name: file for name, file in names().written.items() if "/pages/console/" not in file and "/http/routes/" not in file}
     assert {name: file for name, file in written.items() if name not in known | OTHERS | texts} == {}

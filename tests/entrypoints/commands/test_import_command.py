@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import BadRequest
-from entrypoints.cli import importing, main
+from entrypoints.cli import main
+from entrypoints.cli.imports import clients, people
 from entrypoints.failures import FAILURE, StartFailed
 from entrypoints.settings import Settings, read
 from tests.adapters.imports.importing import SAMPLES, people_file
+from tests.foreign_hashes import FIREBASE_HASH, FIREBASE_SALT, FIREBASE_SHOWN
 
 Import = Callable[..., Awaitable[str]]
 REALM = str(SAMPLES / "acme-realm.json")
@@ -40,7 +43,7 @@ def run(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.setenv("SUDO_USER", "grace")
 
     async def imported(*words: str) -> str:
-        await importing._run(main._parser().parse_args(["import", *words]), settings)
+        await people._run(main._parser().parse_args(["import", *words]), settings)
         return capsys.readouterr().out
 
     return imported
@@ -105,9 +108,12 @@ async def test_a_report_that_cannot_be_written_stops_the_import(run: Import, tmp
         (("keycloak", "missing.json"), "is no file"),
         (("keycloak", str(SAMPLES.parent)), "holds no export of a realm"),
         (("keycloak", str(SAMPLES / "auth0-bulk-import.json")), "is no export of one realm"),
-        (("keycloak", str(SAMPLES / "people.csv")), "The files are of 0 realms"),
+        (("keycloak", str(SAMPLES / "people.csv")), r"people.csv, line 1, byte 0: it is no JSON: .* \(the file is a table\)"),
         (("keycloak", REALM, "--only-organization", "x"), "The realm has no organization x"),
-        (("postern", str(SAMPLES / "auth0-users.ndjson")), "The first line must say what the file is"),
+        (
+            ("postern", str(SAMPLES / "auth0-users.ndjson")),
+            r"The first line must say what the file is.*\(the file is an export of Auth0's users",
+        ),
         (("csv", "/dev/null"), "is no file"),
     ],
 )
@@ -129,6 +135,49 @@ async def test_options_that_do_not_fit_are_refused(run: Import, words: tuple[str
         await run("keycloak", REALM, *words)
 
 
+async def test_a_program_reads_that_a_cut_file_imported_nobody(run: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json.loads(await run("keycloak", REALM, "--plan", "--json"))["complete"] is True
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(Path(REALM).read_bytes()[:3000])
+    with pytest.raises(BadRequest, match=r"cut.json, line 1\d\d, byte 3000: it ends in the middle"):
+        await run("keycloak", str(cut), "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["complete"], told["file"], told["byte"], "Nobody was imported" in told["message"]) == (False, "cut.json", 3000, True)
+    with pytest.raises(BadRequest, match="Nobody was imported"):
+        await run("keycloak", str(cut))
+    assert capsys.readouterr().out == ""
+    assert json.loads(await run("keycloak", REALM, "--json"))["outcomes"]["known"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--hash", "firebase"), "--hash firebase needs --hash-config"),
+        (("--hash-config", "x"), "--hash-config needs --hash firebase"),
+    ],
+)
+async def test_firebases_parameters_come_in_a_file(run: Import, tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    """So that the signer key stands on no command line."""
+    file, parameters = tmp_path / "people.csv", tmp_path / "hash_config"
+    file.write_text(f"email,password_hash,password_salt\nada@example.org,{FIREBASE_HASH},{FIREBASE_SALT}\n")
+    parameters.write_text(FIREBASE_SHOWN)
+    with pytest.raises(StartFailed, match=says):
+        await run("csv", str(file), *words)
+    with pytest.raises(BadRequest, match="must be one of better-auth"):
+        await run("csv", str(file), "--hash", "md5")
+    told = await run("csv", str(file), "--hash", "firebase", "--hash-config", str(parameters), "--json")
+    assert json.loads(told)["brought"]["passwords"] == 1, told
+
+
+@pytest.mark.parametrize("people", [[], [{"id": "1", "username": "service-account-shop", "serviceAccountClientId": "shop"}]])
+async def test_an_export_without_people_says_how_to_get_one_with_them(run: Import, tmp_path: Path, people: list[Any]) -> None:
+    """The admin console exports clients and the accounts of clients, and no people."""
+    file = tmp_path / "realm.json"
+    file.write_text(json.dumps({"realm": "acme", "clients": [], "users": people}))
+    with pytest.raises(BadRequest, match=r"realm.json: the realm has no people\. .* kc.sh export"):
+        await run("keycloak", str(file), "--plan")
+
+
 async def test_only_members_of_one_organization_of_the_realm(run: Import, tmp_path: Path) -> None:
     realm = json.loads(Path(REALM).read_text())
     members = [{"username": "grace", "membershipType": "MANAGED"}]
@@ -145,20 +194,95 @@ def test_clients_and_groups_become_a_document_and_nobody_is_imported(
 ) -> None:
     document = tmp_path / "acme.yaml"
     words = ["import", "keycloak", REALM, "--organization", "acme", "--clients", str(document)]
-    assert importing.run(main._parser().parse_args(words), settings) == 0
-    assert "Nobody was imported" in capsys.readouterr().out
+    assert people.run(main._parser().parse_args(words), settings) == 0
+    told = capsys.readouterr().out
+    assert "Nobody was imported" in told
+    assert "  billing: https://billing.example.org/* is left out: there are no wildcards" in told
     assert document.read_text() == (SAMPLES / "acme.yaml").read_text()
     with pytest.raises(StartFailed, match="is there already"):
-        importing.run(main._parser().parse_args(words), settings)
+        people.run(main._parser().parse_args(words), settings)
     with pytest.raises(StartFailed, match="--clients needs --organization"):
-        importing.run(main._parser().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
+        people.run(main._parser().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
+
+
+async def test_a_plan_lists_the_addresses_that_no_service_gets(run: Import, tmp_path: Path, settings: Settings) -> None:
+    realm = json.loads(Path(REALM).read_text())
+    realm["clients"].append({"clientId": "freva", "redirectUris": ["http://localhost:8002/*", "*"]})
+    file = tmp_path / "realm.json"
+    file.write_text(json.dumps(realm))
+    lost = [
+        "freva: http://localhost:8002/* is left out: there are no wildcards: write each address that the application uses",
+        "freva: * is left out: there are no wildcards: write each address that the application uses",
+        "freva: no address is left, so nobody can come back to it",
+    ]
+    assert json.loads(await run("keycloak", str(file), "--plan", "--json"))["lost_addresses"][1:] == lost
+    told = await run("keycloak", str(file), "--plan")
+    assert "Addresses of clients that no service gets:" in told
+    assert all(f"  {line}" in told for line in lost)
+    assert "lost_addresses" not in json.loads(await run("keycloak", str(file), "--json"))
+    document = tmp_path / "acme.yaml"
+    words = ["keycloak", str(file), "--organization", "acme", "--clients", str(document), "--plan"]
+    assert people.run(main._parser().parse_args(["import", *words, "--json"]), settings) == 0
+    assert people.run(main._parser().parse_args(["import", *words]), settings) == 0
+    assert not document.exists()
+
+
+TENANT = """\
+clients:
+  - name: Shop
+    app_type: spa
+    callbacks: ["https://shop.example.org/callback", "https://*.shop.example.org/callback"]
+  - name: All Applications
+roles:
+  - name: Editor
+    permissions:
+      - permission_name: write:invoices
+        resource_server_identifier: https://api.example.org
+"""
+
+
+def test_an_export_of_a0deploy_becomes_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Settings) -> None:
+    tenant, document = tmp_path / "tenant.yaml", tmp_path / "acme.yaml"
+    tenant.write_text(TENANT)
+    words = ["import", "auth0", str(tenant), "--organization", "acme", "--clients", str(document)]
+    assert people.run(main._parser().parse_args(words), settings) == 0
+    assert "Shop: https://*.shop.example.org/callback is left out" in capsys.readouterr().out
+    written = document.read_text()
+    assert '      "shop":\n        # Shop at Auth0\n        name: "Shop"\n        service_type: "web"' in written
+    assert "# It has write:invoices of https://api.example.org: make permissions and a role of that service" in written
+    folder = tmp_path / "tenant"
+    for kind, name, content in (
+        ("clients", "Shop", yaml.safe_load(TENANT)["clients"][0]),
+        ("clients", "All", {"name": "All Applications"}),
+        ("roles", "Editor", yaml.safe_load(TENANT)["roles"][0]),
+    ):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        (folder / kind / f"{name}.json").write_text(json.dumps(content))
+    same = tmp_path / "same.yaml"
+    words = ["import", "auth0", str(folder), "--organization", "acme", "--clients", str(same)]
+    assert people.run(main._parser().parse_args(words), settings) == 0
+    assert same.read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("email: x\n", "is no export of a0deploy"), ("clients: [", r"tenant.yaml:2:1: "), ("- 1\n", "a document is a map")],
+)
+def test_a_file_that_is_no_export_of_a0deploy_is_refused(tmp_path: Path, settings: Settings, content: str, says: str) -> None:
+    tenant = tmp_path / "tenant.yaml"
+    tenant.write_text(content)
+    words = ["import", "auth0", str(tenant), "--organization", "acme", "--clients", str(tmp_path / "x")]
+    with pytest.raises(StartFailed, match=says):
+        people.run(main._parser().parse_args(words), settings)
+    with pytest.raises(StartFailed, match="reads one export of a0deploy"):
+        people.run(main._parser().parse_args([*words[:3], *words[2:]]), settings)
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     def refuse(*_given: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path / "realm.json"))
 
-    monkeypatch.setattr(importing, "parts_of", refuse)
+    monkeypatch.setattr(clients, "parts_of", refuse)
     with pytest.raises(StartFailed, match=r"realm.json cannot be read: Permission denied") as failed:
-        importing.run(main._parser().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
+        people.run(main._parser().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
     assert failed.value.status == FAILURE

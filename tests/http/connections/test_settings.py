@@ -106,6 +106,22 @@ async def test_a_directory_has_at_most_ten_certificates(house: ConnectionScene) 
     assert await record(house, provider) == before
 
 
+async def test_a_directory_that_encrypts_weakly_gets_a_key_for_it_when_it_is_asked_to_encrypt(house: ConnectionScene) -> None:
+    async def uses(provider: str) -> list[str | None]:
+        metadata = await house.client.request("GET", f"/saml/sp/{provider}")
+        keys = etree.fromstring(metadata.body).iter("{urn:oasis:names:tc:SAML:2.0:metadata}KeyDescriptor")
+        return [one.get("use") for one in keys]
+
+    okta, ad_fs = [
+        (await house.request("POST", PATH, {"name": one.value, "kind": "saml", "preset": one.value})).ok(201)["id"]
+        for one in (Directory.OKTA, Directory.AD_FS)
+    ]
+    assert (await uses(okta), await uses(ad_fs)) == (["signing", "encryption"], ["signing"])
+    for wanted, told in ((True, ["signing", "encryption"]), (False, ["signing"])):
+        (await house.request("PATCH", f"{PATH}/{ad_fs}", {"wants_encrypted": wanted})).ok()
+        assert await uses(ad_fs) == told, wanted
+
+
 async def test_our_key_pair_changes_in_two_steps(house: ConnectionScene) -> None:
     provider = await house.active()
     path = f"{PATH}/{provider}/certificate"

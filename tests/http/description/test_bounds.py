@@ -31,8 +31,8 @@ CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(("NewRole.name", "RolePatch.name"), role_name),
     **dict.fromkeys(("NewRole.description", "RolePatch.description"), role_description),
     "NewRole.slug": role_slug,
-    **dict.fromkeys(("ServiceWish.name", "ServicePatch.name", "ServiceInfoPatch.name"), service_name),
-    "ServiceWish.slug": service_slug,
+    **dict.fromkeys(("NewServiceBody.name", "ServicePatch.name", "ServiceInfoPatch.name"), service_name),
+    "NewServiceBody.slug": service_slug,
     **dict.fromkeys(("NewPlan.name", "PlanPatch.name"), plan_name),
     **dict.fromkeys(("NewPlan.currency", "PlanPatch.currency"), plan_currency),
     **dict.fromkeys(("NewPlan.billing_price_id", "PlanPatch.billing_price_id"), plan_price_id),
@@ -40,7 +40,7 @@ CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
 # Texts that are only looked up. A text of a wrong form is answered like one that is not found.
 LOOKED_FOR: Final = {"RoleChange.role", "Impersonate.org_slug", "Impersonate.service_slug"}
 # The form of this text depends on the service's type. Tests of services cover it.
-CHECKED_WITH_OTHERS: Final = {"ServiceWish.device_activation_uri", "ServicePatch.device_activation_uri"}
+CHECKED_WITH_OTHERS: Final = {"NewServiceBody.device_activation_uri", "ServicePatch.device_activation_uri"}
 BOUNDS: Final = {"minLength", "maxLength", "pattern", "format", "enum", "const"}
 
 

@@ -109,6 +109,30 @@ def test_every_type_and_property_has_a_description(name: str) -> None:
 
 
 @for_each(SCHEMAS)
+def test_no_property_is_always_null(name: str) -> None:
+    """Generators of clients have no type for it."""
+    for field, one in SCHEMAS[name].get("properties", {}).items():
+        assert one.get("type") != "null", field
+
+
+@for_each(SCHEMAS)
+def test_every_default_is_what_its_schema_allows(name: str) -> None:
+    for field, one in SCHEMAS[name].get("properties", {}).items():
+        if "default" in one:
+            assert list(faults(json.loads(json.dumps(one["default"])), one, SCHEMAS)) == [], field
+            assert one["default"] != "" or "format" not in one, field
+
+
+@operations
+def test_no_operation_has_the_name_of_something_private(name: str) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
+
+
+def test_the_document_says_whom_to_ask() -> None:
+    assert DOCUMENT["info"]["contact"] == {"name": "The operator of this installation", "url": BASE_URL}
+
+
+@for_each(SCHEMAS)
 def test_a_moment_is_told_as_one(name: str) -> None:
     for field, one in SCHEMAS[name].get("properties", {}).items():
         # `asked_at` tells the occasion on which a page asks. OpenID Connect Core section 5.1 counts the seconds.

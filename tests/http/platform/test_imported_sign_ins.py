@@ -8,10 +8,12 @@ from typing import Any
 import pyotp
 import pytest
 
+from core.domain.identity.foreign_hashes.forms import hash_form
 from core.domain.platform.imports.decisions import ImportRules
 from entrypoints.bootstrap import Postern
 from tests.adapters.imports.importing import SAMPLES, imported, people_file, planned
 from tests.authenticator import BACKED_UP, ELIGIBLE, GOOD, Passkey, cbor
+from tests.foreign_hashes import FORMED, TYPED, UNREAD
 from tests.http.client import Client, Received
 from tests.http.people import People
 from tests.http.signing_in import LOGIN, Browser, unlimited
@@ -40,6 +42,31 @@ async def test_the_old_password_signs_in_and_its_hash_is_renewed(postern: Poster
         (row,) = people.rows("select password_hash from users where email = %s", email)
         assert row["password_hash"].startswith("$argon2id$")
         assert (await logged_in(client, email, password)).status == 200
+
+
+@pytest.mark.parametrize("kind", ["csv", "postern"])
+async def test_whoever_names_the_form_of_hashes_brings_their_passwords(
+    kind: str, postern: Postern, people: People, client: Client, tmp_path: Path
+) -> None:
+    form, text, _ = FORMED["npm better-auth"]
+    salt, _, digest = text.partition(":")
+    if kind == "csv":
+        file = tmp_path / "people.csv"
+        rows = [f"ada@example.org,{text},", f"grace@example.org,{digest},{salt}", f"joan@example.org,{UNREAD['passlib md5_crypt'][0]},"]
+        file.write_text("".join(f"{row}\n" for row in ("email,password_hash,password_salt", *rows)))
+    else:
+        ada, grace, joan = ({"id": name, "email": f"{name}@example.org"} for name in ("ada", "grace", "joan"))
+        hashed = [{**ada, "password_hash": text}, {**grace, "password_hash": digest, "password_salt": salt}]
+        file = people_file(tmp_path / "people.ndjson", [*hashed, {**joan, "password_hash": UNREAD["passlib md5_crypt"][0]}])
+    done = await imported(postern, kind, file, form=hash_form(form))
+    told = "password: The hash is $1$, md5-crypt, which is not read; a new one has to be chosen"
+    assert (done.notes("joan@example.org"), done.tally.stayed_behind[told]) == ((told,), 1)
+    people.change("update users set email_verified_at = now()")
+    for email in ("ada@example.org", "grace@example.org"):
+        (row,) = people.rows("select password_hash from users where email = %s", email)
+        assert row["password_hash"].startswith("$foreign$scrypt$ln=14,r=16,p=1,l=64$")
+        assert (await logged_in(client, email, TYPED.swapcase())).status == 401
+        assert (await logged_in(client, email, TYPED)).status == 200
 
 
 async def test_the_authenticator_app_is_asked_for_as_before(postern: Postern, client: Client) -> None:

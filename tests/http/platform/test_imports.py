@@ -266,7 +266,7 @@ async def test_a_plan_writes_nothing_and_says_the_same(
             {"id": "3", "email": "grace@example.org"},
             {"id": "4", "email": "new@example.org", "username": "ada", "totp_secret": "short"},
             {"id": "5", "email": "late@example.org"},
-            "{broken",
+            "null",
         ],
     )
     rules = ImportRules(organization="acme", trusts_verified=True, takes_usernames=True)

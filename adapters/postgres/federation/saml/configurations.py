@@ -19,6 +19,7 @@ from adapters.postgres.identity.proofs.login_events import log_login, login_para
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
@@ -99,8 +100,7 @@ class SamlRows:
 
     async def activate_next(self, service: ServiceId) -> Certificate | None:
         await self._transaction.tell(_DELETE_REPLACED, {"service": service})
-        rows = await self._transaction.ask(CERTIFICATE.row, _ACTIVATE, {"service": service})
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(CERTIFICATE.row, _ACTIVATE, {"service": service}))
 
     async def delete_certificates(self, service: ServiceId) -> None:
         await self._transaction.tell("delete from saml_certificates where service_id = %(service)s", {"service": service})

@@ -12,7 +12,7 @@ from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.statements import ask, ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
@@ -116,8 +116,7 @@ class PostgresSaml:
             "slug": storable_text(service_slug),
             "session": session if caller is None else caller.session,
         }
-        rows = await ask_in_order(self._pool, _meeting, _MEET, parameters)
-        return rows[0] if rows else None
+        return first(await ask_in_order(self._pool, _meeting, _MEET, parameters))
 
     async def meet_in_browser(
         self, organization_slug: str, service_slug: str, browser_session: bytes | None

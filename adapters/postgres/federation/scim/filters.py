@@ -1,12 +1,15 @@
 """Filters as conditions of SQL. The text consists of constants only, and the filter's values are parameters."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email
 from core.domain.federation.scim.filters import MOST_COMPARISONS, And, Filter, FilterComparison, FilterField, Not, Operator, Or, pins
+from core.domain.federation.scim.users import WORK
 
+CHANGED_AT: Final = "greatest(provisioned.updated_at, memberships.created_at)"
 _NAMES: Final[tuple[LiteralString, ...]] = tuple(f"compared_{number}" for number in range(MOST_COMPARISONS))
 
 _TEXTS: Final[dict[Operator, LiteralString]] = {
@@ -55,23 +58,75 @@ _PINNED: Final = """
 """
 
 
+# The columns of attributes that a person may lack.
+_MAY_LACK: Final[dict[FilterField, LiteralString]] = {
+    FilterField.EXTERNAL_ID: "provisioned.external_id",
+    FilterField.DISPLAY_NAME: "provisioned.display_name",
+    FilterField.GIVEN_NAME: "provisioned.given_name",
+    FilterField.FAMILY_NAME: "provisioned.family_name",
+}
+_TIMES: Final[dict[Operator, LiteralString]] = {
+    Operator.AFTER: "({column} > %({name})s)",
+    Operator.SINCE: "({column} >= %({name})s)",
+    Operator.BEFORE: "({column} < %({name})s)",
+    Operator.UNTIL: "({column} <= %({name})s)",
+}
+
+
 def _compared(one: FilterComparison, parameters: dict[str, Any]) -> LiteralString:
-    if one.field is FilterField.ACTIVE:
-        return "(memberships.id is not null)" if one.value else "(memberships.id is null)"
-    text = str(one.value)
+    constant = _constant(one)
+    if constant is not None:
+        return constant
     name = _NAMES[sum(known in parameters for known in _NAMES)]
-    if one.field is FilterField.ID:
-        identifier = _uuid(text)
-        if identifier is None:
-            return "false"
-        parameters[name] = identifier
-        return f"(users.id = %({name})s)"
-    if one.field is FilterField.EXTERNAL_ID:
-        parameters[name] = storable_text(text)
-        return f"(provisioned.external_id is not distinct from %({name})s)"
-    # The address's key may spell the domain in other letters (punycode). So a part of an address is compared with the written address as
-    # well, and a work address is compared only as it was written.
+    return _BY_FIELD.get(one.field, _text)(one, parameters, name)
+
+
+def _constant(one: FilterComparison) -> LiteralString | None:
+    """The condition of a comparison without a value of its own."""
+    if one.operator is Operator.PRESENT:
+        column = _MAY_LACK.get(one.field)
+        return "true" if column is None else f"({column} is not null)"
+    match one.field:
+        case FilterField.ACTIVE:
+            return "(memberships.id is not null)" if one.value else "(memberships.id is null)"
+        # Everybody has one address, of the type work, and it is the primary one.
+        case FilterField.EMAIL_IS_PRIMARY:
+            return "true" if one.value else "false"
+        case FilterField.EMAIL_TYPE:
+            return "true" if str(one.value).lower() == WORK else "false"
+        case _:
+            return None
+
+
+def _id(one: FilterComparison, parameters: dict[str, Any], name: LiteralString) -> LiteralString:
+    identifier = _uuid(str(one.value))
+    if identifier is None:
+        return "false"
+    parameters[name] = identifier
+    return f"(users.id = %({name})s)"
+
+
+def _external_id(one: FilterComparison, parameters: dict[str, Any], name: LiteralString) -> LiteralString:
+    parameters[name] = storable_text(str(one.value))
+    return f"(provisioned.external_id is not distinct from %({name})s)"
+
+
+def _time(one: FilterComparison, parameters: dict[str, Any], name: LiteralString) -> LiteralString:
+    parameters[name] = one.value
+    return _TIMES[one.operator].format(column=CHANGED_AT, name=name)
+
+
+def _text(one: FilterComparison, parameters: dict[str, Any], name: LiteralString) -> LiteralString:
+    parameters[name] = storable_text(str(one.value).lower())
+    return f"coalesce({_TEXTS[one.operator].format(column=f'lower({_MAY_LACK[one.field]})', name=name)}, false)"
+
+
+def _address(one: FilterComparison, parameters: dict[str, Any], name: LiteralString) -> LiteralString:
+    """The address's key may spell the domain in other letters (punycode). So a part of an address is compared with the written address as
+    well, and a work address is compared only as it was written.
+    """
     written: LiteralString = f"{name}_written"
+    text = str(one.value)
     parameters[name], parameters[written] = storable_text(Email(text).key), storable_text(text.lower())
     own = _TEXTS[one.operator].format(column="users.email_key", name=name)
     if one.operator is not Operator.EQUALS:
@@ -79,6 +134,15 @@ def _compared(one: FilterComparison, parameters: dict[str, Any]) -> LiteralStrin
     if one.field is FilterField.EMAIL:
         return f"coalesce({_TEXTS[one.operator].format(column='lower(provisioned.work_email)', name=written)}, {own})"
     return f"({own})"
+
+
+_BY_FIELD: Final[Mapping[FilterField, Callable[[FilterComparison, dict[str, Any], LiteralString], LiteralString]]] = {
+    FilterField.ID: _id,
+    FilterField.EXTERNAL_ID: _external_id,
+    FilterField.LAST_MODIFIED: _time,
+    FilterField.USER_NAME: _address,
+    FilterField.EMAIL: _address,
+}
 
 
 def _uuid(text: str) -> UUID | None:

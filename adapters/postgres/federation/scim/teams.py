@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.teams import TEAM, TeamRow
+from adapters.postgres.tenancy.teams import TEAM
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.groups import ScimGrouping
 from core.domain.identifiers import OrganizationId, TeamId, UserId
@@ -21,8 +20,8 @@ class _Grouping(Frozen):
     groups: str
 
 
-class _TeamWith(TeamRow):
-    included: list[UUID]
+def _team_with(*, included: Collection[UserId], **team: Any) -> tuple[Team, Collection[UserId]]:
+    return TEAM.row(**team), included
 
 
 class _Part(Frozen):
@@ -56,12 +55,10 @@ class DirectoryTeamRows:
         return answer.yes
 
     async def list(self, organization: OrganizationId, members: Sequence[UserId]) -> Sequence[tuple[Team, Collection[UserId]]]:
-        rows = await self._statements.ask(_TeamWith, _LIST, {"organization": organization, "members": list(members)})
-        return [(row.team(), [UserId(user) for user in row.included]) for row in rows]
+        return await self._statements.ask(_team_with, _LIST, {"organization": organization, "members": list(members)})
 
     async def get(self, organization: OrganizationId, team: TeamId) -> Team | None:
-        rows = await self._statements.ask(TeamRow, _GET, {"organization": organization, "team": team})
-        return rows[0].team() if rows else None
+        return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "team": team}))
 
     async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:
         await self._statements.tell(_HOLD, {"organization": organization})
@@ -111,7 +108,7 @@ _SAVE_GROUPING: Final = """
 _HAS_ANY: Final = "select exists (select from teams where org_id = %(organization)s and source = 'directory') as yes"
 
 _LIST: Final[LiteralString] = f"""
-    select {TEAM},
+    select {TEAM.names},
            array(
                select user_id
                  from team_members
@@ -123,7 +120,7 @@ _LIST: Final[LiteralString] = f"""
 """
 
 _GET: Final[LiteralString] = f"""
-    select {TEAM}
+    select {TEAM.names}
       from teams
      where teams.id = %(team)s and teams.org_id = %(organization)s and teams.source = 'directory'
 """

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
@@ -52,8 +52,7 @@ class ScimTokenRows:
         return await added(self._transaction, _ADD, {**TOKEN.values(token), "org_id": token.organization, "digest": digest})
 
     async def delete(self, organization: OrganizationId, token: ScimTokenId) -> ScimToken | None:
-        rows = await self._transaction.ask(TOKEN.row, _DELETE, {"organization": organization, "id": token})
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(TOKEN.row, _DELETE, {"organization": organization, "id": token}))
 
 
 SCIM_TOKENS: Final = KeyTable("scim_tokens", "org_id")

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.federation.scim.filters import condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
+from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.transaction import Transaction
@@ -26,10 +26,7 @@ from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
 from core.domain.identifiers import MembershipId, OrganizationId, UserId
-from core.domain.identity.accounts import Account
-from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
-from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.tenancy.roles import beyond_a_member, capabilities_of
 from core.domain.tenancy.tiers import user_limit
@@ -89,7 +86,7 @@ class _Held:
     def __init__(self, **columns: Any) -> None:
         self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", *_WHOSE)}
-        account = {name: columns[name] for name in names_of(DeactivationRow) if name in columns}
+        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -97,7 +94,7 @@ class _Held:
             user = _User(user_id=columns["id"], **profile).user()
             self.held = HeldUser(
                 user=user,
-                account=DeactivationRow(**account).account(),
+                account=ACCOUNT.row(**account),
                 role=own["role"] or "",
                 capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
@@ -107,40 +104,21 @@ class _Held:
             )
 
 
-class _Newcomer(_Capacity, kw_only=True):
-    name: str
-    logo_url: str | None
-    primary_color: str | None
-    id: UUID | None
-    email: str | None
-    is_platform_owner: bool | None
-    email_verified_at: datetime | None
-    deactivated_at: datetime | None
-    created_at: datetime | None
-    language: str | None
-    address_vouched_by: str | None
-    deactivated_by: UUID | None
-    is_known: bool
-    is_own: bool
-    known: int
-
-    def newcomer(self) -> Newcomer:
-        account = None
-        if self.id is not None and self.email is not None and self.created_at is not None:
-            account = Account(
-                UserId(self.id),
-                Email(self.email),
-                bool(self.is_platform_owner),
-                self.email_verified_at,
-                self.deactivated_at,
-                self.created_at,
-                Language.of(self.language),
-                None if self.deactivated_by is None else OrganizationId(self.deactivated_by),
-                Voucher.of(self.address_vouched_by),
-            )
-        return Newcomer(
-            self.capacity(), branding(self.name, self.logo_url, self.primary_color), account, self.is_known, self.known, is_own=self.is_own
-        )
+def _newcomer(
+    *,
+    member_count: int,
+    max_users: int | None,
+    default_max_users: int,
+    name: str,
+    logo_url: str | None,
+    primary_color: str | None,
+    is_known: bool,
+    is_own: bool,
+    known: int,
+    **account: Any,
+) -> Newcomer:
+    capacity = Capacity(member_count, user_limit(max_users, default_max_users))
+    return Newcomer(capacity, branding(name, logo_url, primary_color), ACCOUNT.found(**account), is_known, known, is_own=is_own)
 
 
 class _Changed(Frozen):
@@ -233,8 +211,7 @@ class ProvisionedUserRows:
         parameters = {"organization": organization, "email_key": email.key}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_ADDRESS, {"email_key": email.key})
-        rows = await self._statements.ask(_Newcomer, _FIND_NEWCOMER, parameters)
-        return rows[0].newcomer() if rows else None
+        return first(await self._statements.ask(_newcomer, _FIND_NEWCOMER, parameters))
 
     async def hold_group(self, organization: OrganizationId, change: GroupChange) -> Touched | None:
         parameters = {
@@ -322,7 +299,7 @@ _JOINS: Final = """
 
 _IS_KNOWN: Final = "(memberships.id is not null or provisioned.user_id is not null)"
 
-_PROFILE: Final = """
+_PROFILE: Final = f"""
            provisioned.external_id, provisioned.work_email, provisioned.formatted_name, provisioned.given_name, provisioned.family_name,
            provisioned.display_name, memberships.id is not null as active,
            (
@@ -333,7 +310,7 @@ _PROFILE: Final = """
                   and 'directory' = any (fields.written_by)
            ) as field_values,
            coalesce(provisioned.created_at, memberships.created_at) as provisioned_at,
-           greatest(provisioned.updated_at, memberships.created_at) as changed_at"""
+           {CHANGED_AT} as changed_at"""
 
 _USER: Final = f"users.id as user_id, users.email, {_PROFILE}"
 
@@ -420,7 +397,7 @@ _PLACES: Final[Mapping[str, LiteralString]] = {
     "externalId": "provisioned.external_id",
     "displayName": "lower(provisioned.display_name)",
     "meta.created": "coalesce(provisioned.created_at, memberships.created_at)",
-    "meta.lastModified": "greatest(provisioned.updated_at, memberships.created_at)",
+    "meta.lastModified": CHANGED_AT,
 }
 
 # `group_state` changes with every change of the group: it contains the newest membership, the number of members, and the number of

@@ -6,12 +6,13 @@ from itertools import takewhile
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.columns import Columns
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, UserId
-from core.domain.identity.devices import Device, DeviceType, Location, UserAgent
+from core.domain.identity.devices import Device, DeviceType, Location, UserAgent, located
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
 from core.frozen import Frozen
 
@@ -142,43 +143,29 @@ class _Knowledge(Frozen):
     knowledge: dict[str, Any]
 
 
-class _Device(Frozen):
-    id: UUID
-    user_id: UUID
-    name: str
-    device_type: str
-    browser: str | None
-    browser_version: str | None
-    os: str | None
-    os_version: str | None
-    last_used_at: datetime
-    last_address: str | None
-    last_country: str | None
-    last_city: str | None
-    risk_score: float
-    trusted_until: datetime | None
-    created_at: datetime
-    updated_at: datetime
-    revoked_at: datetime | None
-    risk_factors: list[str]
+DEVICE: Final = Columns(
+    Device, "devices", named={"user": "user_id"}, apart=("agent", "last_address", "last_location", "risk_score", "trusted_until")
+)
 
-    def device(self) -> Device:
-        located = self.last_country is not None or self.last_city is not None
-        return Device(
-            id=DeviceId(self.id),
-            user=UserId(self.user_id),
-            name=self.name,
-            agent=UserAgent(DeviceType(self.device_type), self.browser, self.browser_version, self.os, self.os_version),
-            last_used_at=self.last_used_at,
-            last_address=self.last_address,
-            last_location=Location(self.last_country, self.last_city) if located else None,
-            risk_score=round(self.risk_score, 2),
-            trusted_until=self.trusted_until,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-            revoked_at=self.revoked_at,
-            risk_factors=tuple(self.risk_factors),
-        )
+
+def _device(
+    *,
+    device_type: str,
+    browser: str | None,
+    browser_version: str | None,
+    os: str | None,
+    os_version: str | None,
+    last_country: str | None,
+    last_city: str | None,
+    risk_score: float,
+    **columns: Any,
+) -> Device:
+    return DEVICE.row(
+        agent=UserAgent(DeviceType(device_type), browser, browser_version, os, os_version),
+        last_location=located(last_country, last_city),
+        risk_score=round(risk_score, 2),
+        **columns,
+    )
 
 
 class DeviceRows:
@@ -188,11 +175,10 @@ class DeviceRows:
         self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[Device]:
-        return [row.device() for row in await self._statements.ask(_Device, _LIST, {"user": user})]
+        return await self._statements.ask(_device, _LIST, {"user": user})
 
     async def get(self, device: DeviceId) -> Device | None:
-        rows = await self._statements.ask(_Device, _GET, {"id": device})
-        return rows[0].device() if rows else None
+        return first(await self._statements.ask(_device, _GET, {"id": device}))
 
     async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:
         rows = await self._statements.ask(_Knowledge, _KNOWLEDGE_OF_USER, {"user": user, **knowledge_parameters(approach)})
@@ -238,8 +224,7 @@ class DeviceRows:
         await self._statements.tell(_END_TRUST, {"user": user})
 
     async def hold(self, device: DeviceId) -> Device | None:
-        rows = await self._statements.ask(_Device, _HOLD, {"id": device})
-        return rows[0].device() if rows else None
+        return first(await self._statements.ask(_device, _HOLD, {"id": device}))
 
     async def rename(self, device: DeviceId, name: str, at: datetime) -> None:
         await self._statements.tell(_RENAME, {"id": device, "name": _text(name), "at": at})
@@ -311,8 +296,8 @@ _END_TRUST: Final = """
 """
 
 _COLUMNS: Final[LiteralString] = f"""
-    id, user_id, name, device_type, browser, browser_version, os, os_version, last_used_at, host(last_address) as last_address,
-    last_country, last_city, risk_score, {_TRUSTED_UNTIL} as trusted_until, created_at, updated_at, revoked_at, risk_factors
+    {DEVICE.names}, device_type, browser, browser_version, os, os_version, host(last_address) as last_address, last_country, last_city,
+    risk_score, {_TRUSTED_UNTIL} as trusted_until
 """
 
 _HOLD: Final[LiteralString] = f"select {_COLUMNS} from devices where id = %(id)s for no key update"

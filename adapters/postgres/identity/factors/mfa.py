@@ -7,13 +7,14 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.rows import AnswerRow
-from adapters.postgres.statements import Parameters, Statements
+from adapters.postgres.statements import Parameters, Statements, first
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.mfa import MOST_WRONG_CODES, Guess, MfaEvent, MfaSecret, Preauthentication, SecondFactorStatus
 from core.domain.identity.upstream.directory_visits import restored_visit
@@ -24,27 +25,31 @@ from core.frozen import Frozen
 from ports.clock import Clock
 from ports.system import Ids
 
+MFA_SECRET: Final = Columns(MfaSecret, "mfa_secrets", named={"user": "user_id", "session": "session_id"}, prefix="secret_")
 
-class _Secret(Frozen):
-    sealed_secret: bytes
-    created_at: datetime
-    enabled_at: datetime | None
-    last_step: int
-    session_id: UUID | None
+PREAUTHENTICATION: Final = Columns(
+    Preauthentication,
+    "preauthentications",
+    named={
+        "user": "user_id",
+        "device": "device_id",
+        "organization": "organization_id",
+        "service": "service_id",
+        "amr": "authenticated_by",
+        "identity": "identity_id",
+        "visit": "directory_visit",
+    },
+    apart=("upstream", "vouched_domains"),
+    turned={"visit": (restored_visit, lambda visit: Jsonb(storable(visit.stored())))},
+)
 
-    def of(self, user: UserId) -> MfaSecret:
-        session = None if self.session_id is None else SessionId(self.session_id)
-        return MfaSecret(user, self.sealed_secret, self.created_at, self.enabled_at, self.last_step, session)
+
+def _guess(*, wait: float, enabled: bool, **secret: Any) -> Guess:
+    return Guess(wait, MFA_SECRET.found(**secret), enabled)
 
 
-class _Guess(Frozen):
-    wait: float
-    sealed_secret: bytes | None
-    created_at: datetime | None
-    enabled_at: datetime | None
-    last_step: int | None
-    session_id: UUID | None
-    enabled: bool
+def _preauthentication(*, vouched_domains: Sequence[str] | None, **columns: Any) -> Preauthentication:
+    return PREAUTHENTICATION.row(vouched_domains=None if vouched_domains is None else frozenset(vouched_domains), **columns)
 
 
 class _Person(Frozen):
@@ -53,23 +58,6 @@ class _Person(Frozen):
 
 class _Deleted(Frozen):
     was_enabled: bool
-
-
-class _Preauthentication(Frozen):
-    user_id: UUID
-    device_id: UUID | None
-    organization_id: UUID | None
-    service_id: UUID | None
-    created_at: datetime
-    expires_at: datetime
-    provider: str
-    authenticated_by: list[str]
-    identity_id: UUID | None
-    upstream: str
-    directory_visit: Mapping[str, Any] | None
-    stated_at: datetime | None
-    refuses_applications: bool
-    vouched_domains: list[str] | None
 
 
 class _Failures(Frozen):
@@ -98,8 +86,7 @@ class MfaRows:
         return await self._found(_PUT_PENDING, parameters)
 
     async def find(self, user: UserId) -> MfaSecret | None:
-        rows = await self._statements.ask(_Secret, _FIND, {"user": user})
-        return rows[0].of(user) if rows else None
+        return first(await self._statements.ask(MFA_SECRET.row, _FIND, {"user": user}))
 
     async def hold(self, user: UserId) -> bool:
         (row,) = await self._statements.ask(AnswerRow, _HOLD, {"user": user})
@@ -111,8 +98,8 @@ class MfaRows:
 
     async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
-        (row,) = await self._statements.ask(
-            _Guess,
+        (guess,) = await self._statements.ask(
+            _guess,
             _BEGIN_GUESS,
             {
                 "user": user,
@@ -123,10 +110,7 @@ class MfaRows:
                 "pace": limit.seconds_per_request,
             },
         )
-        if row.sealed_secret is None or row.created_at is None or row.last_step is None:
-            return Guess(row.wait, None, row.enabled)
-        secret = _Secret(row.sealed_secret, row.created_at, row.enabled_at, row.last_step, row.session_id)
-        return Guess(row.wait, secret.of(user), row.enabled)
+        return guess
 
     async def enable(self, user: UserId, step: int, at: datetime, *, beside_passkeys: bool = False) -> bool:
         return await self._found(_ENABLE, {"user": user, "step": step, "at": at, "beside_passkeys": beside_passkeys})
@@ -164,47 +148,10 @@ class MfaRows:
         )
 
     async def add_preauthentication(self, preauthentication: Preauthentication) -> None:
-        await self._statements.tell(
-            _ADD_PREAUTHENTICATION,
-            {
-                "id": preauthentication.id,
-                "user": preauthentication.user,
-                "device": preauthentication.device,
-                "organization": preauthentication.organization,
-                "service": preauthentication.service,
-                "created_at": preauthentication.created_at,
-                "expires_at": preauthentication.expires_at,
-                "provider": preauthentication.provider,
-                "authenticated_by": list(preauthentication.amr),
-                "identity": preauthentication.identity,
-                "visit": None if preauthentication.visit is None else Jsonb(storable(preauthentication.visit.stored())),
-                "stated_at": preauthentication.stated_at,
-                "refuses_applications": preauthentication.refuses_applications,
-            },
-        )
+        await self._statements.tell(_ADD_PREAUTHENTICATION, PREAUTHENTICATION.values(preauthentication))
 
     async def find_preauthentication(self, id: PreauthenticationId) -> Preauthentication | None:  # noqa: A002 - the noun's own word
-        rows = await self._statements.ask(_Preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES})
-        if not rows:
-            return None
-        (row,) = rows
-        return Preauthentication(
-            id=id,
-            user=UserId(row.user_id),
-            device=None if row.device_id is None else DeviceId(row.device_id),
-            organization=None if row.organization_id is None else OrganizationId(row.organization_id),
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            service=None if row.service_id is None else ServiceId(row.service_id),
-            provider=row.provider,
-            amr=tuple(row.authenticated_by),
-            identity=None if row.identity_id is None else IdentityId(row.identity_id),
-            upstream=row.upstream,
-            visit=None if row.directory_visit is None else restored_visit(row.directory_visit),
-            stated_at=row.stated_at,
-            refuses_applications=row.refuses_applications,
-            vouched_domains=None if row.vouched_domains is None else frozenset(row.vouched_domains),
-        )
+        return first(await self._statements.ask(_preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES}))
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
         rows = await self._statements.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
@@ -293,7 +240,7 @@ _PUT_PENDING: Final = """
  returning user_id
 """
 
-_FIND: Final = "select sealed_secret, created_at, enabled_at, last_step, session_id from mfa_secrets where user_id = %(user)s"
+_FIND: Final[LiteralString] = f"select {MFA_SECRET.names} from mfa_secrets where user_id = %(user)s"
 
 # Every statement locks the secret before the passkeys, so that no two of them deadlock.
 _HOLD: Final = """
@@ -330,13 +277,13 @@ _BEGIN_GUESS: Final[LiteralString] = f"""
          ),
          taken as ({TAKE_WANTED}),
          held as (
-             select sealed_secret, created_at, enabled_at, last_step, session_id
+             select {MFA_SECRET.names}
                from mfa_secrets
               where user_id = %(user)s
                 for update                             -- a new set-up must not slip in between the code's check and its effect
          )
-  select taken.wait, held.sealed_secret, held.created_at, held.enabled_at, held.last_step, held.session_id,
-         held.enabled_at is not null
+  select taken.wait, held.*,
+         held.secret_enabled_at is not null
       or exists (select from passkeys where user_id = %(user)s and second_factor_since is not null) as enabled
     from taken
     left join held on true
@@ -405,18 +352,13 @@ _LOG: Final = """
     values (%(id)s, %(user)s, %(name)s, %(success)s, %(address)s, %(user_agent)s, %(details)s, %(at)s)
 """
 
-_ADD_PREAUTHENTICATION: Final = """
-    insert into preauthentications (id, user_id, device_id, organization_id, service_id, created_at, expires_at, provider,
-                                   authenticated_by, identity_id, directory_visit, stated_at, refuses_applications)
-    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(expires_at)s, %(provider)s,
-            %(authenticated_by)s, %(identity)s, %(visit)s, %(stated_at)s, %(refuses_applications)s)
+_ADD_PREAUTHENTICATION: Final[LiteralString] = f"""
+    insert into preauthentications ({PREAUTHENTICATION.into()}) values ({PREAUTHENTICATION.inserted()})
 """
 
 # The disconnection of an identity deletes the row. An organization's own provider must be on at this moment, too.
 _FIND_PREAUTHENTICATION: Final[LiteralString] = f"""
-    select waiting.user_id, waiting.device_id, waiting.organization_id, waiting.service_id, waiting.created_at, waiting.expires_at,
-           waiting.provider, waiting.authenticated_by, waiting.identity_id, waiting.directory_visit,
-           waiting.stated_at, waiting.refuses_applications,
+    select {PREAUTHENTICATION.names_in("waiting")},
            coalesce(identities.provider, '') as upstream,
            case when providers.id is not null then coalesce({proved_domains("providers.org_id")}, '{{}}') end as vouched_domains
       from preauthentications as waiting

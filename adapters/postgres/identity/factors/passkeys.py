@@ -3,102 +3,33 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
-from uuid import UUID
 
+from adapters.postgres.columns import Columns
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.identifiers import PasskeyId, SessionId, UserId
-from core.domain.identity.accounts import Account
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.languages import Language
-from core.frozen import Frozen
 from ports.identity.passkeys import HeldPasskey, TakenChallenge
 
-
-class _Passkey(Frozen, kw_only=True):
-    id: UUID
-    user_id: UUID
-    credential_id: bytes
-    public_key: bytes
-    sign_count: int
-    name: str
-    aaguid: UUID
-    transports: list[str]
-    backup_eligible: bool
-    backed_up: bool
-    created_at: datetime
-    last_used_at: datetime | None
-    second_factor_since: datetime | None
-    user_handle: bytes | None
-    awaits_first_use: bool
-
-    def passkey(self) -> Passkey:
-        return Passkey(
-            id=PasskeyId(self.id),
-            user=UserId(self.user_id),
-            credential_id=self.credential_id,
-            public_key=self.public_key,
-            sign_count=self.sign_count,
-            name=self.name,
-            aaguid=self.aaguid,
-            transports=tuple(self.transports),
-            backup_eligible=self.backup_eligible,
-            backed_up=self.backed_up,
-            created_at=self.created_at,
-            last_used_at=self.last_used_at,
-            second_factor_since=self.second_factor_since,
-            user_handle=self.user_handle,
-            awaits_first_use=self.awaits_first_use,
-        )
+PASSKEY: Final = Columns(Passkey, "passkeys", named={"user": "user_id"}, prefix="passkey_")
 
 
-class _Held(_Passkey, kw_only=True):
-    ends_second_factor: bool
+def _held(*, ends_second_factor: bool, **passkey: Any) -> HeldPasskey:
+    return HeldPasskey(PASSKEY.row(**passkey), ends_second_factor)
 
 
-class _Taken:
-    """The columns of a passkey and of its account; all of them are null if no such passkey exists."""
-
-    def __init__(
-        self,
-        *,
-        is_fresh: bool,
-        account_id: UUID | None,
-        email: str | None,
-        password_hash: str | None,
-        is_platform_owner: bool | None,
-        email_verified_at: datetime | None,
-        deactivated_at: datetime | None,
-        registered_at: datetime | None,
-        language: str | None,
-        address_vouched_by: str | None,
-        mfa_enabled: bool,
-        knowledge: dict[str, Any],
-        **columns: Any,
-    ) -> None:
-        if account_id is None or email is None or registered_at is None:
-            self.taken = TakenChallenge(is_fresh, None, None)
-            return
-        account = Account(
-            UserId(account_id),
-            Email(email),
-            is_platform_owner=is_platform_owner or False,
-            email_verified_at=email_verified_at,
-            deactivated_at=deactivated_at,
-            created_at=registered_at,
-            language=Language.of(language),
-            address_vouched_by=Voucher.of(address_vouched_by),
-        )
-        named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge))
-        self.taken = TakenChallenge(is_fresh, _Passkey(**columns).passkey(), named)
+def _taken(*, is_fresh: bool, password_hash: str | None, mfa_enabled: bool, knowledge: dict[str, Any], **columns: Any) -> TakenChallenge:
+    passkey = PASSKEY.taken_or_none(columns)
+    if passkey is None:
+        return TakenChallenge(is_fresh, None, None)
+    return TakenChallenge(is_fresh, passkey, NamedAccount(ACCOUNT.row(**columns), password_hash, mfa_enabled, knowledge_of(knowledge)))
 
 
 class PasskeyRows:
@@ -108,16 +39,14 @@ class PasskeyRows:
         self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
-        return [row.passkey() for row in await self._statements.ask(_Passkey, _LIST, {"user": user})]
+        return await self._statements.ask(PASSKEY.row, _LIST, {"user": user})
 
     async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
-        rows = await self._statements.ask(_Passkey, _GET, {"user": user, "id": passkey})
-        return rows[0].passkey() if rows else None
+        return first(await self._statements.ask(PASSKEY.row, _GET, {"user": user, "id": passkey}))
 
     async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
         parameters = {"challenge": challenge_digest, "credential": credential_id, **knowledge_parameters(approach)}
-        rows = await self._statements.ask(_Taken, _TAKE[approach.client.device_token is not None], parameters)
-        return rows[0].taken if rows else None
+        return first(await self._statements.ask(_taken, _TAKE[approach.client.device_token is not None], parameters))
 
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None:
         await self._statements.tell(_ADD_CHALLENGE, {"digest": digest, "expires_at": expires_at})
@@ -130,17 +59,7 @@ class PasskeyRows:
             "challenge": challenge_digest,
             "session": session,
             "most": MOST_PASSKEYS,
-            "id": passkey.id,
-            "user": passkey.user,
-            "credential_id": passkey.credential_id,
-            "public_key": passkey.public_key,
-            "sign_count": passkey.sign_count,
-            "name": passkey.name,
-            "aaguid": passkey.aaguid,
-            "transports": list(passkey.transports),
-            "backup_eligible": passkey.backup_eligible,
-            "backed_up": passkey.backed_up,
-            "created_at": passkey.created_at,
+            **PASSKEY.values(passkey),
         }
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
@@ -149,12 +68,10 @@ class PasskeyRows:
         return row.count
 
     async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
-        rows = await self._statements.ask(_Passkey, _RENAME, {"user": user, "id": passkey, "name": name})
-        return rows[0].passkey() if rows else None
+        return first(await self._statements.ask(PASSKEY.row, _RENAME, {"user": user, "id": passkey, "name": name}))
 
     async def find_held(self, user: UserId, passkey: PasskeyId) -> HeldPasskey | None:
-        rows = await self._statements.ask(_Held, _FIND_HELD, {"user": user, "id": passkey})
-        return HeldPasskey(rows[0].passkey(), rows[0].ends_second_factor) if rows else None
+        return first(await self._statements.ask(_held, _FIND_HELD, {"user": user, "id": passkey}))
 
     async def remove(self, user: UserId, passkey: PasskeyId) -> None:
         await self._statements.tell(_REMOVE, {"user": user, "id": passkey})
@@ -177,14 +94,9 @@ class PasskeyRows:
         return bool(await self._statements.ask(IdRow, _BECOME_SECOND_FACTOR, {"user": user, "at": at}))
 
 
-_COLUMNS: Final = """
-           passkeys.id, passkeys.user_id, passkeys.credential_id, passkeys.public_key, passkeys.sign_count, passkeys.name,
-           passkeys.aaguid, passkeys.transports, passkeys.backup_eligible, passkeys.backed_up, passkeys.created_at,
-           passkeys.last_used_at, passkeys.second_factor_since, passkeys.user_handle, passkeys.awaits_first_use"""
+_LIST: Final[LiteralString] = f"select {PASSKEY.names} from passkeys where user_id = %(user)s order by id"
 
-_LIST: Final[LiteralString] = f"select {_COLUMNS} from passkeys where user_id = %(user)s order by id"
-
-_GET: Final[LiteralString] = f"select {_COLUMNS} from passkeys where id = %(id)s and user_id = %(user)s"
+_GET: Final[LiteralString] = f"select {PASSKEY.names} from passkeys where id = %(id)s and user_id = %(user)s"
 
 
 def _take(*, with_token: bool) -> LiteralString:
@@ -193,9 +105,8 @@ def _take(*, with_token: bool) -> LiteralString:
     with taken as (
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
          )
-  select taken.expires_at > now() as is_fresh, {_COLUMNS},
-         users.id as account_id, users.email, users.password_hash, users.is_platform_owner, users.email_verified_at,
-         users.deactivated_at, users.created_at as registered_at, users.language, users.address_vouched_by,
+  select taken.expires_at > now() as is_fresh, {PASSKEY.names},
+         {ACCOUNT.names}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge
     from taken
@@ -230,16 +141,16 @@ _COUNT: Final = "select count(*) as count from passkeys where user_id = %(user)s
 
 _RENAME: Final[LiteralString] = f"""
     with before as (
-             select {_COLUMNS} from passkeys where id = %(id)s and user_id = %(user)s for no key update
+             select {PASSKEY.names} from passkeys where id = %(id)s and user_id = %(user)s for no key update
          ),
          renamed as (
-             update passkeys set name = %(name)s from before where passkeys.id = before.id
+             update passkeys set name = %(name)s from before where passkeys.id = before.passkey_id
          )
   select * from before
 """
 
 _FIND_HELD: Final[LiteralString] = f"""
-    select {_COLUMNS},
+    select {PASSKEY.names},
            passkeys.second_factor_since is not null
        and not exists (select from mfa_secrets where mfa_secrets.user_id = %(user)s and mfa_secrets.enabled_at is not null)
        and not exists (

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from msgspec import convert
 from psycopg.errors import UniqueViolation
 
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.columns import Columns
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
@@ -17,11 +19,11 @@ from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import LoginEventId, OrganizationId, PasskeyId, PrivacyRequestId, ServiceId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.privacy import (
     MOST_AT_ONCE,
@@ -51,84 +53,53 @@ from core.domain.record.audit import FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT
 from core.frozen import Frozen
 from ports.identity.privacy import PlaceholderTaken
 
-
-class _Subject(AccountRow):
-    belongings: list[Mapping[str, Any]]
-    asker_governs: bool
-    is_held_elsewhere: bool
-    request_id: UUID | None
-    requested_by: UUID | None
-    requested_at: datetime | None
-    completed_at: datetime | None
-
-    def subject(self) -> Subject:
-        return Subject(
-            account=self.account(),
-            belongings=[_belonging(one) for one in self.belongings],
-            asker_governs=self.asker_governs,
-            is_held_elsewhere=self.is_held_elsewhere,
-            request=self._request(),
-        )
-
-    def _request(self) -> PrivacyRequest | None:
-        if self.request_id is None or self.requested_at is None:
-            return None
-        return _Request(self.request_id, self.id, self.requested_by, self.requested_at, self.completed_at).request()
+PRIVACY_REQUEST: Final = Columns(PrivacyRequest, "privacy_requests", named={"user": "user_id"}, prefix="request_")
 
 
-class _Exported(_Subject):
-    login_events: int
-    mfa_events: list[Mapping[str, Any]]
-    management_keys: list[Mapping[str, Any]]
-    passkeys: list[Mapping[str, Any]]
-    told: list[Any] | None
-    picture: Mapping[str, str] | None
-    profiles: list[Mapping[str, Any]]
-    service_roles: list[Mapping[str, Any]]
-    fields: list[Mapping[str, Any]]
-    metadata: list[Mapping[str, Any]]
-    identities: list[Mapping[str, Any]]
-    logins: list[Mapping[str, Any]]
-
-    def export(self, scope: Scope) -> Export:
-        subject = self.subject()
-        return Export(
-            account=subject.account,
-            created_at=shown_since(subject, scope),
-            belongings=exported_belongings(subject, scope),
-            login_events=self.login_events,
-            mfa_events=[ExportedFactorEvent(one["name"], _moment(one["at"]), one["success"]) for one in self.mfa_events],
-            management_keys=[_management_key(one) for one in self.management_keys],
-            passkeys=[_passkey(one) for one in self.passkeys],
-            own_profile=self._own_profile(subject.account) if scope.is_whole else None,
-            profiles=[_profile(one) for one in self.profiles],
-            service_roles=[
-                ExportedServiceRole(OrganizationId(UUID(one["organization"])), one["service"], one["role"]) for one in self.service_roles
-            ],
-            fields=[_fields(one) for one in self.fields],
-            metadata={ServiceId(UUID(one["service"])): one["metadata"] for one in self.metadata},
-            identities=[ExportedIdentity(one["provider"], one["subject"], _moment(one["linked_at"])) for one in self.identities],
-        )
-
-    def _own_profile(self, account: Account) -> ExportedOwnProfile:
-        picture = None if self.picture is None else Picture(self.picture["type"], b64decode(self.picture["content"]))
-        return ExportedOwnProfile(HeldProfile(profile_of(self.told), account.language), picture)
+def _subject(columns: dict[str, Any]) -> Subject:
+    """Takes the columns of the account. The rest stays in `columns`."""
+    return Subject(
+        account=ACCOUNT.taken(columns),
+        belongings=convert(columns["belongings"], list[Belonging]),
+        asker_governs=columns["asker_governs"],
+        is_held_elsewhere=columns["is_held_elsewhere"],
+        request=PRIVACY_REQUEST.taken_or_none(columns),
+    )
 
 
-class _Login(Frozen):
-    login: Mapping[str, Any]
+def _found(**columns: Any) -> Subject:
+    return _subject(columns)
 
 
-class _Request(Frozen):
-    id: UUID
-    user_id: UUID
-    requested_by: UUID | None
-    requested_at: datetime
-    completed_at: datetime | None
+def _exported(**columns: Any) -> tuple[Subject, Mapping[str, Any]]:
+    return _subject(columns), columns
 
-    def request(self) -> PrivacyRequest:
-        by = None if self.requested_by is None else UserId(self.requested_by)
-        return PrivacyRequest(PrivacyRequestId(self.id), UserId(self.user_id), by, self.requested_at, self.completed_at)
+
+def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Export:
+    return Export(
+        account=subject.account,
+        created_at=shown_since(subject, scope),
+        belongings=exported_belongings(subject, scope),
+        login_events=columns["login_events"],
+        mfa_events=convert(columns["mfa_events"], list[ExportedFactorEvent]),
+        management_keys=convert(columns["management_keys"], list[ExportedManagementKey]),
+        passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
+        own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
+        profiles=convert(columns["profiles"], list[ExportedProfile]),
+        service_roles=convert(columns["service_roles"], list[ExportedServiceRole]),
+        fields=[_fields(one) for one in columns["fields"]],
+        metadata={ServiceId(UUID(one["service"])): one["metadata"] for one in columns["metadata"]},
+        identities=convert(columns["identities"], list[ExportedIdentity]),
+    )
+
+
+def _own_profile(account: Account, *, told: list[Any] | None, picture: Mapping[str, str] | None, **_columns: object) -> ExportedOwnProfile:
+    shown = None if picture is None else Picture(picture["type"], b64decode(picture["content"]))
+    return ExportedOwnProfile(HeldProfile(profile_of(told), account.language), shown)
+
+
+def _login(*, login: Mapping[str, Any]) -> ExportedLogin:
+    return convert({**login, "risk_score": round(login["risk_score"], 2)}, ExportedLogin)
 
 
 class PrivacyRows:
@@ -141,26 +112,24 @@ class PrivacyRows:
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
     ) -> tuple[Subject, Export, Sequence[ExportedLogin]] | None:
         parameters = {**_asking(user, asker, at), "limit": min(PAGE, most), "most_listed": MOST_LISTED}
-        rows = await self._statements.ask(_Exported, EXPORT, parameters)
+        rows = await self._statements.ask(_exported, EXPORT, parameters)
         if not rows:
             return None
-        (row,) = rows
-        subject = row.subject()
+        ((subject, columns),) = rows
         whole = subject.asker_governs or subject.account.id == asker.user
         scope = Scope(None if whole else [one.organization for one in subject.askers])
         if not (whole or subject.askers):
             # The asker may see nothing, so the statement has read no records.
             return subject, _nothing(subject.account), ()
-        return subject, row.export(scope), [_login(one) for one in row.logins]
+        return subject, _export(subject, scope, columns), [_login(login=one) for one in columns["logins"]]
 
     async def logins(self, user: UserId, scope: Scope, before: LoginEventId, limit: int) -> Sequence[ExportedLogin]:
         organizations = list(scope.organizations or ())
         parameters = {"user": user, "whole": scope.is_whole, "organizations": organizations, "before": before, "limit": limit}
-        return [_login(row.login) for row in await self._statements.ask(_Login, LOGINS, parameters)]
+        return await self._statements.ask(_login, LOGINS, parameters)
 
     async def request(self, request: PrivacyRequestId) -> PrivacyRequest | None:
-        rows = await self._statements.ask(_Request, _REQUEST, {"id": request})
-        return rows[0].request() if rows else None
+        return first(await self._statements.ask(PRIVACY_REQUEST.row, _REQUEST, {"id": request}))
 
     async def user(self, email: Email) -> UserId | None:
         rows = await self._statements.ask(IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
@@ -168,8 +137,7 @@ class PrivacyRows:
 
     async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         await self._statements.tell(_HOLD, {"user": user})
-        rows = await self._statements.ask(_Subject, _SUBJECT, _asking(user, asker, at))
-        return rows[0].subject() if rows else None
+        return first(await self._statements.ask(_found, _SUBJECT, _asking(user, asker, at)))
 
     async def anonymize(self, request: PrivacyRequest, placeholder: Email) -> None:
         parameters = {
@@ -215,32 +183,6 @@ def _nothing(account: Account) -> Export:
     )
 
 
-def _management_key(one: Mapping[str, Any]) -> ExportedManagementKey:
-    return ExportedManagementKey(
-        organization=None if one["organization"] is None else OrganizationId(UUID(one["organization"])),
-        name=one["name"],
-        prefix=one["prefix"],
-        created_at=_moment(one["created_at"]),
-        expires_at=_moment(one["expires_at"]),
-    )
-
-
-def _passkey(one: Mapping[str, Any]) -> ExportedPasskey:
-    aaguid = UUID(one["aaguid"])
-    return ExportedPasskey(
-        id=PasskeyId(UUID(one["id"])),
-        name=one["name"],
-        aaguid=aaguid if aaguid.int else None,
-        backup_eligible=one["backup_eligible"],
-        created_at=_moment(one["created_at"]),
-        last_used_at=None if one["last_used_at"] is None else _moment(one["last_used_at"]),
-    )
-
-
-def _profile(one: Mapping[str, Any]) -> ExportedProfile:
-    return ExportedProfile(**{**one, "organization": OrganizationId(UUID(one["organization"]))})
-
-
 def _fields(one: Mapping[str, Any]) -> ExportedFields:
     keeper = one["organization"]
     return ExportedFields(None if keeper is None else OrganizationId(UUID(keeper)), one["values"])
@@ -255,40 +197,6 @@ def _asking(user: UserId, asker: PrivacyRequester, at: datetime) -> Mapping[str,
         "asking_session": asker.session,
         "at": at,
     }
-
-
-def _belonging(one: Mapping[str, Any]) -> Belonging:
-    return Belonging(
-        organization=OrganizationId(UUID(one["organization"])),
-        organization_slug=one["slug"],
-        role=one["role"],
-        joined_at=_moment(one["joined_at"]),
-        is_the_askers=one["is_the_askers"],
-        is_own=one["is_own"],
-        made_the_account=one["made_the_account"],
-        knows_the_account=one["is_own"] or one["made_the_account"] or one["has_been_there"],
-        teams=one["teams"],
-        is_unconfirmed_owner=one["is_unconfirmed_owner"],
-    )
-
-
-def _login(one: Mapping[str, Any]) -> ExportedLogin:
-    return ExportedLogin(
-        id=LoginEventId(UUID(one["id"])),
-        at=_moment(one["created_at"]),
-        address=one["address"],
-        user_agent=one["user_agent"],
-        provider=one["provider"],
-        success=one["success"],
-        risk_score=round(one["risk_score"], 2),
-        risk_factors=one["risk_factors"],
-        country=one["country"],
-        city=one["city"],
-    )
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 # The lock is as strong as a deletion's from the start. Otherwise this transaction would begin with a weaker lock, and would have to wait
@@ -338,13 +246,14 @@ _PERSON: Final[LiteralString] = f"""
 """
 
 _SUBJECT_COLUMNS: Final[LiteralString] = f"""
-           {ACCOUNT},
+           {ACCOUNT.names},
            (
                select coalesce(
                           jsonb_agg(
                               jsonb_build_object(
-                                  'organization', belonging.id, 'slug', slug, 'role', role, 'joined_at', joined_at, 'is_own', is_own,
-                                  'is_the_askers', is_the_askers, 'made_the_account', made_the_account, 'has_been_there', has_been_there,
+                                  'organization', belonging.id, 'organization_slug', slug, 'role', role, 'joined_at', joined_at,
+                                  'is_own', is_own, 'is_the_askers', is_the_askers, 'made_the_account', made_the_account,
+                                  'knows_the_account', is_own or made_the_account or has_been_there,
                                   'is_unconfirmed_owner', is_unconfirmed_owner,
                                   'teams', array(
                                       select teams.slug
@@ -371,7 +280,7 @@ _SUBJECT_COLUMNS: Final[LiteralString] = f"""
                           and organizations.id in (select belonging.id from belonging where belonging.is_unconfirmed_owner)
                       )
            ) as is_held_elsewhere,
-           privacy_requests.id as request_id, privacy_requests.requested_by, privacy_requests.requested_at, privacy_requests.completed_at
+           {PRIVACY_REQUEST.names}
 """
 
 _FROM: Final = """
@@ -385,7 +294,7 @@ _SUBJECT: Final[LiteralString] = f"{_PERSON} select {_SUBJECT_COLUMNS} {_FROM}"
 # While the job anonymizes the person's rows, the export shows a row that the job has not reached yet as the job will leave that row.
 _EXPORTED_LOGIN: Final[LiteralString] = f"""
                jsonb_build_object(
-                   'id', id, 'created_at', created_at, 'provider', provider, 'success', success, 'risk_score', risk_score,
+                   'id', id, 'at', created_at, 'provider', provider, 'success', success, 'risk_score', risk_score,
                    'risk_factors', risk_factors,
                    'address', case when going.are then '{FORGOTTEN_ADDRESS}' else host(address) end,
                    'user_agent', case when going.are then '{FORGOTTEN_USER_AGENT}' else user_agent end,
@@ -449,8 +358,8 @@ EXPORT: Final[LiteralString] = f"""
                select coalesce(
                           jsonb_agg(
                               jsonb_build_object(
-                                  'id', id, 'name', name, 'aaguid', aaguid, 'backup_eligible', backup_eligible, 'created_at', created_at,
-                                  'last_used_at', last_used_at
+                                  'id', id, 'name', name, 'aaguid', nullif(aaguid, '00000000-0000-0000-0000-000000000000'),
+                                  'backup_eligible', backup_eligible, 'created_at', created_at, 'last_used_at', last_used_at
                               )
                               order by id
                           ),
@@ -483,7 +392,7 @@ EXPORT: Final[LiteralString] = f"""
            (
                select coalesce(
                           jsonb_agg(
-                              jsonb_build_object('organization', services.org_id, 'service', services.slug, 'role', service_roles.slug)
+                              jsonb_build_object('organization', services.org_id, 'service_slug', services.slug, 'role', service_roles.slug)
                               order by services.org_id, services.slug, service_roles.slug
                           ),
                           '[]'
@@ -573,7 +482,7 @@ LOGINS: Final[LiteralString] = f"""
      order by id desc
 """
 
-_REQUEST: Final = "select id, user_id, requested_by, requested_at, completed_at from privacy_requests where id = %(id)s"
+_REQUEST: Final[LiteralString] = f"select {PRIVACY_REQUEST.names} from privacy_requests where id = %(id)s"
 
 # The request remembers the person's current and pending address, if the current address is proved, and the addresses of invitations that
 # the person has accepted. Addresses that the person has given up are left out: `former_addresses` has those, and says until when each one

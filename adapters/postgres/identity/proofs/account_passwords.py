@@ -1,34 +1,25 @@
 """The hashes of passwords in PostgreSQL."""
 
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
-from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF, DeactivationRow
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.statements import first
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
 from core.domain.languages import Language
-from core.frozen import Frozen
 
 
-class _Password(Frozen):
-    email: str
-    password_hash: str | None
-    language: str | None
-    password_changed_at: datetime | None
+def _password(*, email: str, language: str | None, **columns: Any) -> AccountPassword:
+    return AccountPassword(email=Email(email), language=Language.of(language), **columns)
 
 
-class _BeforeReset(DeactivationRow):
-    had_password: bool
-
-
-class _Registration(Frozen):
-    password_hash: str | None
-    registered_in: bytes | None
-    is_vouched: bool
+def _before(*, had_password: bool, **account: Any) -> BeforeReset:
+    return BeforeReset(ACCOUNT.row(**account), had_password)
 
 
 class AccountPasswordRows:
@@ -38,23 +29,17 @@ class AccountPasswordRows:
         self._transaction = transaction
 
     async def find(self, user: UserId) -> AccountPassword | None:
-        rows = await self._transaction.ask(_Password, _FIND_HASH, {"user": user})
-        if not rows:
-            return None
-        (row,) = rows
-        return AccountPassword(Email(row.email), row.password_hash, row.password_changed_at, Language.of(row.language))
+        return first(await self._transaction.ask(_password, _FIND_HASH, {"user": user}))
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
 
     async def reset(self, user: UserId, email: Email, new: str, at: datetime) -> BeforeReset | None:
         parameters = {"user": user, "email_key": email.key, "new": new, "at": at}
-        rows = await self._transaction.ask(_BeforeReset, _RESET_HASH, parameters)
-        return BeforeReset(rows[0].account(), rows[0].had_password) if rows else None
+        return first(await self._transaction.ask(_before, _RESET_HASH, parameters))
 
     async def registration(self, user: UserId) -> Registration | None:
-        rows = await self._transaction.ask(_Registration, _FIND_REGISTRATION, {"user": user})
-        return Registration(rows[0].password_hash, rows[0].registered_in, rows[0].is_vouched) if rows else None
+        return first(await self._transaction.ask(Registration, _FIND_REGISTRATION, {"user": user}))
 
     async def forget_unverified(self, user: UserId, at: datetime) -> Unverified | None:
         rows = await self._transaction.ask(AnswerRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at})
@@ -65,13 +50,15 @@ class AccountPasswordRows:
 
 
 _FIND_HASH: Final = """
-    select email, password_hash, password_changed_at, language
+    select email, password_hash as encoded, password_changed_at as changed_at, language
       from users
      where id = %(user)s and deactivated_at is null
 """
 
 _FIND_REGISTRATION: Final[LiteralString] = f"""
-    select password_hash, registered_in, {is_vouched()} as is_vouched from users where id = %(user)s and {is_unproved()}
+    select password_hash as encoded, registered_in as browser, {is_vouched()} as is_vouched
+      from users
+     where id = %(user)s and {is_unproved()}
 """
 
 _REPLACE_HASH: Final = """
@@ -104,7 +91,7 @@ _RESET_HASH: Final[LiteralString] = f"""
          email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
     from before
    where users.id = before.id
-returning {ACCOUNT_AND_WHO_DEACTIVATED.replace("users.", "before.")}, before.password_hash is not null as had_password
+returning {ACCOUNT.names_in("before")}, before.deactivated_by, before.password_hash is not null as had_password
 """
 
 _FORGET_UNVERIFIED_HASH: Final[LiteralString] = f"""

@@ -1,63 +1,32 @@
 """Login events in PostgreSQL: sign-ins add them, and each person reads their own."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Final, LiteralString
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.columns import Columns
 from adapters.postgres.record.events import TOLD
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.causes import causing_request
-from core.domain.identifiers import DeviceId, EventId, LoginEventId, OrganizationId, ServiceId, UserId
-from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_tried
+from core.domain.identifiers import EventId, LoginEventId, UserId
+from core.domain.identity.login_events import LoginEvent, OwnLogin, login_tried
 from core.domain.record.events import SYSTEM
-from core.frozen import Frozen
+
+LOGIN: Final = Columns(
+    LoginEvent,
+    "login_events",
+    named={"user": "user_id", "failure": "reason", "organization": "organization_id", "service": "service_id", "device": "device_id"},
+    apart=("address", "risk_score"),
+    prefix="login_",
+)
 
 
-class _OwnLogin(Frozen):
-    id: UUID
-    user_id: UUID
-    organization_id: UUID | None
-    service_id: UUID | None
-    device_id: UUID | None
-    provider: str
-    reason: str | None
-    address: str | None
-    user_agent: str | None
-    risk_score: float
-    risk_factors: list[str]
-    flagged: bool
-    country: str | None
-    city: str | None
-    created_at: datetime
-    device_name: str | None
-    organization: str | None
-    service: str | None
-
-    def login(self) -> OwnLogin:
-        event = LoginEvent(
-            id=LoginEventId(self.id),
-            user=UserId(self.user_id),
-            provider=self.provider,
-            failure=None if self.reason is None else LoginFailure(self.reason),
-            address=self.address,
-            user_agent=self.user_agent,
-            created_at=self.created_at,
-            organization=None if self.organization_id is None else OrganizationId(self.organization_id),
-            service=None if self.service_id is None else ServiceId(self.service_id),
-            device=None if self.device_id is None else DeviceId(self.device_id),
-            risk_score=round(self.risk_score, 2),
-            risk_factors=tuple(self.risk_factors),
-            flagged=self.flagged,
-            country=self.country,
-            city=self.city,
-        )
-        return OwnLogin(event, self.device_name or "", self.organization or "", self.service or "")
+def _own_login(*, risk_score: float, device_name: str | None, organization: str | None, service: str | None, **login: Any) -> OwnLogin:
+    return OwnLogin(LOGIN.row(risk_score=round(risk_score, 2), **login), device_name or "", organization or "", service or "")
 
 
 class LoginEventRows:
@@ -67,7 +36,7 @@ class LoginEventRows:
         self._statements = statements
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
-        return [row.login() for row in await self._statements.ask(_OwnLogin, _LIST_OWN, {"user": user, "before": before, "limit": limit})]
+        return await self._statements.ask(_own_login, _LIST_OWN, {"user": user, "before": before, "limit": limit})
 
     async def add(self, event: LoginEvent) -> None:
         await self._statements.tell_along(_ADD, login_parameters(event))
@@ -174,18 +143,17 @@ def queue_for_export(source: LiteralString, event: LiteralString, organization: 
 _QUEUE_FOR_EXPORT: Final[LiteralString] = queue_for_export(_ALONE, "%(id)s::uuid", "%(organization)s::uuid")
 
 # The statement reads an index backwards, as far as one page goes.
-_LIST_OWN: Final = """
+_LIST_OWN: Final[LiteralString] = f"""
     select latest.*, devices.name as device_name, organizations.name as organization, services.name as service
       from (
-               select id, user_id, organization_id, service_id, device_id, provider, reason, host(address) as address, user_agent,
-                      risk_score, risk_factors, flagged, country, city, created_at
+               select {LOGIN.names}, host(address) as address, risk_score
                  from login_events
                 where user_id = %(user)s and (%(before)s::uuid is null or id < %(before)s)
                 order by id desc
                 limit %(limit)s
            ) as latest
-      left join devices on devices.id = latest.device_id and devices.user_id = latest.user_id and devices.revoked_at is null
-      left join organizations on organizations.id = latest.organization_id
-      left join services on services.id = latest.service_id
-     order by latest.id desc
+      left join devices on devices.id = latest.login_device and devices.user_id = latest.login_user and devices.revoked_at is null
+      left join organizations on organizations.id = latest.login_organization
+      left join services on services.id = latest.login_service
+     order by latest.login_id desc
 """

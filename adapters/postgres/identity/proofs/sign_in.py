@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
 from adapters.postgres.identity.privacy.holding import holding_by_use
@@ -68,6 +68,11 @@ DESTINATION: Final = """
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
 
 
+def destination_of(columns: dict[str, Any]) -> Destination | None:
+    """Takes the columns of `DESTINATION`. The rest stays in `columns`."""
+    return DestinationRow(**{name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}).destination()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempt(DestinationRow, RealmRow):
     limit_name: str
@@ -126,10 +131,9 @@ class _Confirmed:
         is_made_elsewhere: bool,
         **columns: Any,
     ) -> None:
-        of_destination = {name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}
-        destination = DestinationRow(**of_destination).destination()
+        destination = destination_of(columns)
         self.confirmed = Confirmed(
-            account=AccountRow(**columns).account(),
+            account=ACCOUNT.row(**columns),
             one_factor_is_enough=one_factor_is_enough,
             is_connected=is_connected,
             flow_is_open=flow_is_open,
@@ -354,7 +358,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
               where services.id = %(service)s
                 for key share
          )
-  select {ACCOUNT}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
+  select {ACCOUNT.names}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
            users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active,

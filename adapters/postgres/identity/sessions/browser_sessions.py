@@ -7,6 +7,7 @@ from uuid import UUID
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import SessionId, UserId
@@ -38,8 +39,7 @@ class BrowserSessionRows:
 
     async def choose(self, session: SessionId, user: UserId, slug: str) -> Chosen | None:
         parameters = {"session": session, "user": user, "slug": storable_text(slug)}
-        rows = await self._transaction.ask(Chosen, _CHOOSE, parameters)
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(Chosen, _CHOOSE, parameters))
 
 
 _ADD: Final = "insert into browser_sessions (digest, session_id) values (%(digest)s, %(session)s)"

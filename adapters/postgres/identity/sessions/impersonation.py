@@ -1,56 +1,42 @@
 """Impersonations in PostgreSQL."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.accounts import ACCOUNT
-from adapters.postgres.identity.proofs.sign_in import DESTINATION, DestinationRow
+from adapters.postgres.identity.proofs.sign_in import DESTINATION, destination_of
 from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.revoking import revoking
+from adapters.postgres.identity.sessions.sessions import PARENT
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.accounts import Account
 from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.proofs import UNPROVED
-from core.domain.identity.sessions import Parent
-from core.domain.identity.upstream.vouching import Voucher
-from core.domain.languages import Language
 from ports.identity.impersonation import Impersonable, MembershipHeld
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _User(DestinationRow):
-    id: UUID
-    email: str
-    is_platform_owner: bool
-    email_verified_at: datetime | None
-    deactivated_at: datetime | None
-    created_at: datetime
-    language: str | None
-    address_vouched_by: str | None
-    joined_id: UUID | None
-    joined_slug: str | None
-    joined_is_active: bool | None
-    parent_id: UUID | None
-    parent_expires_at: datetime | None
-    parent_ends_at: datetime | None
-    parent_depth: int | None
-    subscription: Mapping[str, Any] | None
-    tells_more: bool
-
-    def opener(self) -> Parent | None:
-        """The platform owner's own session. Its proofs do not count for the new session: the platform owner gave these proofs for their
-        own account, not for the user's.
-        """
-        if self.parent_id is None or self.parent_expires_at is None or self.parent_ends_at is None or self.parent_depth is None:
-            return None
-        return Parent(SessionId(self.parent_id), self.parent_expires_at, self.parent_ends_at, self.parent_depth, UNPROVED)
+def _impersonable(
+    *,
+    joined_id: UUID | None,
+    joined_slug: str | None,
+    joined_is_active: bool | None,
+    subscription: Mapping[str, Any] | None,
+    tells_more: bool,
+    **columns: Any,
+) -> Impersonable:
+    """The platform owner's proofs do not count for the new session: they gave these for their own account, not for the user's."""
+    return Impersonable(
+        ACCOUNT.taken(columns),
+        None if joined_id is None else MembershipHeld(OrganizationId(joined_id), joined_slug or "", bool(joined_is_active)),
+        service=destination_of(columns),
+        opener=PARENT.found(**columns, proved=UNPROVED),
+        subscription=subscription_state(subscription),
+        tells_more=tells_more,
+    )
 
 
 class ImpersonationRows:
@@ -64,24 +50,8 @@ class ImpersonationRows:
     ) -> Impersonable | None:
         await self._transaction.tell(_HOLD, {"users": [user, by]})
         slugs = {"slug": storable_text(organization_slug), "service_slug": storable_text(service_slug)}
-        found = await self._transaction.ask(_User, _FIND_USER, {"user": user, **slugs, "by": by, "session": session})
-        if not found:
-            return None
-        row = found[0]
-        account = Account(
-            UserId(row.id),
-            Email(row.email),
-            is_platform_owner=row.is_platform_owner,
-            email_verified_at=row.email_verified_at,
-            deactivated_at=row.deactivated_at,
-            created_at=row.created_at,
-            language=Language.of(row.language),
-            address_vouched_by=Voucher.of(row.address_vouched_by),
-        )
-        membership = None
-        if row.joined_id is not None:
-            membership = MembershipHeld(OrganizationId(row.joined_id), row.joined_slug or "", bool(row.joined_is_active))
-        return Impersonable(account, membership, row.opener(), row.destination(), subscription_state(row.subscription), row.tells_more)
+        parameters = {"user": user, **slugs, "by": by, "session": session}
+        return first(await self._transaction.ask(_impersonable, _FIND_USER, parameters))
 
     async def add(self, impersonation: Impersonation) -> None:
         await self._transaction.tell(
@@ -117,13 +87,13 @@ _FIND_USER: Final[LiteralString] = f"""
               where service_users.user_id = %(user)s and organizations.slug = %(slug)s and services.slug = %(service_slug)s
                 for key share
          )
-    select {ACCOUNT},
+    select {ACCOUNT.names},
            joined.id as joined_id, joined.slug as joined_slug, joined.status = 'active' as joined_is_active,
            services.service_id, services.service_slug, services.organization_id, services.organization_slug,
            services.organization_is_active,
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.organization_id", "users.id")} as tells_more,
-           opener.id as parent_id, opener.expires_at as parent_expires_at, opener.ends_at as parent_ends_at, opener.depth as parent_depth
+           {PARENT.names_in("opener")}
       from users
       left join sessions as opener on opener.id = %(session)s and opener.user_id = %(by)s and opener.revoked_at is null
                                   and opener.expires_at > now() and opener.ends_at > now()

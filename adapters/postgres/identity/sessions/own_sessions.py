@@ -2,54 +2,38 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, LiteralString
-from uuid import UUID
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.revoking import LINE
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask
-from core.domain.identifiers import DeviceId, SessionId, UserId
-from core.domain.identity.devices import Location
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.devices import located
 from core.domain.identity.own_sessions import OwnSession, OwnSessionList
 from core.domain.pages import Page
-from core.frozen import Frozen
 
 
-class _Session(Frozen):
-    id: UUID
-    created_at: datetime
-    last_seen_at: datetime
-    ends_at: datetime
-    device_id: UUID | None
-    device_name: str | None
-    country: str | None
-    city: str | None
-    organization: str | None
-    service: str | None
-    impersonated: bool
-    opened_here: bool
-
-    def session(self) -> OwnSession:
-        located = self.country is not None or self.city is not None
-        return OwnSession(
-            id=SessionId(self.id),
-            created_at=self.created_at,
-            last_seen_at=self.last_seen_at,
-            ends_at=self.ends_at,
-            device=None if self.device_id is None else DeviceId(self.device_id),
-            device_name=self.device_name or "",
-            location=Location(self.country, self.city) if located else None,
-            organization=self.organization or "",
-            service=self.service or "",
-            impersonated=self.impersonated,
-            opened_here=self.opened_here,
-        )
+def _session(
+    *,
+    device_name: str | None,
+    country: str | None,
+    city: str | None,
+    organization: str | None,
+    service: str | None,
+    **columns: Any,
+) -> OwnSession:
+    return OwnSession(
+        device_name=device_name or "",
+        location=located(country, city),
+        organization=organization or "",
+        service=service or "",
+        **columns,
+    )
 
 
-class _Listed(_Session):
-    total: int
-    others: int
+def _listed(*, total: int, others: int, **columns: Any) -> tuple[int, int, OwnSession]:
+    return total, others, _session(**columns)
 
 
 class PostgresOwnSessions:
@@ -60,13 +44,12 @@ class PostgresOwnSessions:
 
     async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         parameters = {"user": user, "but": of, "now": now, "limit": page.limit, "offset": page.offset}
-        rows = await ask(self._pool, _Listed, _LIST, parameters)
-        total, others = (rows[0].total, rows[0].others) if rows else (0, 0)
-        return OwnSessionList(tuple(row.session() for row in rows), total, others)
+        rows = await ask(self._pool, _listed, _LIST, parameters)
+        total, others, _ = rows[0] if rows else (0, 0, None)
+        return OwnSessionList(tuple(session for *_, session in rows), total, others)
 
     async def tree(self, user: UserId, session: SessionId, of: SessionId, now: datetime) -> Sequence[OwnSession]:
-        rows = await ask(self._pool, _Session, _TREE, {"user": user, "id": session, "but": of, "now": now})
-        return [row.session() for row in rows]
+        return await ask(self._pool, _session, _TREE, {"user": user, "id": session, "but": of, "now": now})
 
     async def was_there(self, user: UserId, session: SessionId) -> bool:
         return bool(await ask(self._pool, IdRow, _WAS_THERE, {"user": user, "id": session}))
@@ -79,7 +62,7 @@ _LIVING: Final = """
 
 _COLUMNS: Final = f"""
     sessions.id, sessions.created_at, sessions.last_seen_at, least(sessions.expires_at, sessions.ends_at) as ends_at,
-    devices.id as device_id, devices.name as device_name, devices.last_country as country, devices.last_city as city,
+    devices.id as device, devices.name as device_name, devices.last_country as country, devices.last_city as city,
     organizations.name as organization, services.name as service, sessions.impersonator_id is not null as impersonated,
     sessions.id = any (array({LINE})) as opened_here
 """

@@ -5,59 +5,32 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.arrays import array_of_texts
-from adapters.postgres.identity.accounts import ACCOUNT, AccountRow
+from adapters.postgres.columns import Columns
+from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.statements import first
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
 from core.domain.identity.upstream.sign_in import FEDERATED
-from core.frozen import Frozen, names_of
+from core.frozen import Frozen
 from ports.identity.sessions import Opener
 
-
-class ParentRow(Frozen):
-    """The columns of `PARENT`."""
-
-    parent_id: UUID
-    parent_expires_at: datetime
-    parent_ends_at: datetime
-    parent_depth: int
-    proved_at: datetime | None
-    second_factor_at: datetime | None
-    stated_at: datetime | None
-    refuses_applications: bool
-
-    def parent(self) -> Parent:
-        return Parent(
-            SessionId(self.parent_id),
-            self.parent_expires_at,
-            self.parent_ends_at,
-            self.parent_depth,
-            Proved(self.proved_at, self.second_factor_at, self.stated_at, self.refuses_applications),
-        )
+PARENT: Final = Columns(Parent, "sessions", apart=("proved",), prefix="parent_")
+PROVED: Final = Columns(Proved, "sessions", named={"at": "proved_at"}, prefix="proved_")
 
 
 class _InOrganization(Frozen):
     organization_id: UUID | None
 
 
-# Columns of a statement that reads `sessions`.
-PARENT: Final = """
-           sessions.id as parent_id, sessions.expires_at as parent_expires_at, sessions.ends_at as parent_ends_at,
-           sessions.depth as parent_depth, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
-           sessions.refuses_applications"""
-
-
-class _Opener:
-    """The columns of an account, and of the account's session from which another session is opened."""
-
-    def __init__(self, **columns: Any) -> None:
-        of_parent = {name: columns.pop(name) for name in names_of(ParentRow)}
-        self.opener = Opener(AccountRow(**columns).account(), ParentRow(**of_parent).parent())
+def _opener(**columns: Any) -> Opener:
+    """The account's session is the one from which another session is opened."""
+    return Opener(ACCOUNT.taken(columns), PARENT.row(proved=PROVED.taken(columns), **columns))
 
 
 class SessionRows:
@@ -69,8 +42,7 @@ class SessionRows:
     async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
         await self._transaction.tell(_HOLD_ACCOUNT, {"user": user})
         await self._transaction.tell(_HOLD_DEVICE, {"session": session})
-        rows = await self._transaction.ask(_Opener, _HOLD_OPENER, {"session": session, "user": user})
-        return rows[0].opener if rows else None
+        return first(await self._transaction.ask(_opener, _HOLD_OPENER, {"session": session, "user": user}))
 
     async def lives(self, session: SessionId) -> bool:
         (answer,) = await self._transaction.ask(AnswerRow, _LIVES, {"session": session})
@@ -150,8 +122,8 @@ _HOLD_ACCOUNT: Final = "select from users where id = %(user)s for no key update"
 _HOLD_DEVICE: Final = "select from devices where id = (select device_id from sessions where id = %(session)s) for share"
 
 _HOLD_OPENER: Final[LiteralString] = f"""
-    select {ACCOUNT},
-           {PARENT}
+    select {ACCOUNT.names},
+           {PARENT.names}, {PROVED.names}
       from sessions
       join users on users.id = sessions.user_id
      where sessions.id = %(session)s and users.id = %(user)s and users.deactivated_at is null

@@ -7,15 +7,15 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.upstream.saml_settings import saml_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import (
     ConnectionAnswerId,
-    ConnectionExchangeId,
     ConnectionTestId,
     OrganizationId,
     SessionId,
@@ -27,7 +27,7 @@ from core.domain.identity.upstream.connection_tests import ConnectionTest, NewCo
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer, SealedKey, answer_context
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
-from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange
 from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
 from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
 from core.frozen import Frozen
@@ -114,76 +114,20 @@ class _Redeemed(Frozen):
     sealed_answer: bytes
 
 
-class _Exchange(Frozen, kw_only=True):
-    """For a provider without exchanges, the list has one row of nulls."""
-
-    id: UUID | None
-    upstream_provider_id: UUID
-    kind: str | None
-    succeeded: bool | None
-    fault: str | None
-    reason: str | None
-    advice: str | None
-    checks: Sequence[Mapping[str, Any]] | None
-    certificate: str | None
-    message_id: str | None
-    in_response_to: str | None
-    created_at: datetime | None
-    times: int | None
-    last_at: datetime | None
-
-    def exchange(self) -> ConnectionExchange | None:
-        if self.id is None or self.kind is None or self.created_at is None:
-            return None
-        return ConnectionExchange(
-            id=ConnectionExchangeId(self.id),
-            provider=UpstreamProviderId(self.upstream_provider_id),
-            kind=ConnectionExchangeKind(self.kind),
-            succeeded=bool(self.succeeded),
-            fault=self.fault or "",
-            reason=self.reason or "",
-            advice=self.advice or "",
-            checks=[_check(one) for one in self.checks or ()],
-            certificate=self.certificate or "",
-            message=self.message_id or "",
-            in_response_to=self.in_response_to or "",
-            created_at=self.created_at,
-            times=self.times or 1,
-            last_at=self.last_at,
-        )
+def _checks(kept: Sequence[Mapping[str, Any]]) -> Sequence[Check]:
+    return [Check(**{**one, "name": CheckName(one["name"]), "state": CheckState(one["state"])}) for one in kept]
 
 
-def _check(kept: Mapping[str, Any]) -> Check:
-    return Check(**{**kept, "name": CheckName(kept["name"]), "state": CheckState(kept["state"])})
+def _kept_checks(checks: Sequence[Check]) -> Jsonb:
+    return Jsonb([check.stored() for check in checks])
 
 
-class _Test(Frozen, kw_only=True):
-    id: UUID
-    upstream_provider_id: UUID
-    org_id: UUID
-    organization_slug: str
-    name: str
-    digest: bytes
-    browser_digest: bytes | None
-    settings_digest: bytes
-    finished_at: datetime | None
-    succeeded: bool | None
-    sealed_result: bytes | None
-
-    def test(self) -> ConnectionTest:
-        return ConnectionTest(
-            id=ConnectionTestId(self.id),
-            provider=UpstreamProviderId(self.upstream_provider_id),
-            organization=OrganizationId(self.org_id),
-            organization_slug=self.organization_slug,
-            name=self.name,
-            digest=self.digest,
-            browser_digest=self.browser_digest,
-            settings_digest=self.settings_digest,
-            finished_at=self.finished_at,
-            succeeded=self.succeeded,
-            sealed_result=self.sealed_result,
-        )
+EXCHANGE: Final = Columns(
+    ConnectionExchange,
+    "connection_exchanges",
+    named={"provider": "upstream_provider_id", "message": "message_id"},
+    turned={"checks": (_checks, _kept_checks)},
+)
 
 
 class PostgresConnections:
@@ -225,18 +169,14 @@ class PostgresConnections:
 
     async def exchanges(self, organization: OrganizationId, provider: UpstreamProviderId) -> Sequence[ConnectionExchange] | None:
         parameters = {"organization": organization, "provider": provider, "most": MOST_EXCHANGES}
-        rows = await ask(self._pool, _Exchange, _EXCHANGES, parameters)
-        if not rows:
-            return None
-        return [one for row in rows if (one := row.exchange()) is not None]
+        rows = await ask(self._pool, EXCHANGE.found, _EXCHANGES, parameters)
+        return [one for one in rows if one is not None] if rows else None
 
     async def test(self, digest: bytes) -> ConnectionTest | None:
-        rows = await ask(self._pool, _Test, _FIND_TEST, {"digest": digest})
-        return rows[0].test() if rows else None
+        return first(await ask(self._pool, ConnectionTest, _FIND_TEST, {"digest": digest}))
 
     async def begin_test(self, digest: bytes, browser: bytes, now: datetime) -> ConnectionTest | None:
-        rows = await ask(self._pool, _Test, _BEGIN_TEST, {"digest": digest, "browser": browser, "now": now})
-        return rows[0].test() if rows else None
+        return first(await ask(self._pool, ConnectionTest, _BEGIN_TEST, {"digest": digest, "browser": browser, "now": now}))
 
     async def add(self, exchanges: Sequence[ConnectionExchange]) -> None:
         for begin in range(0, len(exchanges), _AT_ONCE):
@@ -394,10 +334,8 @@ _REDEEM: Final = """
 """
 
 # A stranger decides how often something counted comes: it stands beside the newest, and pushes none of them out.
-_EXCHANGES: Final = """
-    select recent.id, providers.id as upstream_provider_id, recent.kind, recent.succeeded, recent.fault, recent.reason, recent.advice,
-           recent.checks, recent.certificate, recent.message_id, recent.in_response_to, recent.created_at,
-           recent.times, recent.last_at
+_EXCHANGES: Final[LiteralString] = f"""
+    select {EXCHANGE.names_in("recent")}
       from upstream_providers as providers
       left join lateral (
                 (
@@ -476,7 +414,8 @@ _TRIM_EXCHANGES: Final = """
 """
 
 _TEST: Final = """
-           tests.id, tests.upstream_provider_id, providers.org_id, organizations.slug as organization_slug, providers.name, tests.digest,
+           tests.id, providers.id as provider, providers.org_id as organization, organizations.slug as organization_slug,
+           providers.name, tests.digest,
            tests.browser_digest, tests.settings_digest, tests.finished_at, tests.succeeded, tests.sealed_result"""
 
 _OF_TEST: Final = """

@@ -5,7 +5,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.accounts import ACCOUNT_AND_WHO_DEACTIVATED, DeactivationRow
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.proofs.flows import flow_parameters
@@ -65,7 +65,7 @@ class _Met:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
         named = None
         if id is not None:
-            named = NamedAccount(DeactivationRow(id=id, **account_and_realm).account(), password_hash, mfa_enabled, knowledge_of(knowledge))
+            named = NamedAccount(ACCOUNT.row(id=id, **account_and_realm), password_hash, mfa_enabled, knowledge_of(knowledge))
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
         self.encounter = Encounter(

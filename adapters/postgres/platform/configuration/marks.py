@@ -1,44 +1,32 @@
 """The marks of managed objects in PostgreSQL."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable_text
 from core.domain.json import timestamp
 from core.domain.platform.configuration.marks import ManagedMark
 from core.domain.platform.configuration.object_places import ObjectPlace
-from core.frozen import Frozen
 
 
-class _Mark(Frozen, kw_only=True):
-    organization: str
-    service: str
-    kind: str
-    name: str
-    object_id: str
-    document: str
-    named: list[str]
-    fields_digest: str
-    managed_at: datetime
-    by_person: str | None
-    by_key: str | None
-
-    def mark(self) -> ManagedMark:
-        return ManagedMark(
-            place=ObjectPlace(self.organization, self.service, self.kind, self.name),
-            id=self.object_id,
-            document=self.document,
-            fields=self.fields_digest,
-            named=tuple(self.named),
-            at=self.managed_at,
-            by=self.by_person or self.by_key or "",
-        )
+def _mark(
+    *,
+    organization: str,
+    service: str,
+    kind: str,
+    name: str,
+    named: Sequence[str],
+    by_person: str | None,
+    by_key: str | None,
+    **columns: Any,
+) -> ManagedMark:
+    place = ObjectPlace(organization, service, kind, name)
+    return ManagedMark(place=place, named=tuple(named), by=by_person or by_key or "", **columns)
 
 
 class PostgresManagedMarks:
@@ -76,17 +64,16 @@ class PostgresManagedMarks:
             "kind": kind,
             "id": storable_text(id),
         }
-        rows = await ask(self._pool, _Mark, _FIND if organization else _FIND_OF_INSTALLATION, parameters)
-        return rows[0].mark() if rows else None
+        return first(await ask(self._pool, _mark, _FIND if organization else _FIND_OF_INSTALLATION, parameters))
 
     async def list(self, organization: str) -> Sequence[ManagedMark]:
         statement = _LIST if organization else _LIST_OF_INSTALLATION
-        return [row.mark() for row in await ask(self._pool, _Mark, statement, {"organization": storable_text(organization)})]
+        return await ask(self._pool, _mark, statement, {"organization": storable_text(organization)})
 
 
 _COLUMNS: Final = """
-    managed.service, managed.kind, managed.name, managed.object_id, managed.document, managed.named, managed.fields_digest,
-           managed.managed_at, users.email as by_person, management_keys.name as by_key
+    managed.service, managed.kind, managed.name, managed.object_id as id, managed.document, managed.named,
+           managed.fields_digest as fields, managed.managed_at as at, users.email as by_person, management_keys.name as by_key
 """
 _ITS_MAKER: Final = """
       left join users on users.id = managed.managed_by

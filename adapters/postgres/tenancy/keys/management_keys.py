@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
@@ -139,21 +139,18 @@ class ManagementKeyRows:
         return rows[0].known() if rows else None
 
     async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
-        rows = await self._transaction.ask(_key, *_in(organization, _HOLD, id=key))
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(_key, *_in(organization, _HOLD, id=key)))
 
     async def adopt(self, key: ManagementKey, digest: bytes, owner: UserId, at: datetime, former_until: datetime) -> ManagementKey | None:
         parameters = {"id": key.id, "prefix": key.prefix, "digest": digest, "owner": owner, "at": at, "until": former_until}
-        rows = await self._transaction.ask(_key, _ADOPT, parameters)
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(_key, _ADOPT, parameters))
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
         rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
         return _made({row.kind: row.things for row in rows})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
-        rows = await self._transaction.ask(_key, *_in(organization, _END, id=key))
-        return rows[0] if rows else None
+        return first(await self._transaction.ask(_key, *_in(organization, _END, id=key)))
 
 
 def _made(things: Mapping[str, Sequence[Mapping[str, Any]]]) -> MadeByKey:

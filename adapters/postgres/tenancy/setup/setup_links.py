@@ -8,7 +8,7 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
@@ -173,8 +173,7 @@ class SetupLinkRows:
         return answer.yes
 
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
-        rows = await self._statements.ask(_draft, _DRAFT, {"organization": organization, "id": draft})
-        return rows[0] if rows else None
+        return first(await self._statements.ask(_draft, _DRAFT, {"organization": organization, "id": draft}))
 
     async def credentials(self, draft: SetupDraftId) -> tuple[bytes | None, bytes | None]:
         (row,) = await self._statements.ask(_Kept, _CREDENTIALS, {"id": draft})
@@ -201,12 +200,10 @@ class SetupLinkRows:
         return bool(await self._statements.ask(IdRow, _SEEN, {"digest": digest, "at": at}))
 
     async def _known(self, statement: LiteralString, parameters: Mapping[str, Any]) -> KnownSetupLink | None:
-        rows = await self._statements.ask(_known, statement, parameters)
-        return rows[0] if rows else None
+        return first(await self._statements.ask(_known, statement, parameters))
 
     async def _link(self, statement: LiteralString, parameters: Mapping[str, Any]) -> SetupLink | None:
-        rows = await self._statements.ask(LINK.row, statement, parameters)
-        return rows[0] if rows else None
+        return first(await self._statements.ask(LINK.row, statement, parameters))
 
 
 _LINK: Final = """setup_links.id, setup_links.org_id, setup_links.name, setup_links.prefix, setup_links.purposes, setup_links.activates,

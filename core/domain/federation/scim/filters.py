@@ -5,6 +5,7 @@ No part of a filter is ever ignored.
 import json
 import re
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -23,8 +24,13 @@ class FilterField(StrEnum):
     EXTERNAL_ID = "externalId"
     USER_NAME = "userName"
     EMAIL = "emails.value"
+    EMAIL_TYPE = "emails.type"
+    EMAIL_IS_PRIMARY = "emails.primary"
     ACTIVE = "active"
     DISPLAY_NAME = "displayName"
+    GIVEN_NAME = "name.givenName"
+    FAMILY_NAME = "name.familyName"
+    LAST_MODIFIED = "meta.lastModified"
     MEMBER = "members.value"
 
 
@@ -33,12 +39,21 @@ class Operator(StrEnum):
     CONTAINS = "co"
     STARTS = "sw"
     ENDS = "ew"
+    PRESENT = "pr"
+    AFTER = "gt"
+    SINCE = "ge"
+    BEFORE = "lt"
+    UNTIL = "le"
+
+
+FilterValue: TypeAlias = str | bool | datetime
 
 
 class FilterComparison(Frozen):
     field: FilterField
     operator: Operator
-    value: str | bool
+    value: FilterValue
+    """True beside an operator that compares with nothing."""
 
 
 class And(Frozen):
@@ -56,7 +71,10 @@ class Not(Frozen):
 Filter: TypeAlias = FilterComparison | And | Or | Not
 
 _EQUALS: Final = frozenset({Operator.EQUALS})
-_TEXT: Final = frozenset(Operator)
+_ALWAYS: Final = frozenset({Operator.EQUALS, Operator.PRESENT})
+_TEXT: Final = frozenset({Operator.EQUALS, Operator.CONTAINS, Operator.STARTS, Operator.ENDS, Operator.PRESENT})
+_TIME: Final = frozenset({Operator.AFTER, Operator.SINCE, Operator.BEFORE, Operator.UNTIL, Operator.PRESENT})
+_TRUTHS: Final = frozenset({FilterField.ACTIVE, FilterField.EMAIL_IS_PRIMARY})
 
 
 class Comparable(Frozen):
@@ -65,8 +83,11 @@ class Comparable(Frozen):
     schema: str
     fields: Mapping[str, FilterField]
     operators: Mapping[FilterField, Collection[Operator]]
+    parts: Mapping[str, Mapping[str, FilterField]] = {}
+    """The parts of an attribute that a filter in brackets may name, by attributes."""
 
 
+_OF_EMAILS: Final = {"value": FilterField.EMAIL, "type": FilterField.EMAIL_TYPE, "primary": FilterField.EMAIL_IS_PRIMARY}
 OF_USERS: Final = Comparable(
     "urn:ietf:params:scim:schemas:core:2.0:user:",
     {
@@ -77,14 +98,27 @@ OF_USERS: Final = Comparable(
         "emails": FilterField.EMAIL,
         "emails.value": FilterField.EMAIL,
         'emails[type eq "work"].value': FilterField.EMAIL,
+        "emails.type": FilterField.EMAIL_TYPE,
+        "emails.primary": FilterField.EMAIL_IS_PRIMARY,
+        "displayname": FilterField.DISPLAY_NAME,
+        "name.givenname": FilterField.GIVEN_NAME,
+        "name.familyname": FilterField.FAMILY_NAME,
+        "meta.lastmodified": FilterField.LAST_MODIFIED,
     },
     {
-        FilterField.ID: _EQUALS,
-        FilterField.EXTERNAL_ID: _EQUALS,
+        FilterField.ID: _ALWAYS,
+        FilterField.EXTERNAL_ID: _ALWAYS,
         FilterField.USER_NAME: _TEXT,
         FilterField.EMAIL: _TEXT,
-        FilterField.ACTIVE: _EQUALS,
+        FilterField.EMAIL_TYPE: _EQUALS,
+        FilterField.EMAIL_IS_PRIMARY: _EQUALS,
+        FilterField.ACTIVE: _ALWAYS,
+        FilterField.DISPLAY_NAME: _TEXT,
+        FilterField.GIVEN_NAME: _TEXT,
+        FilterField.FAMILY_NAME: _TEXT,
+        FilterField.LAST_MODIFIED: _TIME,
     },
+    {"emails": _OF_EMAILS},
 )
 OF_GROUPS: Final = Comparable(
     "urn:ietf:params:scim:schemas:core:2.0:group:",
@@ -95,7 +129,8 @@ OF_GROUPS: Final = Comparable(
         "members": FilterField.MEMBER,
         "members.value": FilterField.MEMBER,
     },
-    {FilterField.ID: _EQUALS, FilterField.EXTERNAL_ID: _EQUALS, FilterField.DISPLAY_NAME: _EQUALS, FilterField.MEMBER: _EQUALS},
+    {FilterField.ID: _ALWAYS, FilterField.EXTERNAL_ID: _ALWAYS, FilterField.DISPLAY_NAME: _ALWAYS, FilterField.MEMBER: _EQUALS},
+    {"members": {"value": FilterField.MEMBER}},
 )
 
 # A token is a text in quotes, a parenthesis, or a word. A word may have a part in brackets, as attributes do.
@@ -103,6 +138,7 @@ _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*")|(?P<mark>[()])|(?P<word>[^\s()"\[\]]+(?:\[[^\[\]]*\](?:\.[A-Za-z]+)?)?))""", re.DOTALL
 )
 _SPACE: Final = re.compile(r"\s+")
+_IN_BRACKETS: Final = re.compile(r"(?P<attribute>[^\[]+)\[(?P<filter>[^\[\]]*)\]")
 
 
 def parse_filter(text: str, comparable: Comparable) -> Filter:
@@ -137,10 +173,11 @@ def pins(one: Filter) -> tuple[FilterComparison, ...] | None:
             return None
 
 
-def holds(one: Filter, values: Mapping[FilterField, Collection[str | bool]]) -> bool:
+def holds(one: Filter, values: Mapping[FilterField, Collection[FilterValue]]) -> bool:
     """Whether the filter is true of a resource with these values. Values are compared exactly; the caller folds their case."""
     if isinstance(one, FilterComparison):
-        return one.value in values.get(one.field, ())
+        known = values.get(one.field, ())
+        return bool(known) if one.operator is Operator.PRESENT else one.value in known
     if isinstance(one, Not):
         return not holds(one.part, values)
     parts = (holds(part, values) for part in one.parts)
@@ -164,12 +201,12 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 class _Reader:
     """Parses a filter. `or` binds less than `and`, and `and` less than `not`."""
 
-    def __init__(self, tokens: list[tuple[str, str]], comparable: Comparable) -> None:
+    def __init__(self, tokens: list[tuple[str, str]], comparable: Comparable, comparisons: int = 0) -> None:
         self._tokens = tokens
         self._comparable = comparable
         self._at = 0
         self._depth = 0
-        self._comparisons = 0
+        self.comparisons = comparisons
 
     def read(self) -> Filter:
         found = self._either()
@@ -199,7 +236,18 @@ class _Reader:
             return self._enclosed()
         if kind != "word":
             raise InvalidFilter("filter: a comparison begins with an attribute")
-        return self._comparison(text)
+        found = _IN_BRACKETS.fullmatch(text)
+        return self._comparison(text) if found is None else self._in_brackets(found["attribute"], found["filter"])
+
+    def _in_brackets(self, attribute: str, text: str) -> Filter:
+        """A filter of the parts of one attribute, such as `emails[type eq "work" and value eq "ada@example.org"]`."""
+        name = attribute.lower().removeprefix(self._comparable.schema)
+        if name not in self._comparable.parts:
+            raise InvalidFilter(f"filter: brackets follow {', '.join(self._comparable.parts)}")
+        inner = _Reader(_tokens(text), Comparable("", self._comparable.parts[name], self._comparable.operators), self.comparisons)
+        found = inner.read()
+        self.comparisons = inner.comparisons
+        return found
 
     def _enclosed(self) -> Filter:
         self._depth += 1
@@ -212,8 +260,8 @@ class _Reader:
         return found
 
     def _comparison(self, attribute: str) -> FilterComparison:
-        self._comparisons += 1
-        if self._comparisons > MOST_COMPARISONS:
+        self.comparisons += 1
+        if self.comparisons > MOST_COMPARISONS:
             raise InvalidFilter(f"filter: at most {MOST_COMPARISONS} comparisons")
         field = self._field(attribute)
         allowed = self._comparable.operators[field]
@@ -221,6 +269,8 @@ class _Reader:
         operator = next((one for one in allowed if one.value == word), None)
         if operator is None:
             raise InvalidFilter(f"filter: {field} can be compared by {', '.join(sorted(allowed))}")
+        if operator is Operator.PRESENT:
+            return FilterComparison(field, operator, True)
         kind, text = self._next()
         return FilterComparison(field, operator, _value(field, kind, text))
 
@@ -244,17 +294,25 @@ class _Reader:
         return self._tokens[self._at - 1]
 
 
-def _value(field: FilterField, kind: str, text: str) -> str | bool:
+def _value(field: FilterField, kind: str, text: str) -> FilterValue:
     """The value of a comparison: a text in quotes, or a truth value. Some directories write truth values in quotes, and capitalised."""
     if kind == "text":
         try:
             text = json.loads(text, strict=False)
         except ValueError:
             raise InvalidFilter("filter: a text is not written as in JSON") from None
-    if field is FilterField.ACTIVE:
+    if field in _TRUTHS:
         if kind == "mark" or text.lower() not in {"true", "false"}:
-            raise InvalidFilter("filter: active is compared with true or false")
+            raise InvalidFilter(f"filter: {field} is compared with true or false")
         return text.lower() == "true"
     if kind != "text" or "\x00" in text:
         raise InvalidFilter(f"filter: {field} is compared with a text in quotes")
-    return text
+    return _time(text) if field is FilterField.LAST_MODIFIED else text
+
+
+def _time(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidFilter(f"filter: {FilterField.LAST_MODIFIED} is compared with a time, such as 2026-01-31T12:00:00Z") from None

@@ -6,9 +6,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.errors import PreconditionFailed
+from core.domain.federation.scim.attributes import USER_SCHEMA
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group, ScimGrouping
-from core.domain.federation.scim.users import FIELD_SCHEMA, USER_SCHEMA, WORK, ProvisionedUser, ScimProfile
+from core.domain.federation.scim.users import FIELD_SCHEMA, WORK, ProvisionedUser, ScimProfile
 from core.domain.json import timestamp
 from core.domain.tenancy.profile_fields import FieldKind, ProfileField
 from core.frozen import Frozen

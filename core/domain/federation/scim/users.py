@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
+from core.domain.federation.scim.attributes import USER_SCHEMA, is_of_enterprises, is_other_address, is_unkept
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.tokens import ScimHolder
@@ -24,7 +25,6 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 
-USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 FIELD_SCHEMA: Final = "urn:ietf:params:scim:schemas:extension:postern:User"
 """The extension with the organization's fields that its directory may write. The name has no dot, which would begin a part of it."""
 WORK: Final = "work"
@@ -224,18 +224,13 @@ class _Draft:
 
     def apply(self, operation: PatchOperation) -> None:
         verb = operation.verb
-        if operation.path and _is_of_fields(operation.path):
-            self._change_fields(verb, operation.path, operation.value)
-        elif operation.path:
-            self._change(verb, parse_path(operation.path, USER_SCHEMA), operation.value)
+        if operation.path:
+            self._change_at(verb, operation.path, operation.value)
         elif verb is Verb.REMOVE:
             raise NoTarget("path: a remove operation needs a path")
         else:
             for name, value in fields_of(operation.value).items():
-                if _is_of_fields(name):
-                    self._change_fields(verb, name, value)
-                else:
-                    self._change(verb, parse_path(name, USER_SCHEMA), value)
+                self._change_at(verb, name, value)
 
     def profile(self) -> ScimProfile:
         """The new profile. If only one of the two addresses is stated, both get it, unless the two differed before."""
@@ -254,8 +249,18 @@ class _Draft:
             now = replace(now, work_email=None)
         return now
 
+    def _change_at(self, verb: Verb, path: str, value: Any) -> None:
+        if _is_of_fields(path):
+            self._change_fields(verb, path, value)
+        elif is_of_enterprises(path):
+            self._count()
+        else:
+            self._change(verb, parse_path(path, USER_SCHEMA), value)
+
     def _change(self, verb: Verb, path: Path, value: Any) -> None:
         self._count()
+        if is_unkept(path) or is_other_address(path):
+            return
         if verb is Verb.REMOVE:
             value = None
         if path.attribute == "emails":

@@ -29,12 +29,16 @@ class HashKind(StrEnum):
     """bcrypt of the password's SHA-256 in hexadecimal digits, as Django makes it."""
     BCRYPT_HMAC_SHA256 = "bcrypt-hmac-sha256"
     """bcrypt of the password's HMAC-SHA256 in base64, with the salt as the key, as passlib makes it."""
+    BCRYPT_HMAC_SHA384 = "bcrypt-hmac-sha384"
+    """bcrypt of the password's HMAC-SHA384 in base64, with a key that is the same everywhere, as WordPress makes it."""
     PBKDF2_SHA1 = "pbkdf2-sha1"
     PBKDF2_SHA256 = "pbkdf2-sha256"
     PBKDF2_SHA512 = "pbkdf2-sha512"
     SCRYPT = "scrypt"
     SCRYPT_STREAM = "scrypt-stream"
     """Firebase's: the digest is what AES-256 in counter mode, keyed by scrypt's result, adds to a text."""
+    SCRYPT_HEADER = "scrypt-header"
+    """The form of a file that scrypt has encrypted: the digest is the HMAC of the file's header, keyed by half of scrypt's result."""
     ARGON2I = "argon2i"
     ARGON2D = "argon2d"
     ARGON2ID = "argon2id"
@@ -43,6 +47,8 @@ class HashKind(StrEnum):
     SSHA = "ssha"
     SSHA256 = "ssha256"
     SSHA512 = "ssha512"
+    PHPASS = "phpass"
+    """MD5, again and again. It is kept only wrapped, as all that are fast."""
 
 
 class _Bounds(Frozen):
@@ -76,11 +82,13 @@ BOUNDS: Final[Mapping[HashKind, _Bounds]] = {
     HashKind.BCRYPT: _BCRYPT,
     HashKind.BCRYPT_SHA256: _BCRYPT,
     HashKind.BCRYPT_HMAC_SHA256: _BCRYPT,
+    HashKind.BCRYPT_HMAC_SHA384: _BCRYPT,
     HashKind.PBKDF2_SHA1: _pbkdf2(20),
     HashKind.PBKDF2_SHA256: _pbkdf2(32),
     HashKind.PBKDF2_SHA512: _pbkdf2(64),
     HashKind.SCRYPT: _Bounds(_SCRYPT, (16, 512)),
     HashKind.SCRYPT_STREAM: _Bounds(_SCRYPT, (16, 512)),
+    HashKind.SCRYPT_HEADER: _Bounds({name: _SCRYPT[name] for name in ("ln", "r", "p")}, (32, 32), (32, 32)),
     HashKind.ARGON2I: _ARGON2,
     HashKind.ARGON2D: _ARGON2,
     HashKind.ARGON2ID: _ARGON2,
@@ -89,6 +97,7 @@ BOUNDS: Final[Mapping[HashKind, _Bounds]] = {
     HashKind.SSHA: _Bounds({}, (20, 20)),
     HashKind.SSHA256: _Bounds({}, (32, 32)),
     HashKind.SSHA512: _Bounds({}, (64, 64)),
+    HashKind.PHPASS: _Bounds({"ln": (7, 18)}, (16, 16), (8, 8)),
 }
 
 # The words for parameters in refusals.
@@ -99,11 +108,13 @@ _LEAST: Final[Mapping[HashKind, int]] = {
     HashKind.BCRYPT: 10,
     HashKind.BCRYPT_SHA256: 10,
     HashKind.BCRYPT_HMAC_SHA256: 10,
+    HashKind.BCRYPT_HMAC_SHA384: 10,
     HashKind.PBKDF2_SHA1: 1_300_000,
     HashKind.PBKDF2_SHA256: 600_000,
     HashKind.PBKDF2_SHA512: 210_000,
     HashKind.SCRYPT: 2**17,
     HashKind.SCRYPT_STREAM: 2**17,
+    HashKind.SCRYPT_HEADER: 2**17,
     HashKind.ARGON2I: 3 * 12_288,
     HashKind.ARGON2D: 5 * 7168,
     HashKind.ARGON2ID: 5 * 7168,
@@ -185,10 +196,11 @@ def decoy_of(shape: str) -> ForeignHash:
     """A hash of this shape that no password has. Raises `HashRefused`."""
     kind = _KINDS.get(shape.partition("$")[0])
     length = 16 if kind is None else BOUNDS[kind].digest[0]
+    salt = bytes(16 if kind is None else min(max(16, BOUNDS[kind].salt[0]), BOUNDS[kind].salt[1]))
     found = _LENGTH.search(shape)
     if found is not None and len(found[1]) < 4:
         length = min(int(found[1]), 512)
-    return read_stored(f"{PREFIX}{shape}${unpadded(bytes(16))}${unpadded(bytes(length))}")
+    return read_stored(f"{PREFIX}{shape}${unpadded(salt)}${unpadded(bytes(length))}")
 
 
 def unpadded(raw: bytes) -> str:
@@ -210,7 +222,7 @@ _STORED: Final = re.compile(
 _LENGTH: Final = re.compile(r"\bl=([0-9]+)\Z")
 _KINDS: Final[Mapping[str, HashKind]] = {kind.value: kind for kind in HashKind}
 _CUT: Final = frozenset({HashKind.PBKDF2_SHA1, HashKind.PBKDF2_SHA256, HashKind.PBKDF2_SHA512})
-_SCRYPTS: Final = frozenset({HashKind.SCRYPT, HashKind.SCRYPT_STREAM})
+_SCRYPTS: Final = frozenset({HashKind.SCRYPT, HashKind.SCRYPT_STREAM, HashKind.SCRYPT_HEADER})
 _ARGON2S: Final = frozenset({HashKind.ARGON2I, HashKind.ARGON2D, HashKind.ARGON2ID})
 
 

@@ -4,8 +4,10 @@ import re
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Final
 
+from core.domain.identity.foreign_hashes.beginnings import UNKNOWN, unread
 from core.domain.identity.foreign_hashes.hashes import LONGEST_TEXT, ForeignHash, HashKind, HashRefused, from_base64
 
 _PBKDF2: Final[Mapping[str, HashKind]] = {
@@ -37,7 +39,7 @@ def foreign_hash(text: str) -> ForeignHash:
         found = form.fullmatch(text)
         if found is not None:
             return read(*(group or "" for group in found.groups()))
-    raise HashRefused("The hash has no form that Postern knows, or is malformed")
+    raise HashRefused(unread(text))
 
 
 def pbkdf2(digest: str, iterations: int, salt: bytes, raw: bytes) -> ForeignHash:
@@ -87,6 +89,10 @@ def _any_bcrypt(kind: HashKind, cost: str, salt: str, raw: str) -> ForeignHash:
     return ForeignHash.of(kind, {"r": int(cost)}, _of_bcrypt(salt), _of_bcrypt(raw))
 
 
+def _bcrypt_of_wordpress(cost: str, salt: str, raw: str) -> ForeignHash:
+    return _any_bcrypt(HashKind.BCRYPT_HMAC_SHA384, cost, salt, raw)
+
+
 def _pbkdf2_of_django(digest: str, iterations: str, salt: str, raw: str) -> ForeignHash:
     return pbkdf2(digest, int(iterations), salt.encode(), from_base64(raw))
 
@@ -103,6 +109,11 @@ def _pbkdf2_of_werkzeug(digest: str, iterations: str, salt: str, raw: str) -> Fo
     return pbkdf2(digest, int(iterations), salt.encode(), from_hex(raw))
 
 
+def _pbkdf2_of_atlassian(rest: str) -> ForeignHash:
+    raw = from_base64(rest)
+    return pbkdf2("sha1", 10_000, raw[:16], raw[16:])
+
+
 def _scrypt_of_phc(logarithm: str, block: str, lanes: str, salt: str, raw: str) -> ForeignHash:
     return ForeignHash.of(HashKind.SCRYPT, {"ln": int(logarithm), "r": int(block), "p": int(lanes)}, from_base64(salt), from_base64(raw))
 
@@ -115,16 +126,30 @@ def _scrypt_of_werkzeug(cost: str, block: str, lanes: str, salt: str, raw: str) 
     return scrypt(int(cost), int(block), int(lanes), salt.encode(), from_hex(raw))
 
 
+def _scrypt_header(rest: str) -> ForeignHash:
+    """The header of a file: scrypt, 0, the logarithm of the cost, block, lanes, salt, a checksum; then the header's HMAC."""
+    raw = from_base64(rest)
+    if len(raw) != _LENGTH_OF_HEADER or raw[6] != 0 or sha256(raw[:48]).digest()[:16] != raw[48:64]:
+        raise HashRefused("The hash is malformed: its checksum is another")
+    block, lanes = (int.from_bytes(raw[at : at + 4], "big") for at in (8, 12))
+    return ForeignHash.of(HashKind.SCRYPT_HEADER, {"ln": raw[7], "r": block, "p": lanes}, raw[16:48], raw[64:])
+
+
 def _argon2_of_phc(variant: str, version: str, costs: str, salt: str, raw: str) -> ForeignHash:
-    memory, passes, lanes = (int(cost[2:]) for cost in costs.split(","))
+    numbers = {cost[0]: int(cost[2:]) for cost in costs.split(",")}
+    if len(numbers) != len(_COSTS_OF_ARGON2):
+        raise HashRefused("The hash is malformed: it names one of m, t and p twice")
     # The first version of Argon2 wrote no version.
-    numbers = {"v": int(version or "16"), "m": memory, "t": passes, "p": lanes}
-    return argon2(variant, numbers, from_base64(salt), from_base64(raw))
+    return argon2(variant, {"v": int(version or "16"), **numbers}, from_base64(salt), from_base64(raw))
 
 
 def _sha_crypt(digest: str, rounds: str, salt: str, raw: str) -> ForeignHash:
     kind, order = (HashKind.SHA256_CRYPT, _ORDER_OF_SHA256) if digest == "5" else (HashKind.SHA512_CRYPT, _ORDER_OF_SHA512)
-    return ForeignHash.of(kind, {"i": int(rounds or "5000")}, salt.encode(), _of_sha_crypt(raw, order))
+    return ForeignHash.of(kind, {"i": int(rounds or "5000")}, salt.encode(), _of_crypt(raw, order))
+
+
+def _phpass(cost: str, salt: str, raw: str) -> ForeignHash:
+    return ForeignHash.of(HashKind.PHPASS, {"ln": _CRYPTS.index(cost)}, salt.encode(), _of_crypt(raw, _ORDER_OF_PHPASS))
 
 
 def _ssha(scheme: str, rest: str) -> ForeignHash:
@@ -139,7 +164,7 @@ def _identity(rest: str) -> ForeignHash:
     if len(raw) == 49 and raw[0] == 0:
         return pbkdf2("sha1", 1000, raw[1:17], raw[17:])
     if len(raw) < 13 or raw[0] != 1:
-        raise HashRefused("The hash has no form that Postern knows, or is malformed")
+        raise HashRefused(UNKNOWN)
     digest, iterations, width = (int.from_bytes(raw[at : at + 4], "big") for at in (1, 5, 9))
     name = {0: "sha1", 1: "sha256", 2: "sha512"}.get(digest, "unknown")
     return pbkdf2(name, iterations, raw[13 : 13 + width], raw[13 + width :])
@@ -150,6 +175,9 @@ _BASE64: Final = r"([A-Za-z0-9+/]+={0,2})"
 _PASSLIBS: Final = r"([A-Za-z0-9./+]+)"
 _OF_BCRYPT: Final = r"([./A-Za-z0-9]{22})"
 # Names of schemes in front of a hash that names its kind itself.
+_COSTS_OF_ARGON2: Final = "mtp"
+_COST: Final = r"[mtp]=[0-9]{1,10}"
+_LENGTH_OF_HEADER: Final = 96
 _WRAPPERS: Final = re.compile(r"\A(?:\{(?i:crypt|bcrypt|argon2)\}|bcrypt\$(?=\$2)|argon2(?=\$argon2))")
 
 _FORMS: Final[Sequence[tuple[re.Pattern[str], Callable[..., ForeignHash]]]] = [
@@ -166,12 +194,17 @@ _FORMS: Final[Sequence[tuple[re.Pattern[str], Callable[..., ForeignHash]]]] = [
     (re.compile(rf"scrypt\${_NUMBER}\$([^$]*)\${_NUMBER}\${_NUMBER}\${_BASE64}"), _scrypt_of_django),
     (re.compile(rf"scrypt:{_NUMBER}:{_NUMBER}:{_NUMBER}\$([^$]*)\$([0-9a-f]+)"), _scrypt_of_werkzeug),
     (
-        re.compile(rf"\$argon2(i|d|id)(?:\$v={_NUMBER})?\$(m=[0-9]{{1,10}},t=[0-9]{{1,10}},p=[0-9]{{1,10}})\${_BASE64}\${_BASE64}"),
+        re.compile(rf"\$argon2(i|d|id)(?:\$v={_NUMBER})?\$({_COST},{_COST},{_COST})\${_BASE64}\${_BASE64}"),
         _argon2_of_phc,
     ),
     (re.compile(rf"\$(5)\$(?:rounds={_NUMBER}\$)?([^$]{{0,16}})\$([./0-9A-Za-z]{{43}})"), _sha_crypt),
     (re.compile(rf"\$(6)\$(?:rounds={_NUMBER}\$)?([^$]{{0,16}})\$([./0-9A-Za-z]{{86}})"), _sha_crypt),
     (re.compile(rf"\{{((?i:SSHA(?:256|512)?))\}}{_BASE64}"), _ssha),
+    (re.compile(rf"\$wp\$2[aby]\$([0-9]{{2}})\${_OF_BCRYPT}([./A-Za-z0-9]{{31}})"), _bcrypt_of_wordpress),
+    (re.compile(r"\$[PH]\$([./0-9A-Za-z])([./0-9A-Za-z]{8})([./0-9A-Za-z]{22})"), _phpass),
+    (re.compile(rf"\{{PKCS5S2\}}{_BASE64}"), _pbkdf2_of_atlassian),
+    # "scrypt" and a zero.
+    (re.compile(r"(c2NyeXB0A[A-Za-z0-9+/]+={0,2})"), _scrypt_header),
     (re.compile(r"(A[A-Za-z0-9+/]{16,}={0,2})"), _identity),
 ]
 
@@ -203,12 +236,13 @@ def _rotated(first: tuple[int, int, int], step: int, count: int, last: Sequence[
     return [*order, *last]
 
 
-# SHA-crypt writes its digest in this order, each group from its last byte on.
+# SHA-crypt and phpass write their digests in this order, each group from its last byte on.
 _ORDER_OF_SHA256: Final = _rotated((0, 10, 20), -1, 10, (31, 30))
 _ORDER_OF_SHA512: Final = _rotated((0, 21, 42), 1, 21, (63,))
+_ORDER_OF_PHPASS: Final = (2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9, 14, 13, 12, 15)
 
 
-def _of_sha_crypt(text: str, order: Sequence[int]) -> bytes:
+def _of_crypt(text: str, order: Sequence[int]) -> bytes:
     raw = bytearray(len(order))
     for start in range(0, len(order), 3):
         wanted = order[start : start + 3]

@@ -122,6 +122,11 @@ class SamlSettings(Frozen, kw_only=True):
         return self.sso_url != "" and self.certificates != ()
 
     @property
+    def publishes_encryption_key(self) -> bool:
+        """Whether our metadata invite the directory to encrypt. Some products do it in a way that we refuse: an owner asks them."""
+        return self.wants_encrypted or self.preset is None or not PRESETS[self.preset].encrypts_weakly
+
+    @property
     def trusted(self) -> tuple[str, ...]:
         return tuple(one.pem for one in self.certificates)
 

@@ -13,6 +13,7 @@ from core.domain.secrets import Secret
 # The issuers of the social connections that name a person alike to every client.
 _ISSUERS: Final[Mapping[str, str]] = {"google-oauth2": "https://accounts.google.com", "github": "https://github.com/login/oauth"}
 _DATABASE: Final = "auth0"
+_WITH_ROLES: Final = frozenset({"roles", "authorization"})
 _CLAIMS: Final = ("name", "given_name", "family_name", "zoneinfo", "locale")
 
 
@@ -35,7 +36,9 @@ def person(content: Json, place: str, hashed: Json = None) -> ImportedPerson:
     user = SourceRecord(content, notes)
     name = required_id(user, "user_id") if content.get("user_id") is not None else _by_address(user)
     email = user.text("email")
-    metadata = {**user.record("app_metadata").content, **user.record("user_metadata").content}
+    application = user.record("app_metadata")
+    told = {key: value for key, value in application.content.items() if key not in _WITH_ROLES}
+    metadata = {**told, **user.record("user_metadata").content}
     if content.get("multifactor") and not content.get("mfa_factors"):
         notes.add("second factor: Auth0 does not export it; it stays behind")
     if user.text("phone_number"):
@@ -51,10 +54,17 @@ def person(content: Json, place: str, hashed: Json = None) -> ImportedPerson:
         password=_password(user, hashed, notes),
         totp=_totp(user, notes),
         identities=_identities(user, name, email, notes),
-        roles=user.texts("roles"),
+        roles=tuple(dict.fromkeys((*user.texts("roles"), *_roles_told(application)))),
         fields=metadata,
         notes=notes.all,
     )
+
+
+def _roles_told(application: SourceRecord) -> tuple[str, ...]:
+    """Rules and the authorization extension keep roles in the metadata that people cannot change themselves."""
+    told = application.texts("roles") if isinstance(application.content.get("roles"), list) else ()
+    extension = application.content.get("authorization")
+    return (*told, *SourceRecord(extension, application.notes).texts("roles")) if isinstance(extension, Mapping) else told
 
 
 def _by_address(user: SourceRecord) -> str:

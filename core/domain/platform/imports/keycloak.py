@@ -54,6 +54,11 @@ def members(content: Json) -> Iterator[str]:
                 yield name
 
 
+def is_of_client(content: Json) -> bool:
+    """Whether the account is that of a client, which no person has."""
+    return isinstance(content, Mapping) and bool(content.get("serviceAccountClientId"))
+
+
 def person(content: Json, place: str, realm: KeycloakRealm) -> ImportedPerson:
     """Raises `LeftOut`."""
     if not isinstance(content, Mapping):
@@ -61,7 +66,7 @@ def person(content: Json, place: str, realm: KeycloakRealm) -> ImportedPerson:
     notes = Notes()
     user = SourceRecord(content, notes)
     name = required_id(user, "id" if content.get("id") is not None else "username")
-    if user.text("serviceAccountClientId"):
+    if is_of_client(content):
         raise LeftOut("the account of a client, and not of a person")
     attributes = _attributes(user.record("attributes"))
     claims = {

@@ -7,10 +7,20 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
-from core.domain.identity.foreign_hashes.texts import foreign_hash
+from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.json import Json
 from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson, LeftOut
-from core.domain.platform.imports.records import Notes, SourceRecord, bytes_of, hash_of, profile_of, required_id, shown, totp_of
+from core.domain.platform.imports.records import (
+    LONGEST_HASH,
+    Notes,
+    SourceRecord,
+    bytes_of,
+    password_of,
+    profile_of,
+    required_id,
+    shown,
+    totp_of,
+)
 from core.frozen import Frozen
 
 VERSION: Final = 1
@@ -27,6 +37,7 @@ _KNOWN: Final = frozenset(
         "locale",
         "zoneinfo",
         "password_hash",
+        "password_salt",
         "totp_secret",
         "passkeys",
         "identities",
@@ -60,8 +71,8 @@ def beginning(content: Json) -> PeopleHeader:
     return PeopleHeader(record.text("source", 200), record.text("relying_party", 253))
 
 
-def person(content: Json, place: str) -> ImportedPerson:
-    """Raises `LeftOut`."""
+def person(content: Json, place: str, form: HashForm | None = None) -> ImportedPerson:
+    """`form` is that of hashes that do not name theirs. Raises `LeftOut`."""
     if not isinstance(content, Mapping):
         raise LeftOut("the line is no object")
     notes = Notes()
@@ -70,7 +81,7 @@ def person(content: Json, place: str) -> ImportedPerson:
     for key in list(content)[:100]:
         if key not in _KNOWN:
             notes.add(f"{shown(key, 40)}: is not a part of this form")
-    hashed, secret = user.text("password_hash", 10_000), user.text("totp_secret")
+    hashed, secret = user.text("password_hash", LONGEST_HASH), user.text("totp_secret")
     roles = user.record("service_roles")
     return ImportedPerson(
         place=place,
@@ -81,7 +92,7 @@ def person(content: Json, place: str) -> ImportedPerson:
         is_disabled=content.get("disabled") not in {None, False} if isinstance(content.get("disabled"), bool | None) else True,
         profile=profile_of({claim: content.get(claim) for claim in _PROFILE}, notes),
         username=user.text("username"),
-        password=hash_of(foreign_hash, notes, hashed) if hashed else None,
+        password=password_of(form, hashed, user.text("password_salt", LONGEST_HASH), notes),
         totp=totp_of(secret, notes) if secret else None,
         passkeys=tuple(made for one in user.records("passkeys") if (made := _passkey(one, name)) is not None),
         identities=tuple(

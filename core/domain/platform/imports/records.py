@@ -6,13 +6,17 @@ from binascii import Error
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused
+from core.domain.identity.foreign_hashes.texts import foreign_hash
 from core.domain.identity.profile.profiles import ToldProfile, told_profile
 from core.domain.json import Json
 from core.domain.platform.imports.people import LeftOut
 from core.domain.secrets import Secret
 
 LONGEST_ID: Final = 255
+LONGEST_HASH: Final = 10_000
+"""More than any hash that is read, so that the reason why one is not is told of the hash."""
 MOST_ITEMS: Final = 100
 """The most of anything that one person has several of."""
 MOST_NOTES: Final = 20
@@ -128,6 +132,13 @@ def hash_of(read: Any, notes: Notes, *given: Any) -> ForeignHash | None:
         notes.add(f"password: {refusal}; a new one has to be chosen")
         return None
     return made
+
+
+def password_of(form: HashForm | None, text: str, salt: str, notes: Notes) -> ForeignHash | None:
+    """The password of a record that has its hash as a text, and perhaps its salt as another."""
+    if not text:
+        return None
+    return hash_of(foreign_hash, notes, text) if form is None else hash_of(form.hash_of, notes, text, salt)
 
 
 def totp_of(text: str, notes: Notes) -> Secret | None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from core.domain.errors import BadRequest
-from core.domain.identity.foreign_hashes.texts import foreign_hash
+from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.json import Json
 from core.domain.platform.imports.people import ImportedPerson, LeftOut
-from core.domain.platform.imports.records import LONGEST_ID, Notes, SourceRecord, hash_of, profile_of, totp_of
+from core.domain.platform.imports.records import LONGEST_HASH, LONGEST_ID, Notes, SourceRecord, password_of, profile_of, totp_of
 from core.frozen import Frozen
 
 FIELD: Final = "field."
@@ -24,6 +24,7 @@ MEANINGS: Final = (
     "locale",
     "zoneinfo",
     "password_hash",
+    "password_salt",
     "totp_secret",
     "roles",
     "teams",
@@ -65,15 +66,15 @@ def table_map(columns: Sequence[str], stated: Mapping[str, str]) -> TableMap:
     return TableMap(known, tuple(column for column in columns if column not in known.values())[:_MOST_UNREAD])
 
 
-def person(cells: Mapping[str, str], place: str, columns: TableMap) -> ImportedPerson:
-    """A table without ids knows people by their addresses. Raises `LeftOut`."""
+def person(cells: Mapping[str, str], place: str, columns: TableMap, form: HashForm | None = None) -> ImportedPerson:
+    """A table without ids knows people by their addresses. `form` is that of hashes that do not name theirs. Raises `LeftOut`."""
     notes = Notes()
     record = SourceRecord({meaning: columns.cell(cells, meaning) for meaning in columns.columns}, notes)
     email = record.text("email")
     name = record.text("id", LONGEST_ID) or email.casefold()[:LONGEST_ID]
     if not name:
         raise LeftOut("email: is missing")
-    hashed, secret = record.text("password_hash", 10_000), record.text("totp_secret")
+    hashed, secret = record.text("password_hash", LONGEST_HASH), record.text("totp_secret")
     for column in columns.unread:
         if cells[column].strip():
             notes.add(f"column {column}: is not read; --map says what it means")
@@ -86,7 +87,7 @@ def person(cells: Mapping[str, str], place: str, columns: TableMap) -> ImportedP
         is_disabled=_is_disabled(record),
         profile=profile_of(claims, notes),
         username=record.text("username"),
-        password=hash_of(foreign_hash, notes, hashed) if hashed else None,
+        password=password_of(form, hashed, record.text("password_salt", LONGEST_HASH), notes),
         totp=totp_of(secret, notes) if secret else None,
         roles=_several(record, "roles"),
         teams=_several(record, "teams"),

@@ -8,6 +8,7 @@ from core.domain.identity.upstream.connections import SamlChange
 from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
 
 _BEGINNING: Final = 2000
+_NAME_ID_FOR_PEOPLE: Final = "NameID"
 
 
 class DirectoryProduct(StrEnum):
@@ -51,6 +52,11 @@ def product_named(text: str) -> DirectoryProduct:
         return DirectoryProduct(text)
     except ValueError:
         raise BadRequest("directory: choose one of the list") from None
+
+
+def source_named(text: str) -> str:
+    """The source that somebody names for a connection, who reads "NameID" on our pages and in their directory."""
+    return NAME_ID if text.casefold() == _NAME_ID_FOR_PEOPLE.casefold() else text
 
 
 def words_for(document: bytes) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from core.domain.changes import Unchanged
 from core.domain.errors import NotFound
 from core.domain.federation.scim.errors import InvalidValue
-from core.domain.federation.scim.filters import Filter, FilterField, comparisons, holds
+from core.domain.federation.scim.filters import Filter, FilterField, FilterValue, comparisons, holds
 from core.domain.federation.scim.groups import GroupChange, compared_member, group_external_id_changed, moves, require_same
 from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
@@ -38,7 +38,7 @@ class ScimGroups(Frozen):
         members = [user for one in asked if (user := compared_member(one)) is not None]
         found = await self._found(holder, members=members, with_members=with_members)
         if wanted is not None:
-            values: Mapping[FilterField, Collection[str | bool]] = {
+            values: Mapping[FilterField, Collection[FilterValue]] = {
                 FilterField.ID: {str(found.group.id)},
                 FilterField.DISPLAY_NAME: {found.group.name},
                 FilterField.EXTERNAL_ID: {found.group.external_id} if found.group.external_id is not None else (),

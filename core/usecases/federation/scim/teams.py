@@ -8,7 +8,7 @@ from uuid import UUID
 from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.federation.scim.errors import InvalidValue
-from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, comparisons, holds
+from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, FilterValue, comparisons, holds
 from core.domain.federation.scim.groups import (
     MOST_MEMBERS,
     Group,
@@ -218,7 +218,7 @@ def group_of(team: Team) -> Group:
     )
 
 
-def _values(team: Team, asked: Sequence[FilterComparison], included: Collection[UserId]) -> Mapping[FilterField, Collection[str | bool]]:
+def _values(team: Team, asked: Sequence[FilterComparison], included: Collection[UserId]) -> Mapping[FilterField, Collection[FilterValue]]:
     return {
         FilterField.ID: {str(team.id)},
         FilterField.DISPLAY_NAME: {team.name},

@@ -240,7 +240,7 @@ class Connections(Frozen):
                 acs_url=ours.acs,
                 slo_url=ours.slo,
                 signing_certificates=certificates,
-                encryption_certificates=certificates,
+                encryption_certificates=certificates if directory.settings is None or directory.settings.publishes_encryption_key else (),
             ),
             None,
         )

@@ -9,7 +9,7 @@ from core.domain.identifiers import SetupDraftId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
-from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, words_for
+from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, source_named, words_for
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState, require_changeable
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose
 from core.domain.tenancy.upstream_providers import (
@@ -107,6 +107,10 @@ class ConnectionDrafts(Frozen):
             raise BadRequest(refusal.message, words="setup_certificate_wrong", detail=refusal.detail) from None
         return await self._change(known, draft, actor, SamlChange(sso_url=sso_url, certificates=(read,), metadata_url=""), named)
 
+    async def name_address(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, attribute: str) -> UpstreamProvider:
+        """Take the address from this attribute of the directory. Raises the errors of `fill`."""
+        return await self._change(known, draft, actor, SamlChange(email_sources=(source_named(attribute),)))
+
     async def sign_up(
         self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, issuer: str, client: str, secret: str
     ) -> UpstreamProvider:
@@ -150,7 +154,9 @@ class ConnectionDrafts(Frozen):
             await uow.commit()
         return started.url
 
-    async def _change(self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, change: SamlChange, issuer: str) -> UpstreamProvider:
+    async def _change(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, change: SamlChange, issuer: str | None = None
+    ) -> UpstreamProvider:
         async with self.unit_of_work() as uow:
             _, held = await held_draft(uow, known, draft, self.system.clock)
             require_changeable(held)

@@ -65,7 +65,7 @@ _REFUSES_LOGIN: Final = (
 )
 
 
-async def _log_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Postern) -> Answer[bytes]:
+async def begin_idp_initiated_sign_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Postern) -> Answer[bytes]:
     """Sign in to the service provider from here
 
     A sign-in that the identity provider begins. The answer is a page whose form sends a response to the service provider: show the page in
@@ -96,7 +96,7 @@ saml_login: Final = declare(
         "tags": ("saml",),
     },
     LEAVING,
-)(_log_in)
+)(begin_idp_initiated_sign_in)
 
 
 @page.post(_LOGIN, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES_LOGIN)

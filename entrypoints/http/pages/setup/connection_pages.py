@@ -5,7 +5,8 @@ from datetime import date
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identity.upstream.connections import ProviderKind, addresses
+from core.domain.identity.upstream.connections import LONGEST_SOURCE, ProviderKind, SamlSettings, addresses
+from core.domain.identity.upstream.saml.mappings import NAME_ID
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.saml.entities import LONGEST_METADATA
 from core.domain.secrets import Secret
@@ -48,6 +49,7 @@ _SAML_FIELDS: Final = {
     "sso_url": "setup.connection.wrong.sso_url",
     "certificate": "setup.connection.wrong.certificate",
 }
+_ADDRESS_FIELDS: Final = {"email_sources": "setup.connection.wrong.email_sources"}
 _CLIENT_FIELDS: Final = {
     "issuer": "setup.connection.wrong.oidc_issuer",
     "client_id": "setup.connection.wrong.client_id",
@@ -71,6 +73,10 @@ class DirectoryValuesForm(BoundForm, frozen=True, kw_only=True):
     issuer: str = ""
     sso_url: str = ""
     certificate: str = ""
+
+
+class AddressAttributeForm(BoundForm, frozen=True, kw_only=True):
+    email_sources: str = ""
 
 
 class DirectoryClientForm(BoundForm, frozen=True, kw_only=True):
@@ -137,6 +143,17 @@ async def send_directory_values(call: Call[DirectoryValuesForm, None, SetupPath,
     return redirect(place(call.caller, "/connection"))
 
 
+@page.post(f"{_AT}/address", caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def send_address_attribute(call: Call[AddressAttributeForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Name the attribute in which the directory sends the address"""
+    form, draft = call.body, await _draft(call, postern)
+    try:
+        await postern.tenancy.connection_drafts.name_address(call.caller, draft.id, call.actor, form.email_sources.strip())
+    except (BadRequest, Conflict) as refusal:
+        return await _page(call, postern, errors=errors_of(call, refusal, _ADDRESS_FIELDS), attribute=form)
+    return redirect(place(call.caller, "/connection"))
+
+
 @page.post(f"{_AT}/client", caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
 async def send_directory_client(call: Call[DirectoryClientForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
     """Give issuer and client of a directory that speaks OpenID Connect"""
@@ -180,6 +197,11 @@ async def _draft(call: AnySetupCall, postern: Postern) -> SetupDraft:
     return draft
 
 
+def _first_source(saml: SamlSettings | None) -> str:
+    named = "" if saml is None or not saml.email_sources else saml.email_sources[0]
+    return "NameID" if named == NAME_ID else named
+
+
 async def _page(
     call: AnySetupCall,
     postern: Postern,
@@ -189,6 +211,7 @@ async def _page(
     form: DirectoryChoiceForm | None = None,
     given: GivenMetadataForm | None = None,
     values: DirectoryValuesForm | None = None,
+    attribute: AddressAttributeForm | None = None,
     client: DirectoryClientForm | None = None,
 ) -> Page:
     status, draft = 400 if errors else 200, await _found(call, postern)
@@ -222,6 +245,7 @@ async def _page(
         is_complete=connection is not None and (saml is None or (saml.is_complete and connection.issuer != "")),
         ours=ours,
         sources=mapping_of(product),
+        attribute=attribute or AddressAttributeForm(email_sources=_first_source(saml)),
         callback=postern.identity.journeys.callback(str(client_id_of(draft.id))),
         given=given or GivenMetadataForm(address="" if saml is None else saml.metadata_url),
         values=values
@@ -231,6 +255,7 @@ async def _page(
             issuer="" if connection is None else connection.issuer, client_id="" if connection is None else connection.client_id
         ),
         longest=LONGEST_URL,
+        longest_source=LONGEST_SOURCE,
         checked=CHECKED.isoformat(),
         here=place(call.caller, "/connection"),
     )

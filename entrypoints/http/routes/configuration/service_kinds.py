@@ -29,7 +29,7 @@ SERVICE_KINDS: Final = (
     ObjectKind(
         name=SERVICE,
         within=Within.ORGANIZATION,
-        entry=entry("ServiceEntry", services.ServiceWish, without=("slug",)),
+        entry=entry("ServiceEntry", services.NewServiceBody, without=("slug",)),
         shown_by=services.list_services,
         make=services.create_service,
         change=services.change_service,

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 from entrypoints.http.machinery.paging import Paging, page_of
-from entrypoints.http.routes.record.audit import WholePagination
+from entrypoints.http.routes.record.audit import DetailedPagination
 from entrypoints.http.routes.services.services import ServicePath
 
 _NOTICES = "/api/organizations/{org_slug}/services/{service_slug}/logout-notices"
@@ -59,7 +59,7 @@ class LogoutNoticeList(msgspec.Struct, frozen=True):
 
     logout_notices: Sequence[LogoutNoticeRecord]
     """The notices on this page, the newest first."""
-    pagination: WholePagination
+    pagination: DetailedPagination
     """Where this page stands in the list."""
 
 
@@ -74,7 +74,7 @@ async def list_logout_notices(call: Call[None, LogoutNoticesQuery, ServicePath, 
     query = call.query
     listed = await postern.federation.logout_notices.list(call.caller, call.path.service_slug, page_of(query), delivered=query.delivered)
     pages = -(-listed.total // query.limit)
-    pagination = WholePagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
+    pagination = DetailedPagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
     return LogoutNoticeList([_record(notice) for notice in listed.items], pagination)
 
 

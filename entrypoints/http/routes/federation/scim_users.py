@@ -9,6 +9,7 @@ import trio
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
+from core.domain.federation.scim.attributes import USER_SCHEMA
 from core.domain.federation.scim.filters import OF_USERS
 from core.domain.federation.scim.resources import (
     WantedAttributes,
@@ -20,7 +21,7 @@ from core.domain.federation.scim.resources import (
     user_version,
 )
 from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.users import FIELD_SCHEMA, USER_SCHEMA, ProvisionedUser, Stated
+from core.domain.federation.scim.users import FIELD_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId
 from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern

@@ -233,7 +233,7 @@ class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
     """What services keep of the person, by the ids of the services."""
 
 
-class Forgotten(msgspec.Struct, frozen=True):
+class PersonForgotten(msgspec.Struct, frozen=True):
     """The person is forgotten."""
 
     success: Success
@@ -270,7 +270,7 @@ async def export_personal_data(call: Call[None, None, PersonPath, Caller], poste
 
 
 @endpoint.delete("/api/privacy/forget/{user_id}", caller=OWN_PERSON, limit=PRIVACY, step_up=StepUp.ACCOUNT, tags=_TAGS)
-async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Forgotten:
+async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Postern) -> PersonForgotten:
     """Forget a person, for good
 
     The account loses its address and every means to sign in. Logs keep the events, without the data that identifies the person. After this
@@ -282,7 +282,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
     need a recent proof of who you are: of the second factor, if you have one.
     """
     request = await postern.identity.privacy.forget(UserId(call.path.user_id), asker(call.caller), call.actor)
-    return Forgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
+    return PersonForgotten(True, "The person is forgotten. The account cannot be used any more", request.user, request.id)
 
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)

@@ -29,7 +29,7 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     access_token: Annotated[str, example("gho_16C7e42F292c6912E7710c838347Ae178B4a")]
     """The provider's access token."""
-    refresh_token: None = None
+    refresh_token: Annotated[str | None, example(None)] = None
     """Always null: Postern refreshes the access token."""
     expires_at: datetime | None
     """When the access token expires; null if it never does."""

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import OrganizationUuid
 from entrypoints.http.machinery.paging import page_of
-from entrypoints.http.routes.record.audit import AuditLogQuery, LoggedAnywhere, WholePagination, filter_of, parts_of, whole_pagination
+from entrypoints.http.routes.record.audit import AuditLogQuery, DetailedPagination, LoggedAnywhere, filter_of, parts_of, whole_pagination
 
 _TAGS = ("installation",)
 _LOG = "/api/platform/audit-log"
@@ -40,7 +40,7 @@ class PlatformLogPage(msgspec.Struct, frozen=True):
 
     logs: Sequence[LoggedByPlatform]
     """The entries on this page, the newest first."""
-    pagination: WholePagination
+    pagination: DetailedPagination
     """Where this page stands in the list."""
 
 

@@ -135,7 +135,7 @@ class ListedOrganization(msgspec.Struct, frozen=True):
     """The tier of the organization."""
 
 
-class GovernedDetail(msgspec.Struct, frozen=True, kw_only=True):
+class PlatformOrganizationDetail(msgspec.Struct, frozen=True, kw_only=True):
     """An organization with its owner, its tier, and the things that end with it. Counting stops at 10 000."""
 
     organization: OrganizationRecord
@@ -182,7 +182,7 @@ class OrganizationApproved(msgspec.Struct, frozen=True):
     """The organization after the approval."""
 
 
-class Governed(msgspec.Struct, frozen=True):
+class OrganizationChanged(msgspec.Struct, frozen=True):
     """The change took effect."""
 
     organization: OrganizationRecord
@@ -221,12 +221,12 @@ async def list_organizations_of_platform(call: Call[None, WantedOrganizations], 
     refuses=(NotFound,),
     tags=_TAGS,
 )
-async def organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> GovernedDetail:
+async def organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
     """Get an organization, with the things that would end with it"""
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
     listed = _listed(call.caller, found)
-    return GovernedDetail(
+    return PlatformOrganizationDetail(
         organization=listed.organization,
         owner=listed.owner,
         tier=listed.tier,
@@ -255,25 +255,25 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
 @endpoint.post(
     "/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> Governed:
+async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Reject a pending organization
 
     This is final. Its members see only that the organization was rejected, and the reason.
     """
     rejected = await postern.platform.governance.reject(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
-    return Governed(organization_record(rejected))
+    return OrganizationChanged(organization_record(rejected))
 
 
 @endpoint.post(
     "/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> Governed:
+async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Suspend an active organization
 
     From the next request on, its members and the users of its services are refused with `ORGANIZATION_NOT_ACTIVE`.
     """
     suspended = await postern.platform.governance.suspend(OrganizationId(call.path.org_id), call.body.reason, Authority(call.actor))
-    return Governed(organization_record(suspended))
+    return OrganizationChanged(organization_record(suspended))
 
 
 @endpoint.post(
@@ -283,15 +283,15 @@ async def suspend_organization(call: Call[Suspension, None, GovernedPath], poste
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> Governed:
+async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """End a suspension"""
-    return Governed(
+    return OrganizationChanged(
         organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
     )
 
 
 @endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
-async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> Governed:
+async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Give an organization another tier, or limits of its own
 
     Lower limits remove nobody and disable nothing; they only prevent new members and services.
@@ -304,7 +304,7 @@ async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath]
         max_services=changed(change.max_services),
         max_users=changed(change.max_users),
     )
-    return Governed(organization_record(organization))
+    return OrganizationChanged(organization_record(organization))
 
 
 @endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)

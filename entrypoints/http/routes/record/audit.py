@@ -129,7 +129,7 @@ class LoggedAction(LoggedAnywhere, frozen=True, kw_only=True):
     org_id: OrganizationUuid
 
 
-class WholePagination(Pagination, frozen=True):
+class DetailedPagination(Pagination, frozen=True):
     """Where this page stands in the list."""
 
     total_pages: Annotated[int, example(3)]
@@ -145,7 +145,7 @@ class AuditLogPage(msgspec.Struct, frozen=True):
 
     logs: Sequence[LoggedAction]
     """The entries on this page, the newest first."""
-    pagination: WholePagination
+    pagination: DetailedPagination
     """Where this page stands in the list."""
 
 
@@ -207,9 +207,9 @@ def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Po
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
 
-def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> WholePagination:
+def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagination:
     pages = -(-found.total // query.limit)
-    return WholePagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
+    return DetailedPagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
 def logged(reader: Member, entry: AuditEntry) -> LoggedAction:

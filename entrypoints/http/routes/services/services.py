@@ -85,7 +85,7 @@ class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The number of services to skip."""
 
 
-class ServiceWish(msgspec.Struct, frozen=True, kw_only=True):
+class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """A new service."""
 
     slug: Annotated[ServiceSlug, example("billing")]
@@ -274,7 +274,7 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
     """The number of the organization's services, and its limit."""
 
 
-_wanted = taken(ServiceWish, NewService)
+_wanted = taken(NewServiceBody, NewService)
 _change = taken(ServicePatch, ServiceChange)
 service_record = shown(Service, ServiceRecord, named={"org_id": "organization"})
 _with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"})
@@ -290,7 +290,7 @@ _listed = shown(ListedService, ListedServiceRecord, within=("service",), named={
     tags=_TAGS,
     accepts=_BODY,
 )
-async def create_service(call: Call[ServiceWish, None, ServicesPath, Member], postern: Postern) -> ServiceCreated:
+async def create_service(call: Call[NewServiceBody, None, ServicesPath, Member], postern: Postern) -> ServiceCreated:
     """Create a service
 
     The service begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and

@@ -93,11 +93,11 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs a name of its own."""
     kind: _Kind = ProviderKind.OIDC
     """`oidc` (OpenID Connect) or `saml`."""
-    issuer: _Issuer = ""
+    issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity id."""
-    client_id: _ClientId = ""
+    client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
     """The id of your client at the provider. Not for SAML."""
-    client_secret: _ClientSecret = ""
+    client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
     """The secret of that client. We store the secret encrypted, and no answer shows it. Not for SAML."""
     scopes: _Scopes = ()
     """Further scopes to ask for, beside `openid email profile`. Not for SAML."""
@@ -380,7 +380,7 @@ async def create_upstream_provider(
             call.caller,
             call.actor,
             name=body.name,
-            issued_by=body.issuer,
+            issued_by=given(body.issuer) or "",
             settings=settings,
             mapping=body.profile_mapping,
             certificates=given(body.certificates),
@@ -392,9 +392,9 @@ async def create_upstream_provider(
         call.caller,
         call.actor,
         name=body.name,
-        issued_by=body.issuer,
-        client=body.client_id,
-        secret=body.client_secret,
+        issued_by=given(body.issuer) or "",
+        client=given(body.client_id) or "",
+        secret=given(body.client_secret) or "",
         asked=body.scopes,
         enabled=body.enabled,
         mapping=body.profile_mapping,

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import Paging, page_of
-from entrypoints.http.routes.record.audit import WholePagination
+from entrypoints.http.routes.record.audit import DetailedPagination
 from entrypoints.http.routes.tenancy.webhooks import WebhookPath
 from ports.tenancy.webhook_deliveries import WantedDeliveries
 
@@ -117,7 +117,7 @@ class DeliveryList(msgspec.Struct, frozen=True):
 
     deliveries: Sequence[DeliveryRecord]
     """The deliveries on this page, those of the newest events first."""
-    pagination: WholePagination
+    pagination: DetailedPagination
     """Where this page stands in the list."""
 
 
@@ -132,7 +132,7 @@ async def list_webhook_deliveries(call: Call[None, DeliveriesQuery, WebhookPath,
     wanted = WantedDeliveries(query.event_type, query.delivered)
     listed = await postern.tenancy.webhook_deliveries.list(call.caller, WebhookId(call.path.webhook_id), wanted, page_of(query))
     pages = -(-listed.total // query.limit)
-    pagination = WholePagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
+    pagination = DetailedPagination(query.page, query.limit, listed.total, pages, query.page < pages, query.page > 1)
     return DeliveryList([_record(delivery) for delivery in listed.items], pagination)
 
 

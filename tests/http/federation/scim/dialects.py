@@ -106,6 +106,29 @@ ENTRA: Final[Sequence[Shape]] = (
             "name": {"formatted": "Ada Lovelace", "familyName": "King", "givenName": "Augusta"},
         },
     ),
+    Shape(
+        "the attributes of the default mapping that Postern does not keep, beside one that it keeps",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation("Add", "title", "Countess"),
+            _operation("Add", "preferredLanguage", "en-GB"),
+            _operation("Add", 'addresses[type eq "work"].formatted', "12 St James's Square"),
+            _operation("Add", 'addresses[type eq "work"].locality', "London"),
+            _operation("Add", 'phoneNumbers[type eq "work"].value', "+44 20 7946 0000"),
+            _operation("Replace", 'phoneNumbers[type eq "mobile"].value', "+44 20 7946 0001"),
+            _operation("Add", 'roles[primary eq "True"].value', "Author"),
+            _operation("Add", f"{_ENTERPRISE}:employeeNumber", "1"),
+            _operation("Add", f"{_ENTERPRISE}:department", "Engines"),
+            _operation("Add", f"{_ENTERPRISE}:manager", "26118915-6090-4610-87e4-49d8ca9f808d"),
+            _operation("Replace", "displayName", "Ada"),
+        ),
+        {"displayName": "Ada", "title": None, "phoneNumbers": None, _ENTERPRISE: None},
+    ),
+    Shape(
+        "find the user by a part of the address", "GET", '/Users?filter=emails[type eq "work" and value eq "ada@example.org"]', 200, finds=1
+    ),
     Shape("take an attribute away", "PATCH", _WHO, 200, _change(_operation("Remove", "externalId")), {"externalId": None}),
     Shape("disable, as a text", "PATCH", _WHO, 200, _change(_operation("Replace", "active", "False")), {"active": False}, members=True),
     Shape("enable, as a text", "PATCH", _WHO, 200, _change(_operation("Replace", "active", "True")), {"active": True}, members=True),
@@ -185,6 +208,26 @@ OKTA: Final[Sequence[Shape]] = (
         200,
         _change(_operation("replace", None, {"name": {"familyName": "Byron"}, "displayName": "Ada Byron"})),
         {"name": {"givenName": "Augusta", "familyName": "Byron"}, "displayName": "Ada Byron"},
+    ),
+    Shape(
+        "attributes of the default profile that Postern does not keep, without a path",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation(
+                "replace",
+                None,
+                {
+                    "title": "Countess",
+                    "nickName": "Ada",
+                    "phoneNumbers": [{"primary": True, "value": "+44 20 7946 0000", "type": "work"}],
+                    _ENTERPRISE: {"department": "Engines", "manager": {"value": "bob@example.org", "displayName": "Bob"}},
+                    "displayName": "Ada Byron",
+                },
+            )
+        ),
+        {"displayName": "Ada Byron", "title": None, _ENTERPRISE: None},
     ),
     Shape("deactivate, without a path", "PATCH", _WHO, 200, _change(_operation("replace", None, {"active": False})), {"active": False}),
     Shape("activate, without a path", "PATCH", _WHO, 200, _change(_operation("replace", None, {"active": True})), {"active": True}),

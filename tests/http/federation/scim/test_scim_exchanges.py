@@ -43,7 +43,7 @@ async def read(directory: Directory, postern: Postern) -> AsyncIterator[Read]:
 
 async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Directory, read: Read) -> None:
     ada = await directory.create("ada@example.org", displayName="Countess", name={"familyName": "Lovelace"}, externalId="Staff number")
-    await directory.patch(ada["id"], {"op": "replace", "path": "title", "value": "Countess"})
+    await directory.patch(ada["id"], {"op": "replace", "path": "shoeSize", "value": "Countess"})
     await directory.ask("GET", f"{USERS}?filter=userName%20eq%20%22ada@example.org%22&count=5")
     await directory.ask("GET", f"{USERS}?filter=userName%20eq%20ada@example.org")
     await directory.ask("GET", f"{USERS}/lovelace")
@@ -57,9 +57,9 @@ async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Dir
         ("GET", 404, None),
         ("POST", 400, "invalidSyntax"),
     ]
-    assert found[1]["reason"] == "path: title is not kept here"
+    assert found[1]["reason"] == "path: shoesize is not kept here"
     assert found[1]["path"] == f"{USERS}/{ada['id']}"
-    operations = [{"op": "replace", "path": "title", "value": "…"}]
+    operations = [{"op": "replace", "path": "shoeSize", "value": "…"}]
     assert found[1]["request"] == {"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": operations}
     assert found[2]["query"] == 'filter=userName eq "…"&count=5'
     assert found[4]["path"] == f"{USERS}/…"
@@ -70,6 +70,15 @@ async def test_exchanges_are_kept_with_the_reason_of_each_refusal(directory: Dir
         assert secret not in written
     only = await directory.client.get(f"{EXCHANGES}?refused=true&limit=2", token=await directory.people.token(directory.owner))
     assert [one["status"] for one in only.ok()["exchanges"]] == [400, 404]
+
+
+async def test_what_a_directory_states_and_nobody_keeps_has_a_line(directory: Directory, read: Read) -> None:
+    ada = await directory.create("ada@example.org", title="Countess")
+    answer = await directory.patch(ada["id"], {"op": "add", "path": 'phoneNumbers[type eq "work"].value', "value": "+44 20"})
+    assert (answer.status, "phoneNumbers" in answer.json()) == (200, False)
+    await directory.patch(ada["id"], {"op": "add", "path": "displayName", "value": "Ada"})
+    found = list(reversed(await read(3)))
+    assert [one["reason"] for one in found] == ["Not kept here: title", "Not kept here: phoneNumbers", None]
 
 
 async def test_a_body_that_is_no_text_is_refused_and_noted_without_it(directory: Directory, read: Read) -> None:

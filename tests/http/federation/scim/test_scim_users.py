@@ -232,7 +232,7 @@ async def test_lists_are_paged_and_everybody_is_counted(directory: Directory) ->
 
 async def test_filters_find_what_they_say(directory: Directory, globex: Directory) -> None:
     ada = await directory.create("Ada@example.org", externalId="x", emails=[{"value": "work@example.org", "type": "work"}])
-    bob = await directory.create("bob@example.com", externalId="X")
+    bob = await directory.create("bob@example.com", externalId="X", displayName="Robert")
     await globex.create("ada2@example.org", externalId="x")
     await directory.patch(bob["id"], {"op": "replace", "path": "active", "value": False})
 
@@ -254,6 +254,17 @@ async def test_filters_find_what_they_say(directory: Directory, globex: Director
         f'externalId eq "X" or id eq "{ada["id"]}" or userName eq "nobody"': {"Ada@example.org", "bob@example.com"},
         'not (externalId eq "x")': {"bob@example.com", owner},
         'emails.value eq "work@example.org"': {"Ada@example.org"},
+        'emails[type eq "work" and value eq "Work@Example.org"]': {"Ada@example.org"},
+        'emails[type eq "home" and value eq "work@example.org"]': set(),
+        "emails[primary eq true] and externalId pr": {"Ada@example.org", "bob@example.com"},
+        "emails[primary eq false]": set(),
+        "displayName pr": {"bob@example.com"},
+        "userName pr and not (name.givenName pr)": {"Ada@example.org", "bob@example.com", owner},
+        'displayName co "OBER"': {"bob@example.com"},
+        'not (displayName eq "Robert")': {"Ada@example.org", owner},
+        'meta.lastModified gt "2020-01-01T00:00:00Z"': {"Ada@example.org", "bob@example.com", owner},
+        'meta.lastModified lt "2020-01-01T00:00:00Z" or meta.lastModified pr and externalId eq "X"': {"bob@example.com"},
+        f'meta.lastModified gt "{bob["meta"]["lastModified"]}" and externalId eq "x"': set(),
         'userName eq "ada2@example.org"': set(),
         f'id eq "{globex.owner.user}"': set(),
         f'externalId eq "x" and not (userName eq "ada@example.org") or userName eq "{owner}"': {owner},

@@ -3,8 +3,9 @@
 from adapters.texts.reading import shipped
 from core.domain.languages import DEFAULT
 from tests.http.pages.console.texts import asked_for
+from tests.places import PAGES
 
 
 def test_what_resources_ask_for_exists() -> None:
-    texts = shipped(DEFAULT)
+    texts = shipped(DEFAULT, PAGES)
     assert sorted(key for key in asked_for() if key not in texts and f"{key}.one" not in texts) == []

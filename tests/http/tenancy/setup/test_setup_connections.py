@@ -177,7 +177,7 @@ async def test_from_the_link_to_an_active_connection(house: SetupConnectionScene
     assert (provider["state"], provider["enabled"]) == ("active", True)
     # The link has no hold on it, whatever it sends.
     form = {"form_token": house.token_of(page)}
-    for act in ("test", "values", "client"):
+    for act in ("test", "values", "address", "client"):
         sent = {**form, "issuer": "https://evil.example/", "sso_url": "https://evil.example/", "client_id": "c", "client_secret": "s"}
         answer = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", sent)
         assert answer.status in {400, 403, 409}, (act, answer.body)
@@ -250,8 +250,29 @@ async def test_a_connection_takes_the_values_of_its_own_kind_alone(house: SetupC
         "update upstream_providers set kind = 'oidc', client_id = 'c', sealed_client_secret = 'x', saml = null, issuer = %s", ENTITY
     )
     values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
-    said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/values", {**form, **values})
-    assert said.status == 400, said.body
+    for act, fields in (("values", values), ("address", {"email_sources": "mail"})):
+        said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", {**form, **fields})
+        assert said.status == 400, said.body
+
+
+async def test_the_customer_names_the_attribute_of_the_address(house: SetupConnectionScene) -> None:
+    link, page = await house.chosen(directory="okta")
+    given = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
+    await house.post(page, link, "values", **given)
+    house.people.change(PASSED)
+    for named, kept, told in (("urn:mail", "urn:mail", "urn:mail"), (" nameid ", "name_id", "NameID")):
+        shown = await house.post(page, link, "address", email_sources=named)
+        assert (shown.status, shown.place) == (200, f"/ui/setup/of/{link}/connection")
+        assert [form.fields["email_sources"] for form in shown.page.forms if "email_sources" in form.fields] == [told]
+        (provider,) = await house.providers()
+        assert (provider["saml"]["email_sources"], provider["saml"]["subject_source"]) == ([kept], "name_id")
+        # Settings that nobody has tried are a draft.
+        assert ((await house.draft(link))["state"], provider["state"]) == ("draft", "draft")
+    for wrong in ("", "x" * 201, "two\nlines"):
+        refusal = await house.post(page, link, "address", email_sources=wrong)
+        assert (refusal.status, "Enter the name of one attribute" in refusal.page.text) == (400, True), wrong
+    (provider,) = await house.providers()
+    assert provider["saml"]["email_sources"] == ["name_id"]
 
 
 async def test_what_is_given_in_place_of_an_address_forgets_the_address(house: SetupConnectionScene) -> None:

@@ -46,6 +46,8 @@ class Preset(Frozen, kw_only=True):
     mapping: AttributeMapping
     name_id_format: str | None = None
     """The format to ask for. None where the directory's own setting decides."""
+    encrypts_weakly: bool = False
+    """The product encrypts with CBC as soon as our metadata publish a key for encryption, whatever methods they name."""
 
 
 _SOAP: Final = "http://schemas.xmlsoap.org/ws/2005/05/identity/claims"
@@ -82,6 +84,7 @@ PRESETS: Final[Mapping[Directory, Preset]] = {
             name=(f"{_SOAP}/name",),
             groups=("http://schemas.xmlsoap.org/claims/Group",),
         ),
+        encrypts_weakly=True,
     ),
     Directory.PING: Preset(name="PingOne", mapping=_OURS),
     Directory.SHIBBOLETH: Preset(

@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.organization.applications.making.values impo
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
-from entrypoints.http.routes.services.services import ServicesPath, ServiceWish, create_service
+from entrypoints.http.routes.services.services import NewServiceBody, ServicesPath, create_service
 
 _AT: Final = f"{application_tabs.LIST}/~new"
 _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
@@ -68,7 +68,7 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
     if errors:
         return Answer(_form(visit, form, errors), 400)
     kind = ApplicationKind(form.kind)
-    wish = ServiceWish(
+    wish = NewServiceBody(
         slug=form.slug.strip() or slug_from(form.name),
         name=form.name,
         service_type=_TYPES[kind],

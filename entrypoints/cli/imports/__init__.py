@@ -1,0 +1,1 @@
+"""`postern import`: people and clients of another system come over."""
