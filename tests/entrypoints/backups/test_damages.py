@@ -87,6 +87,11 @@ SCHEMA: Final = {
         "alter table jobs drop constraint jobs_one_payload, add constraint jobs_one_payload check (true)",
         OTHER.format("jobs", "constraint jobs_one_payload"),
     ),
+    "a column may be empty": (
+        "alter table jobs alter kind drop not null",
+        "the table jobs lacks column kind text not null",
+    ),
+    "an index is gone": ("drop index sessions_of_user", "the table sessions lacks index sessions_of_user"),
     "a trigger is off": (
         "alter table memberships disable trigger members_added",
         "the table memberships lacks trigger members_added",
@@ -144,6 +149,20 @@ SCHEMA: Final = {
     ),
 }
 
+# These have several sentences each.
+SEVERAL: Final = {
+    "a column has another type": (
+        "alter table jobs alter attempts type bigint",
+        "the table jobs lacks column attempts integer not null",
+    ),
+    "a constraint is not proved": (
+        "alter table jobs drop constraint jobs_one_payload, add constraint jobs_one_payload check (true) not valid",
+        "the table jobs lacks constraint jobs_one_payload",
+    ),
+    "a view is gone": ("drop view services cascade", "the table services is missing"),
+    "a function is gone": ("drop function count_members() cascade", "the schema lacks function count_members"),
+}
+
 
 @pytest.fixture
 def damaged(backup: BackedUp) -> Iterator[Callable[[str], str]]:
@@ -185,6 +204,14 @@ async def test_a_changed_schema_is_named_with_its_table(
     (one,) = (await found(backup, damaged(statement), tmp_path)).damages
     assert one.kind is DamageKind.SCHEMA
     assert sentence in one.sentence
+
+
+@pytest.mark.parametrize("damage", SEVERAL)
+async def test_damage_that_shows_in_several_ways_is_named_with_its_table(
+    backup: BackedUp, damaged: Callable[[str], str], tmp_path: Path, damage: str
+) -> None:
+    statement, sentence = SEVERAL[damage]
+    assert [one for one in (await found(backup, damaged(statement), tmp_path)).damages if sentence in one.sentence]
 
 
 def checked(arguments: list[str], backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
