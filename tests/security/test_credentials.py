@@ -520,6 +520,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/assignments/{assignment_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}

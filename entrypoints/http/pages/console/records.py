@@ -23,7 +23,9 @@ def record_page(resource: Resource) -> Endpoint:
         return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
 
     of = resource.record or resource.listed
-    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink))
+    return console.get(resource.one, of=of, also=resource.also)(
+        stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink)
+    )
 
 
 async def shown(
@@ -50,7 +52,7 @@ async def shown(
     )
     ending = resource.ending
     return visit.show(
-        "record.html",
+        resource.template,
         resource.position,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
@@ -67,6 +69,7 @@ async def shown(
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
         told=told,
+        **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
 
 

@@ -158,6 +158,12 @@ class Resource(Frozen, kw_only=True):
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
+    template: str = "record.html"
+    """The template of the record's page, for a record that shows more than facts."""
+    more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
+    """What the template shows beside."""
+    also: tuple[Endpoint, ...] = ()
+    """The endpoints that `more` asks."""
 
     @property
     def one(self) -> str:

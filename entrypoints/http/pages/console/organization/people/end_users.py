@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import copied, listed, number, plain, when, yes_or_no
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
+from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, more
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Resource
 from entrypoints.http.routes.record.audit import audit_log
@@ -38,6 +39,9 @@ END_USERS: Final = Resource(
         when("created_at"),
     ),
     exported=True,
+    template=TEMPLATE,
+    more=lambda visit, one: more(visit, one.id),
+    also=ASKED,
     ending=Ending(revoke_end_user_sessions),
     below=(
         # `person_values` admits every member, and then asks for the capability by which this endpoint is called.

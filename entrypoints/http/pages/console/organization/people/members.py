@@ -8,6 +8,7 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, listed, num
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, more
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
@@ -67,6 +68,9 @@ MEMBERS: Final = Resource(
     acts=(Act("remove", remove_member, asks=True, kind="danger", leaves=True),),
     bulks=(Bulk("remove", remove_member),),
     exported=True,
+    template=TEMPLATE,
+    more=lambda visit, one: more(visit, one.user.id),
+    also=ASKED,
     below=(
         # `person_values` admits every member, and then asks for the capability by which this endpoint is called.
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", remove_member),
