@@ -6,7 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.texts import Text
 
 Value = Callable[[Any], Any]
@@ -46,9 +46,11 @@ class Column(Frozen):
     beside: Value | None = None
     link: Callable[[Any, Mapping[str, str]], str] | None = None
     """The address that the cell leads to, from the row and the values of the page's path."""
+    said: Callable[[Any, Text], str] | None = None
+    """A sentence about the row, in place of a value."""
 
     def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
-        value = self.value(row)
+        value = self.value(row) if self.said is None else self.said(row, text)
         href = "" if self.link is None else self.link(row, path)
         beside = "" if self.beside is None else str(self.beside(row) or "")
         if value is None or value in ("", [], ()):
@@ -131,8 +133,13 @@ def state(
     return Column(label, "state", _of(name), said.__getitem__ if isinstance(said, Mapping) else said)
 
 
+def sentence(said: Callable[[Any, Text], str], label: str, *, beside: str | Value | None = None) -> Column:
+    """A sentence about the row, in the reader's language."""
+    return Column(label, "text", lambda row: row, beside=None if beside is None else _of(beside), said=said)
+
+
 def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str]) -> Column:
-    return Column(column.label, column.kind, column.value, column.words, column.beside, to)
+    return replace(column, link=to)
 
 
 def rows_of(columns: Sequence[Column], rows: Sequence[Any], text: Text, path: Mapping[str, str]) -> Sequence[Sequence[Cell]]:

@@ -158,6 +158,10 @@ class Resource(Frozen, kw_only=True):
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
+    titled: Callable[[PageVisit, Any], str] | None = None
+    """The title of the record's page, where the name of the thing is none."""
+    folded: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    """Puts like rows of the list together, unless a filter chooses among them."""
     template: str = "record.html"
     """The template of the record's page, for a record that shows more than facts."""
     more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
@@ -172,6 +176,8 @@ class Resource(Frozen, kw_only=True):
 
     def call(self, visit: PageVisit, record: Any) -> str:
         """The title of the record's page."""
+        if self.titled is not None:
+            return self.titled(visit, record)
         return self.text(visit, "title") if self.is_single else self.called(record)
 
     def text(self, visit: PageVisit, name: str, **values: object) -> str:
