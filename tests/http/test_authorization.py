@@ -738,6 +738,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/join-requests",
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}",
         "POST /api/organizations/{org_slug}/members/{user_id}",
+        "DELETE /api/organizations/{org_slug}/members/{user_id}/sessions",
         "DELETE /api/organizations/{org_slug}/teams/{team_slug}",
         "DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
     },

@@ -393,6 +393,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{us
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
 maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/members/{user_id}/sessions
 
 # Its settings
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding

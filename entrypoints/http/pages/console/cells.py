@@ -6,6 +6,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
 from ports.texts import Text
 
@@ -68,6 +69,11 @@ def in_words(value: Any, text: Text) -> str:
     if isinstance(value, str):
         return str(text(f"console.value.{value_key(value)}"))
     return ", ".join(in_words(one, text) for one in value)
+
+
+def role_in_words(role: str, text: Text) -> str:
+    """A built-in role of the organization in the reader's language, or an own role by its short name."""
+    return str(text(f"roles.{role}")) if role in frozenset(BuiltInRole) else role
 
 
 def value_key(value: str) -> str:

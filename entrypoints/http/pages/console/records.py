@@ -20,6 +20,8 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, H
 def record_page(resource: Resource) -> Endpoint:
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
+        if resource.instead is not None and (where := await resource.instead(visit)):
+            return redirect(where)
         return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
 
     of = resource.record or resource.listed

@@ -160,6 +160,8 @@ class Resource(Frozen, kw_only=True):
     """The pages above the list."""
     titled: Callable[[PageVisit, Any], str] | None = None
     """The title of the record's page, where the name of the thing is none."""
+    instead: Callable[[PageVisit], Awaitable[str]] | None = None
+    """The address of another page that has the same thing, if one does. The record's page leads there."""
     folded: Callable[[Sequence[Any]], Sequence[Any]] | None = None
     """Puts like rows of the list together, unless a filter chooses among them."""
     template: str = "record.html"

@@ -231,3 +231,50 @@ async def test_a_wrong_password_of_a_member_by_their_own_act_is_in_the_log(log_o
     assert (await Browser(console.client).login(person, "wrong", org_slug="acme", service_slug="shop")).status == 401
     found = [(one["email"], one["failure"]) for one in (await log_of.listed("?success=false"))["sign_ins"]]
     assert found == ([(person.email, "wrong_password")] if is_own else [])
+
+
+async def test_a_member_who_is_an_end_user_too_has_one_page(log_of: Log) -> None:
+    console, mary = log_of.console, log_of.mary
+    console.tenants.uses(mary, log_of.shop)
+    teams = "/api/organizations/acme/teams"
+    (await console.request("POST", teams, {"slug": "sales", "name": "Sales"}, by=console.ada)).ok(201)
+    assert (await console.request("PUT", f"{teams}/sales/members/{mary.user}", by=console.ada)).status == 204
+    tab = await console.at(f"/people/users/{mary.user}")
+    assert tab.place == f"/ui/o/acme/people/{mary.user}"
+    for said in (
+        "Member",
+        "Latest sign-ins",
+        "May this person sign in?",
+        "Access",
+        "What happened to this person",
+        "Remove from the organization",
+    ):
+        assert said in tab.page.text, said
+    assert "/ui/o/acme/applications/shop" in tab.page.links
+    guest = console.people.add("guest@example.org")
+    console.tenants.uses(guest, log_of.shop)
+    tab = await console.at(f"/people/users/{guest.user}")
+    assert tab.place == f"/ui/o/acme/people/users/{guest.user}"
+    assert "guest@example.org" in tab.page.text
+    stranger, theirs = console.stranger()
+    assert (await console.at(f"/people/users/{stranger.user}")).status == 404
+    assert (await theirs.open(f"/ui/o/acme/people/{mary.user}")).status == 403
+
+
+async def test_all_sessions_of_a_member_here_end_and_no_others(log_of: Log) -> None:
+    console, mary = log_of.console, log_of.mary
+    here = [await console.tenants.token_in(mary, place) for place in (console.acme, log_of.shop)]
+    elsewhere = await console.tenants.token_in(mary, None)
+    assert "End all sessions here" in (await console.at(f"/people/{mary.user}")).page.text
+    tab = await console.at(f"/people/{mary.user}/end-sessions")
+    assert "End the sessions of" in tab.page.text
+    await console.submit(f"/people/{mary.user}/end-sessions")
+    assert [(await console.client.get("/api/user", token=token)).status for token in (*here, elsewhere)] == [401, 401, 200]
+    assert "End all sessions here" not in (await console.at(f"/people/{mary.user}")).page.text
+    asked = f"/api/organizations/acme/members/{mary.user}/sessions"
+    assert (await console.request("DELETE", asked, by=console.ada)).ok()["sessions_revoked"] == 0
+    guest, (stranger, _) = console.people.add(), console.stranger()
+    console.tenants.uses(guest, log_of.shop)
+    assert (await console.request("DELETE", asked.replace(str(mary.user), str(guest.user)), by=console.ada)).status == 404
+    assert (await console.request("DELETE", asked, by=stranger)).status == 403
+    assert (await console.request("DELETE", asked, by=mary)).status == 403

@@ -103,9 +103,7 @@ def test_runs_of_like_entries_are_folded() -> None:
 
 
 def test_changes_are_before_and_after() -> None:
-    one = entry(
-        "organization.updated", changed=["name"], old_name="Acme", name="Acme Ltd", old_port=None, new_port=587, old_on=True
-    )
+    one = entry("organization.updated", changed=["name"], old_name="Acme", name="Acme Ltd", old_port=None, new_port=587, old_on=True)
     assert [(change.part, change.old, change.new) for change in changes_in(one)] == [
         ("name", "Acme", "Acme Ltd"),
         ("port", "", "587"),

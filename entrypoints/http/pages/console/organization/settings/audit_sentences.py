@@ -8,8 +8,8 @@ import msgspec
 
 from core.domain.record.event_types import AUDIT_ACTIONS
 from core.domain.record.events import TargetType
-from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
+from entrypoints.http.pages.console.cells import role_in_words
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
@@ -163,5 +163,4 @@ def _part(one: LoggedAction, *names: str) -> str:
 
 
 def _role(one: LoggedAction, text: Text) -> str:
-    role = _part(one, "new_role", "role", "role_slug")
-    return text(f"roles.{role}") if role in frozenset(BuiltInRole) else role
+    return role_in_words(_part(one, "new_role", "role", "role_slug"), text)
