@@ -15,8 +15,8 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
+    EXPIRIES,
     HOME,
-    KEYS,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
@@ -27,6 +27,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
+from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.platform.todos import list_todos
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members
@@ -37,7 +38,7 @@ _DAYS: Final = 30
 # Where each todo is decided.
 _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
-    Todo.CERTIFICATES: APPLICATIONS,
+    Todo.CERTIFICATES: EXPIRIES,
     Todo.CONNECTIONS: DIRECTORIES,
     Todo.WEBHOOKS: EVENTS,
     Todo.DOMAINS: f"{DIRECTORIES}/domains",
@@ -45,7 +46,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
-    Todo.KEYS: KEYS,
+    Todo.KEYS: EXPIRIES,
 }
 
 
@@ -68,6 +69,7 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizati
         todos=[(one.todo.value, one.count, visit.here(_DECIDED_AT[one.todo])) for one in todos],
         chart=chart,
         sign_ins=visit.here(SIGN_INS),
+        expiries=visit.here(EXPIRIES) if visit.may(list_expiries) else "",
         people=visit.here(PEOPLE) if visit.may(list_members) else "",
         applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
     )
