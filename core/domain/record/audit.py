@@ -40,6 +40,8 @@ class AuditEntry(Frozen, kw_only=True):
     organization: OrganizationId
     actor: Person | ActingKey | None
     impersonator: Person | None
+    subject: Person | None = None
+    """The person whom the entry is about, while the person is a member of the organization or uses one of its services."""
     action: str
     target_type: str
     target_id: str

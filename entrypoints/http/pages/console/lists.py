@@ -61,6 +61,8 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         answer, rows = None, ()
         errors, status = explained(visit, problem)
     older, newer = _around(answer, len(rows), paging)
+    if resource.folded is not None and not given:
+        rows = resource.folded(rows)
     head = Head(
         title=resource.text(visit, "title"),
         crumbs=resource.crumbs(visit),

@@ -20,10 +20,14 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, H
 def record_page(resource: Resource) -> Endpoint:
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
+        if resource.instead is not None and (where := await resource.instead(visit)):
+            return redirect(where)
         return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
 
     of = resource.record or resource.listed
-    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink))
+    return console.get(resource.one, of=of, also=resource.also)(
+        stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink)
+    )
 
 
 async def shown(
@@ -50,7 +54,7 @@ async def shown(
     )
     ending = resource.ending
     return visit.show(
-        "record.html",
+        resource.template,
         resource.position,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
@@ -68,6 +72,7 @@ async def shown(
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
         told=told,
+        **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
 
 

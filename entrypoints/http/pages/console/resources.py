@@ -160,6 +160,18 @@ class Resource(Frozen, kw_only=True):
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
+    titled: Callable[[PageVisit, Any], str] | None = None
+    """The title of the record's page, where the name of the thing is none."""
+    instead: Callable[[PageVisit], Awaitable[str]] | None = None
+    """The address of another page that has the same thing, if one does. The record's page leads there."""
+    folded: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    """Puts like rows of the list together, unless a filter chooses among them."""
+    template: str = "record.html"
+    """The template of the record's page, for a record that shows more than facts."""
+    more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
+    """What the template shows beside."""
+    also: tuple[Endpoint, ...] = ()
+    """The endpoints that `more` asks."""
 
     @property
     def one(self) -> str:
@@ -168,6 +180,8 @@ class Resource(Frozen, kw_only=True):
 
     def call(self, visit: PageVisit, record: Any) -> str:
         """The title of the record's page."""
+        if self.titled is not None:
+            return self.titled(visit, record)
         return self.text(visit, "title") if self.is_single else self.called(record)
 
     def text(self, visit: PageVisit, name: str, **values: object) -> str:

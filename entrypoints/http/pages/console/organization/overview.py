@@ -15,8 +15,8 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
+    EXPIRIES,
     HOME,
-    KEYS,
     LOOKS_TAB,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
@@ -28,6 +28,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
+from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.platform.todos import list_todos
 from entrypoints.http.routes.services.services import create_service, list_services
 from entrypoints.http.routes.tenancy.branding import change_branding
@@ -42,7 +43,7 @@ _INVITE: Final = f"{PEOPLE}/invitations/~new"
 # Where each todo is decided.
 _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
-    Todo.CERTIFICATES: APPLICATIONS,
+    Todo.CERTIFICATES: EXPIRIES,
     Todo.CONNECTIONS: DIRECTORIES,
     Todo.WEBHOOKS: EVENTS,
     Todo.DOMAINS: f"{DIRECTORIES}/domains",
@@ -50,7 +51,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
-    Todo.KEYS: KEYS,
+    Todo.KEYS: EXPIRIES,
 }
 
 
@@ -74,6 +75,7 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizati
         beginnings=_beginnings(visit, found) if is_active else (),
         chart=_chart(visit, trends) if any(one.count for one in trends) else None,
         sign_ins=visit.here(SIGN_INS),
+        expiries=visit.here(EXPIRIES) if visit.may(list_expiries) else "",
         people=visit.here(PEOPLE) if visit.may(list_members) else "",
         applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
     )
