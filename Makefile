@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near check lint format types contracts bench lock wheels dist clean
+.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run all tests; T=tests/http runs
 
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
+
+middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, with Express and Next.js's handlers
+	@$(BIN)/python -m ops.middleware
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
@@ -56,6 +59,7 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) -c requirements-dev.lock ops/requirements-build.in -o requirements-build.lock
 	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
 	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
+	$(COMPILE) -c requirements-dev.lock ops/requirements-frameworks.in -o ops/requirements-frameworks.lock
 	$(BIN)/python -m ops.wheels
 
 wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
@@ -82,11 +86,12 @@ $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/buil
 	@$(BIN)/python -m pip check
 	@touch $@
 
-$(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock $(VENV)/ready
+$(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requirements-frameworks.lock $(VENV)/ready
 	@echo "Installing what the tests need …"
 	@$(PIP) -r requirements-dev.lock
 	@$(BIN)/python -m pip check
 	@$(PIP) --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
+	@$(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
 	@# Otherwise, each worker of the tests compiles all modules.
 	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 	@touch $@
