@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist clean
+.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist site release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ help:  ## List the commands
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
+test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),$(T),--coverage)
 
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
@@ -60,6 +60,7 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
 	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
 	$(COMPILE) -c requirements-dev.lock ops/requirements-frameworks.in -o ops/requirements-frameworks.lock
+	$(COMPILE) ops/requirements-site.in -o ops/requirements-site.lock
 	$(BIN)/python -m ops.wheels
 
 wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
@@ -69,6 +70,15 @@ dist: $(VENV)/ready  ## Build the wheel, in dist/
 	@rm -f dist/postern-*.whl
 	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/postern-*.whl
+
+site: $(VENV)/ready-dev $(VENV)/ready-site  ## Build the documents as a site, in dist/site
+	@$(BIN)/python -m ops.site
+
+release: $(VENV)/ready-dev $(VENV)/ready-site  ## Release a version: VERSION=0.2.0 writes, commits and tags it, and makes its files in dist/
+	@$(BIN)/python -m ops.release $(VERSION)
+
+release-files: $(VENV)/ready-dev $(VENV)/ready-site  ## Make the files of a release in dist/, of the version that the checkout has
+	@$(BIN)/python -m ops.release --files
 
 clean:  ## Remove the virtual environment and caches; the data in .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
@@ -94,6 +104,10 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requireme
 	@$(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
 	@# Otherwise, each worker of the tests compiles all modules.
 	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
+	@touch $@
+
+$(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
+	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
