@@ -57,6 +57,7 @@ def test_a_form_that_cannot_move_stops_the_build(source: str, why: str) -> None:
     assert why in str(refused.value)
 
 
+@pytest.mark.slow
 def test_every_module_of_the_product_can_move() -> None:
     for floor in FLOORS:
         for file in (ROOT / floor).rglob("*.py"):
