@@ -132,7 +132,7 @@ def advice(refused: Refused) -> str:
     also={302: NoBody},
     tags=("saml",),
 )
-async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
+async def begin_saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
     """Send a person here to sign in by SAML
 
     Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A person who is signed in, and has
@@ -160,7 +160,7 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], post
     also={302: NoBody},
     tags=("saml",),
 )
-async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+async def begin_saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
     """Send a person here by a form
 
     This does the same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
@@ -182,7 +182,7 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
     also={303: NoBody},
     tags=("saml",),
 )
-async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+async def complete_saml_sign_in(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
     `sso` sends people here who are not signed in. The page asks for the address, the next one for the password or another way in, then for

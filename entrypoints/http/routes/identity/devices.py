@@ -80,14 +80,14 @@ class DeviceList(msgspec.Struct, frozen=True):
     total: Total
 
 
-class Rename(msgspec.Struct, frozen=True):
+class DeviceName(msgspec.Struct, frozen=True):
     """The new name of a device."""
 
     name: Annotated[Name, example("Work laptop")]
     """1 to 100 characters. Spaces at both ends are removed."""
 
 
-class Renamed(msgspec.Struct, frozen=True):
+class RenamedDevice(msgspec.Struct, frozen=True):
     """The device after the change."""
 
     id: Id
@@ -107,7 +107,7 @@ async def list_devices(call: Call, postern: Postern) -> DeviceList:
 
 
 @endpoint.get("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(NotFound,), tags=_TAGS)
-async def device_detail(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
+async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
     """Get one of your devices"""
     device = await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     location = device.last_location
@@ -121,10 +121,10 @@ async def device_detail(call: Call[None, None, DevicePath], postern: Postern) ->
 
 
 @endpoint.patch("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def rename_device(call: Call[Rename, None, DevicePath], postern: Postern) -> Renamed:
+async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Postern) -> RenamedDevice:
     """Rename a device"""
     device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
-    return Renamed(device.id, device.name, device.agent.device_type, device.updated_at)
+    return RenamedDevice(device.id, device.name, device.agent.device_type, device.updated_at)
 
 
 @endpoint.delete("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)

@@ -76,14 +76,14 @@ class ApprovalTerms(msgspec.Struct, frozen=True):
     """The tier that the organization gets; the free tier by default. An organization that a platform owner owns keeps its tier."""
 
 
-class Rejection(msgspec.Struct, frozen=True):
+class OrganizationRejection(msgspec.Struct, frozen=True):
     """The reason for the rejection."""
 
     reason: Annotated[Reason, example("We could not verify the company")]
     """The reason, which its members can read."""
 
 
-class Suspension(msgspec.Struct, frozen=True):
+class OrganizationSuspension(msgspec.Struct, frozen=True):
     """The reason for the suspension."""
 
     reason: Annotated[OptionalReason, example("Invoices are overdue")] | None = None
@@ -206,7 +206,7 @@ async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
 
 
 @endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
-async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
+async def list_platform_organizations(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
     """List all organizations, the newest first"""
     asked = call.query
     wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
@@ -221,7 +221,7 @@ async def list_organizations_of_platform(call: Call[None, WantedOrganizations], 
     refuses=(NotFound,),
     tags=_TAGS,
 )
-async def organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
+async def get_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
     """Get an organization, with the things that would end with it"""
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
@@ -255,7 +255,7 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
 @endpoint.post(
     "/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def reject_organization(call: Call[OrganizationRejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Reject a pending organization
 
     This is final. Its members see only that the organization was rejected, and the reason.
@@ -267,7 +267,7 @@ async def reject_organization(call: Call[Rejection, None, GovernedPath], postern
 @endpoint.post(
     "/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def suspend_organization(call: Call[OrganizationSuspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Suspend an active organization
 
     From the next request on, its members and the users of its services are refused with `ORGANIZATION_NOT_ACTIVE`.
@@ -291,7 +291,7 @@ async def activate_organization(call: Call[None, None, GovernedPath], postern: P
 
 
 @endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
-async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def change_organization_tier(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Give an organization another tier, or limits of its own
 
     Lower limits remove nobody and disable nothing; they only prevent new members and services.
@@ -308,7 +308,7 @@ async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath]
 
 
 @endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)
-async def delete_organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
+async def delete_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
     """Delete an organization for good
 
     No request finds the organization from now on; a background job removes its data. The audit log stays. You need a recent proof of who

@@ -26,7 +26,7 @@ from entrypoints.http.routes.tenancy.profile_fields import (
     field_change,
     field_wish,
 )
-from entrypoints.http.routes.tenancy.profile_values import KeptRecord, ValuesPatch, kept_record
+from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, PersonFieldValues, kept_record
 
 _TAGS = ("platform",)
 _FIELDS = "/api/platform/profile-fields"
@@ -102,7 +102,7 @@ async def delete_platform_field(call: Call[None, None, PlatformFieldPath], poste
 
 
 @endpoint.get(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(NotFound,), tags=_TAGS)
-async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+async def get_platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
     """Get what the installation keeps of a person by its fields
 
     What organizations keep is not in the answer.
@@ -111,7 +111,7 @@ async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], pos
 
 
 @endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def change_platform_person_values(call: Call[ValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+async def change_platform_person_values(call: Call[FieldValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
     """Write values of a person in the installation's fields
 
     Only fields with `administrator` in `written_by`.

@@ -60,7 +60,7 @@ async def list_customer_links(call: Call[None, None, GovernedPath], postern: Pos
 
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
-async def customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
+async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
     """Get a set-up link that a platform owner made"""
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)

@@ -123,7 +123,7 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """When the action took place."""
 
 
-class LoggedAction(LoggedAnywhere, frozen=True, kw_only=True):
+class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the audit log."""
 
     org_id: OrganizationUuid
@@ -143,7 +143,7 @@ class DetailedPagination(Pagination, frozen=True):
 class AuditLogPage(msgspec.Struct, frozen=True):
     """One page of the audit log."""
 
-    logs: Sequence[LoggedAction]
+    logs: Sequence[AuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
     """Where this page stands in the list."""
@@ -167,7 +167,7 @@ class AuditEventType(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
+async def list_audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
     """List what was done in the organization, the newest first
 
     `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
@@ -182,7 +182,7 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
 @endpoint.get(
     "/api/organizations/{org_slug}/audit-log/{entry_id}", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-async def audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> LoggedAction:
+async def get_audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> AuditEntryRecord:
     """Get one entry of the audit log"""
     return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
@@ -202,7 +202,7 @@ def filter_of(query: AuditLogQuery) -> AuditFilter:
 @endpoint.get(
     "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
+def list_audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
     """List the actions that the audit log can hold"""
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
@@ -212,8 +212,8 @@ def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagina
     return DetailedPagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
-def logged(reader: Member, entry: AuditEntry) -> LoggedAction:
-    return LoggedAction(org_id=entry.organization, **parts_of(reader, entry))
+def logged(reader: Member, entry: AuditEntry) -> AuditEntryRecord:
+    return AuditEntryRecord(org_id=entry.organization, **parts_of(reader, entry))
 
 
 def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)
-async def service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
+async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
     """Get the service that the API key belongs to"""
     holder = call.caller
     kept = await postern.services.service_info.metadata(holder)
@@ -82,7 +82,7 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
 
 
 @endpoint.get("/api/service/analytics", caller=key(Permission.READ_ANALYTICS), tags=_TAGS)
-async def service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
+async def get_service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
     """Get figures on how much the service is used"""
     found = await postern.services.service_analytics.get(call.caller)
     return _analytics(found)

@@ -312,7 +312,7 @@ async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], p
 
 
 @endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
+async def get_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
     """Get one of the organization's services"""
     found = await postern.services.services.get(call.caller, call.path.service_slug)
     return _with_metadata(found) if call.caller.may(Capability.SERVICES_MANAGE) else _with_metadata(replace(found, metadata=None))

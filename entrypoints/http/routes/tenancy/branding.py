@@ -83,7 +83,7 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
 
 @endpoint.get(_BRANDING, caller=MEMBER, keys=True, tags=_TAGS)
-async def show_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+async def get_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization"""
     return _record(await postern.tenancy.branding.get(call.caller))
 

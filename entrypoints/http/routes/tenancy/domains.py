@@ -95,7 +95,7 @@ async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: 
 
 
 @endpoint.get(_DOMAIN, caller=_MANAGE, keys=True, tags=_TAGS)
-async def show_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
+async def get_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
     """Get the domain of an organization, and the proof to publish"""
     return _record(await postern.tenancy.domains.get(call.caller))
 

@@ -88,7 +88,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
-async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+async def get_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
     """Get the sign-in rules of an organization"""
     return _record(await postern.tenancy.sign_in_rules.get(call.caller))
 

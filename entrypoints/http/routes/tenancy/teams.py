@@ -156,7 +156,7 @@ async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Pos
 
 
 @endpoint.get(_TEAM, caller=_VIEW, keys=True, tags=_TAGS)
-async def team_detail(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
+async def get_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
     """Get a team"""
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 

@@ -11,16 +11,21 @@ from entrypoints.http.pages.console.organization.organization_tabs import EVENTS
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.tenancy.siem import configure_siem, remove_siem, siem_configuration, test_siem
-from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, redeliver, replay_webhook, test_webhook
+from entrypoints.http.routes.tenancy.siem import configure_siem, get_siem_configuration, remove_siem, test_siem
+from entrypoints.http.routes.tenancy.webhook_deliveries import (
+    list_webhook_deliveries,
+    redeliver_webhook_event,
+    replay_webhook,
+    test_webhook,
+)
 from entrypoints.http.routes.tenancy.webhooks import (
     change_webhook,
     create_webhook,
     delete_webhook,
+    get_webhook,
+    list_webhook_event_types,
     list_webhooks,
     rotate_webhook_secret,
-    webhook_detail,
-    webhook_event_types,
 )
 
 _DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("console.state.not_delivered", Tone.BAD)}
@@ -42,7 +47,7 @@ async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, one.value, one.label) for one in await visit.ask(webhook_event_types)]
+    return [Choice(one.value, one.value, one.label) for one in await visit.ask(list_webhook_event_types)]
 
 
 _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.events_hint")
@@ -55,7 +60,7 @@ WEBHOOKS: Final = Resource(
     rows="webhooks",
     columns=(plain("name"), code("url"), state("is_active", _ACTIVE), when("created_at")),
     parameter="webhook_id",
-    record=webhook_detail,
+    record=get_webhook,
     state=(lambda webhook: webhook.is_active, _ACTIVE.__getitem__),
     facts=(code("url"), listed("events"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
@@ -96,7 +101,7 @@ DELIVERIES: Final = Resource(
         code(lambda one: json.dumps(one.payload, ensure_ascii=False, indent=1), "console.field.payload"),
         copied("id"),
     ),
-    acts=(Act("redeliver", redeliver),),
+    acts=(Act("redeliver", redeliver_webhook_event),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
         (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
@@ -108,7 +113,7 @@ SIEM: Final = Resource(
     position=position(EVENTS_ENTRY, SIEM_TAB),
     at=f"{EVENTS}/siem",
     is_single=True,
-    listed=siem_configuration,
+    listed=get_siem_configuration,
     columns=(
         plain("name"),
         words("provider_type"),
