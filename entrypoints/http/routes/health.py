@@ -40,7 +40,10 @@ class Readiness(msgspec.Struct, frozen=True):
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
 def get_health(_call: Call, postern: Postern) -> Health:
-    """Check that the process is up, and learn its version"""
+    """Check that the process is up, and learn its version
+
+    For people and dashboards. The database is not asked: `/health/ready` says whether the process can serve requests.
+    """
     return Health("healthy", postern.foundation.version)
 
 

@@ -120,7 +120,10 @@ async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObj
 
 @endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
 async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    """Give a token back, under the name that many clients expect"""
+    """Give a token back, under the name that many clients expect
+
+    `/auth/revoke` describes this endpoint. Both are the same in all respects.
+    """
     return await _revoke(call, postern)
 
 

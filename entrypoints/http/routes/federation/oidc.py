@@ -127,13 +127,21 @@ async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) ->
 
 @endpoint.get("/.well-known/openid-configuration", **_PUBLIC)
 def get_openid_configuration(_call: Call, postern: Postern) -> bytes:
-    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)"""
+    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)
+
+    Libraries for OpenID Connect configure themselves by this document. They need no more than the issuer's address, which is the address
+    of this installation.
+    """
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 
 @endpoint.get("/.well-known/oauth-authorization-server", **_PUBLIC)
 def get_authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
-    """Get the same document under OAuth's name for it (RFC 8414)"""
+    """Get the same document under OAuth's name for it (RFC 8414)
+
+    For libraries for OAuth, and for clients of the Model Context Protocol.
+    `/.well-known/openid-configuration` has the same content.
+    """
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 

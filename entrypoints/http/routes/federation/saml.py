@@ -328,7 +328,11 @@ async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], poste
     tags=_TAGS,
 )
 async def get_saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
-    """Get the identity provider's metadata, for the service provider"""
+    """Get the identity provider's metadata, for the service provider
+
+    The service provider reads our addresses and certificates in it. The request needs no credentials, so that the service provider can
+    repeat it.
+    """
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 
 

@@ -108,7 +108,10 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 
 @endpoint.get(_USER, caller=key(Permission.READ_USERS), tags=_TAGS)
 async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
-    """Get a user of the service"""
+    """Get a user of the service
+
+    The answer has what the service and its organization keep of the user. Somebody who is no user of the service is not found.
+    """
     return _whole(await postern.services.service_users.detail(call.caller, UserId(call.path.user_id)))
 
 

@@ -243,7 +243,11 @@ async def accept_invitation(call: Call[InvitationReply], postern: Postern) -> Em
 
 @endpoint.post("/api/invitations/decline", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=(BadRequest, InvitationExpired), tags=_TAGS)
 async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
-    """Decline an invitation"""
+    """Decline an invitation
+
+    The token is enough: nobody needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
+    declined, too.
+    """
     await postern.tenancy.invitations.decline(call.body.token, call.actor)
     return EMPTY_OBJECT
 

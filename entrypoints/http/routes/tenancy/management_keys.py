@@ -219,7 +219,10 @@ async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
 async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management key, and the API keys, client secrets and invitations that it made"""
+    """Get a management key, and the API keys, client secrets and invitations that it made
+
+    The key itself is in no answer but the one that made it.
+    """
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
     return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
 

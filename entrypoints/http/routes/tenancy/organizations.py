@@ -144,7 +144,10 @@ async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrgani
 
 @endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
 async def get_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
-    """Get an organization that you are a member of, in any state"""
+    """Get an organization that you are a member of, in any state
+
+    The answer has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
+    """
     return _with_metadata(await postern.tenancy.organizations.get(call.caller), call.caller)
 
 
@@ -152,7 +155,10 @@ async def get_organization(call: Call[None, None, OwnOrganizationPath, Member], 
 async def change_organization(
     call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern
 ) -> OwnOrganizationWithMetadata:
-    """Rename an organization, or replace its metadata"""
+    """Rename an organization, or replace its metadata
+
+    The slug never changes. Metadata replaces what was kept as a whole.
+    """
     name, metadata = call.body.name, call.body.metadata
     overview = await postern.tenancy.organizations.change(
         call.caller,

@@ -114,7 +114,10 @@ async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Me
 
 @endpoint.get(_OWN, caller=OWN_USER, tags=_TAGS)
 async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFieldValuesList:
-    """Get what the installation and your organizations keep of you by fields"""
+    """Get what the installation and your organizations keep of you by fields
+
+    At most a hundred organizations are in the answer. `organization` asks for one of them, and the installation.
+    """
     kept = await postern.tenancy.profile_values.of_person(call.caller, call.query.organization)
     return OwnFieldValuesList([_own(one) for one in kept])
 

@@ -209,7 +209,10 @@ async def list_setup_links(call: Call[None, None, SetupLinksPath, Member], poste
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
 async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link, with what was set up with it"""
+    """Get a set-up link, with what was set up with it
+
+    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    """
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
 

@@ -276,7 +276,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Since when they cannot be read."""
     name: _ProviderName
     """The name on the button."""
-    issuer: _Issuer
+    issuer: Annotated[str, example("https://login.acme.example")]
     """The provider's issuer; for SAML its entity id, which is empty while it is not known."""
     client_id: _ClientId | None
     """The id of your client at the provider; null for SAML."""
