@@ -234,7 +234,10 @@ async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Me
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as members set it or as we read it from metadata"""
+    """Get the SAML configuration of a service, as members set it or as we read it from metadata
+
+    The answer has what the service provider needs to be known by, and what its assertions contain.
+    """
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
 
@@ -294,7 +297,10 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 
 @endpoint.get(_CERTIFICATE, caller=_VIEW, keys=True, tags=_TAGS)
 async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
-    """Get the active certificate, and the next one if there is one"""
+    """Get the active certificate, and the next one if there is one
+
+    `next_was_fetched` says whether somebody has fetched our metadata since there is a next certificate.
+    """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
 

@@ -129,7 +129,10 @@ async def list_logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Memb
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins in each way, the most used way first"""
+    """List the number of sign-ins in each way, the most used way first
+
+    It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
+    """
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
 
@@ -138,13 +141,19 @@ async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Mem
 async def list_recent_logins(
     call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern
 ) -> Streamed[Sequence[RecentLoginRecord]]:
-    """List the newest sign-ins to the organization and its services"""
+    """List the newest sign-ins to the organization and its services
+
+    Each has the person, the service and the way in.
+    """
     return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
 
 
 @endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
 async def get_platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
-    """Get the installation in figures"""
+    """Get the installation in figures
+
+    Large numbers of users are estimates. Days are in UTC.
+    """
     found = await postern.platform.analytics.overview()
     return PlatformOverview(
         total_users=found.users,

@@ -58,7 +58,10 @@ async def list_platform_audit_log(call: Call[None, AuditLogQuery], postern: Post
 
 @endpoint.get(f"{_LOG}/{{entry_id}}", caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, tags=_TAGS)
 async def get_platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> PlatformAuditEntryRecord:
-    """Get one entry of the installation's audit log"""
+    """Get one entry of the installation's audit log
+
+    An entry of an organization's own log is not found here.
+    """
     return _logged(call.caller, await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
 
 

@@ -201,13 +201,19 @@ _GONE = ListedOwner("unknown", "deleted-user@unknown", False, datetime(1970, 1, 
 
 @endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
-    """List the tiers that organizations can have, the cheapest first"""
+    """List the tiers that organizations can have, the cheapest first
+
+    A tier limits members and services. `PATCH /api/platform/organizations/{org_id}/tier` gives an organization another one.
+    """
     return [tier_record(tier) for tier in await postern.platform.governance.tiers()]
 
 
 @endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_platform_organizations(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
-    """List all organizations, the newest first"""
+    """List all organizations, the newest first
+
+    Filter by `status` and `tier_id`, or search names and slugs.
+    """
     asked = call.query
     wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
     found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
@@ -222,7 +228,10 @@ async def list_platform_organizations(call: Call[None, WantedOrganizations], pos
     tags=_TAGS,
 )
 async def get_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
-    """Get an organization, with the things that would end with it"""
+    """Get an organization, with the things that would end with it
+
+    Read it before you delete an organization: it counts the things that would end.
+    """
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
     listed = _listed(call.caller, found)
@@ -246,7 +255,10 @@ async def get_platform_organization(call: Call[None, None, GovernedPath], poster
     tags=_TAGS,
 )
 async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
-    """Approve a pending organization"""
+    """Approve a pending organization
+
+    Its people can work in it from the next request on.
+    """
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
     approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
     return OrganizationApproved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
@@ -284,7 +296,10 @@ async def suspend_organization(call: Call[OrganizationSuspension, None, Governed
     tags=_TAGS,
 )
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """End a suspension"""
+    """End a suspension
+
+    Its people can work in it again from the next request on.
+    """
     return OrganizationChanged(
         organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
     )

@@ -169,7 +169,10 @@ async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserS
 
 @endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserMfaStatus:
-    """Get the state of a user's second factor"""
+    """Get the state of a user's second factor
+
+    The answer has no secret and no code.
+    """
     found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
     return UserMfaStatus(
         user_id=found.user,
@@ -198,7 +201,10 @@ async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUse
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
 async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
-    """Get figures on how many users have a second factor"""
+    """Get figures on how many users have a second factor
+
+    On large installations the number of users is an estimate.
+    """
     counted = await postern.platform.platform_users.mfa_metrics()
     return MfaAdoption(counted.users, counted.mfa_enabled, counted.adoption, counted.backup_codes_used, counted.failures)
 

@@ -183,7 +183,10 @@ async def list_audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], 
     "/api/organizations/{org_slug}/audit-log/{entry_id}", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def get_audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> AuditEntryRecord:
-    """Get one entry of the audit log"""
+    """Get one entry of the audit log
+
+    Entries never change. An entry of another organization is not found.
+    """
     return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
 
@@ -203,7 +206,10 @@ def filter_of(query: AuditLogQuery) -> AuditFilter:
     "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 def list_audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
-    """List the actions that the audit log can hold"""
+    """List the actions that the audit log can hold
+
+    Each action has a label for people. New versions may add actions.
+    """
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
 

@@ -174,7 +174,10 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
     "/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
 async def get_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserDetailRecord:
-    """Get an end user of the organization's services"""
+    """Get an end user of the organization's services
+
+    The answer has the services that the person uses, and the open sessions there.
+    """
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
     manages = call.caller.may(Capability.END_USERS_MANAGE)
     return _answer(

@@ -184,7 +184,10 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
-    """List the organization's invitations, the newest first"""
+    """List the organization's invitations, the newest first
+
+    Filter by `status`.
+    """
     query = call.query
     found = await postern.tenancy.invitations.list(call.caller.organization, query.status, page_of(query))
     return [InvitationSummary(_record(one.invitation), _inviter(one.inviter), _key(one.key)) for one in found]

@@ -100,7 +100,10 @@ async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern:
 
 @endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
-    """Get the mail server of an organization, without its password"""
+    """Get the mail server of an organization, without its password
+
+    If none is set, only `configured` is present.
+    """
     server = await postern.tenancy.mail_servers.get(call.caller)
     return SmtpRecord(configured=False) if server is None else _record(server)
 

@@ -137,7 +137,10 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
 
 @endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
-    """Get the SIEM configuration, and the state of the export"""
+    """Get the SIEM configuration, and the state of the export
+
+    The answer has no credentials of the SIEM.
+    """
     return _record(await postern.tenancy.siem.get(call.caller))
 
 

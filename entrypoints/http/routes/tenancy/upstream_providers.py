@@ -346,7 +346,10 @@ _certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_
 async def list_upstream_providers(
     call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> Sequence[UpstreamProviderRecord]:
-    """List the organization's own upstream providers, the oldest first"""
+    """List the organization's own upstream providers, the oldest first
+
+    Drafts are in the list, too. Secrets of clients are not.
+    """
     return [record_of(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 

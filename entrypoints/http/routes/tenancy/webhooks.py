@@ -135,14 +135,20 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: Postern) -> WebhookList:
-    """List the webhooks of the organization, the oldest first"""
+    """List the webhooks of the organization, the oldest first
+
+    Disabled webhooks are in the list, too. Secrets are in no list.
+    """
     webhooks = await postern.tenancy.webhooks.list(call.caller)
     return WebhookList([_record(webhook) for webhook in webhooks], len(webhooks))
 
 
 @endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, keys=True, tags=_TAGS)
 def list_webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
-    """List the types of events that a webhook can subscribe to"""
+    """List the types of events that a webhook can subscribe to
+
+    Each type has a label for people. New versions may add types.
+    """
     return [
         WebhookEventType(one.name, one.label, one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
         for one in postern.tenancy.webhooks.event_types()
@@ -151,7 +157,10 @@ def list_webhook_event_types(_call: Call[None, None, WebhooksPath, Member], post
 
 @endpoint.get(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
 async def get_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
-    """Get a webhook"""
+    """Get a webhook
+
+    The secret is in no answer but those that made or rotated it.
+    """
     return _record(await postern.tenancy.webhooks.get(call.caller, WebhookId(call.path.webhook_id)))
 
 
@@ -167,7 +176,10 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
 
 @endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
 async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> EmptyObject:
-    """Delete a webhook, and the history of its deliveries"""
+    """Delete a webhook, and the history of its deliveries
+
+    This cannot be undone.
+    """
     await postern.tenancy.webhooks.delete(call.caller, WebhookId(call.path.webhook_id), call.actor)
     return EMPTY_OBJECT
 
