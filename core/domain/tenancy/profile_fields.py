@@ -44,7 +44,7 @@ class FieldWriter(StrEnum):
     """An organization's own provider, at each sign-in through it."""
 
 
-class AskedAt(StrEnum):
+class FieldPrompt(StrEnum):
     """When a page of the sign-in asks the person for the value. It asks once; for a required field, until there is a value."""
 
     REGISTRATION = "registration"
@@ -122,7 +122,7 @@ class ProfileField(Frozen, kw_only=True):
     """The scope that tells the field to applications. Only the installation's fields have one."""
     required: bool = False
     """The page that asks for the field has no "Not now", and the person cannot empty the field again."""
-    asked_at: AskedAt | None = None
+    asked_at: FieldPrompt | None = None
     position: int = 0
     created_at: datetime
     updated_at: datetime

@@ -35,7 +35,7 @@ from core.domain.tenancy.invitations import (
 )
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
 from core.domain.tenancy.mail_servers import OrganizationMail
-from core.domain.tenancy.members import CameBy, Member, Membership
+from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access
@@ -361,10 +361,10 @@ def _is_theirs(offer: InvitationOffer, way: Way, actor: Actor) -> bool:
     return offer.by_mail if way is Way.LINK else way is Way.OWN_LIST and actor.impersonator is None
 
 
-def _came_by(offer: InvitationOffer, *, is_theirs: bool) -> CameBy:
+def _came_by(offer: InvitationOffer, *, is_theirs: bool) -> MembershipOrigin:
     if offer.account is None:
-        return CameBy.CREATED
-    return CameBy.ACCEPTED if is_theirs else CameBy.ADDED
+        return MembershipOrigin.CREATED
+    return MembershipOrigin.ACCEPTED if is_theirs else MembershipOrigin.ADDED
 
 
 def _answering(presented: PresentedInvitation, actor: Actor) -> Actor:

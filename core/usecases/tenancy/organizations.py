@@ -10,7 +10,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.record.events import Actor, Event
-from core.domain.tenancy.members import CameBy, Member, Membership, session_opened
+from core.domain.tenancy.members import Member, Membership, MembershipOrigin, session_opened
 from core.domain.tenancy.metadata import Metadata, checked_metadata
 from core.domain.tenancy.organizations import (
     MOST_OWNED,
@@ -114,7 +114,7 @@ class Organizations(Frozen):
             organization = replace(self._new(account.id, slug, name), status=OrganizationStatus.ACTIVE, approved_at=now)
             if await uow.organizations.add(organization) is None:
                 raise Conflict("slug: another organization already has it", words="slug_taken")
-            membership = _owner(MembershipId(self.system.ids.new()), organization, account.id, CameBy.ADDED)
+            membership = _owner(MembershipId(self.system.ids.new()), organization, account.id, MembershipOrigin.ADDED)
             await uow.members.add(membership)
             await uow.record(organization_created(organization, actor))
             await uow.commit()
@@ -150,7 +150,7 @@ class Organizations(Frozen):
         if added.owned >= MOST_OWNED:
             message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
             raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})
-        came_by = CameBy.ADDED if caller.impersonator else CameBy.FOUNDED
+        came_by = MembershipOrigin.ADDED if caller.impersonator else MembershipOrigin.FOUNDED
         owner = _owner(MembershipId(self.system.ids.new()), organization, caller.user, came_by)
         await uow.members.add(owner)
         return organization, owner, opener
@@ -230,8 +230,8 @@ class Organizations(Frozen):
         return overview
 
 
-def _owner(membership: MembershipId, organization: Organization, user: UserId, came_by: CameBy) -> Membership:
-    own_since = organization.created_at if came_by is CameBy.FOUNDED else None
+def _owner(membership: MembershipId, organization: Organization, user: UserId, came_by: MembershipOrigin) -> Membership:
+    own_since = organization.created_at if came_by is MembershipOrigin.FOUNDED else None
     owner = BuiltInRole.OWNER.value
     return Membership(membership, organization.id, user, owner, organization.created_at, came_by=came_by, own_since=own_since)
 

@@ -11,8 +11,8 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.profile_fields import (
     ANYTHING,
     MOST_FIELDS,
-    AskedAt,
     FieldKind,
+    FieldPrompt,
     FieldRule,
     FieldWriter,
     ProfileField,
@@ -38,7 +38,7 @@ class FieldWish(Frozen, kw_only=True):
     written_by: frozenset[FieldWriter] | None = None
     scope: str | Unchanged | None = UNCHANGED
     required: bool | None = None
-    asked_at: AskedAt | Unchanged | None = UNCHANGED
+    asked_at: FieldPrompt | Unchanged | None = UNCHANGED
     position: int | None = None
 
     def applied(self, field: ProfileField) -> ProfileField:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
+from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, DirectoryPreset
 from core.domain.identity.upstream.saml.metadata import DirectoryCertificate
 from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.json import Json
@@ -106,7 +106,7 @@ class SamlSettings(Frozen, kw_only=True):
     """Whether an answer with another context is refused. Of a connection that nobody has tested since we compare, it is only told."""
     name_id_format: str = ""
     """The format to ask for. Empty where the directory's own setting decides."""
-    preset: Directory | None = None
+    preset: DirectoryPreset | None = None
     """The product that the sources were taken from."""
     waiting: tuple[KeptCertificate, ...] = ()
     """Certificates from the metadata that do not count before an owner approves them."""
@@ -180,7 +180,7 @@ class SamlChange(Frozen, kw_only=True):
     email_sources: tuple[str, ...] | None = None
     wants_encrypted: bool | None = None
     contexts: tuple[str, ...] | None = None
-    preset: Directory | None = None
+    preset: DirectoryPreset | None = None
     """It gives the sources and the format that the change does not name."""
     metadata: SeenMetadata | None = None
 

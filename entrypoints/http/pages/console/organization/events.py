@@ -11,17 +11,22 @@ from entrypoints.http.pages.console.organization.organization_tabs import EVENTS
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.tenancy.siem import configure_siem, remove_siem, siem_configuration, test_siem
-from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, redeliver, replay_webhook, test_webhook
+from entrypoints.http.routes.tenancy.siem import configure_siem, get_siem_configuration, remove_siem, test_siem
+from entrypoints.http.routes.tenancy.webhook_deliveries import (
+    list_webhook_deliveries,
+    redeliver_webhook_event,
+    replay_webhook,
+    test_webhook,
+)
 from entrypoints.http.routes.tenancy.webhooks import (
     WebhookRecord,
     change_webhook,
     create_webhook,
     delete_webhook,
+    get_webhook,
+    list_webhook_event_types,
     list_webhooks,
     rotate_webhook_secret,
-    webhook_detail,
-    webhook_event_types,
 )
 from ports.outbound import Failure
 
@@ -63,7 +68,7 @@ async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, one.value, one.label) for one in await visit.ask(webhook_event_types)]
+    return [Choice(one.value, one.value, one.label) for one in await visit.ask(list_webhook_event_types)]
 
 
 _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.events_hint")
@@ -76,7 +81,7 @@ WEBHOOKS: Final = Resource(
     rows="webhooks",
     columns=(plain("name"), code("url"), state(_standing, _STANDING), when("failing_since"), when("created_at")),
     parameter="webhook_id",
-    record=webhook_detail,
+    record=get_webhook,
     state=(_standing, _STANDING.__getitem__),
     facts=(code("url"), listed("events"), when("failing_since"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
@@ -117,7 +122,7 @@ DELIVERIES: Final = Resource(
         code(lambda one: json.dumps(one.payload, ensure_ascii=False, indent=1), "console.field.payload"),
         copied("id"),
     ),
-    acts=(Act("redeliver", redeliver),),
+    acts=(Act("redeliver", redeliver_webhook_event),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
         (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
@@ -129,7 +134,7 @@ SIEM: Final = Resource(
     position=position(EVENTS_ENTRY, SIEM_TAB),
     at=f"{EVENTS}/siem",
     is_single=True,
-    listed=siem_configuration,
+    listed=get_siem_configuration,
     columns=(
         plain("name"),
         words("provider_type"),

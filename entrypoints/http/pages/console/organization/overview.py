@@ -27,14 +27,14 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
+from entrypoints.http.routes.platform.analytics import LoginTrend, list_login_trends
 from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.platform.todos import list_todos
 from entrypoints.http.routes.services.services import create_service, list_services
 from entrypoints.http.routes.tenancy.branding import change_branding
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import list_members
-from entrypoints.http.routes.tenancy.organizations import OwnOrganization, OwnOrganizationPath, organization_detail
+from entrypoints.http.routes.tenancy.organizations import OwnOrganization, OwnOrganizationPath, get_organization
 
 OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 _DAYS: Final = 30
@@ -55,19 +55,19 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
 }
 
 
-@console.get(HOME, of=organization_detail, also=(list_todos, login_trends))
+@console.get(HOME, of=get_organization, also=(list_todos, list_login_trends))
 async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """See what waits for a decision in an organization, and its figures"""
     visit = PageVisit(call, postern)
-    found = await visit.ask(organization_detail)
+    found = await visit.ask(get_organization)
     is_active = call.caller.organization_is_active
     decides = is_active and visit.may(list_todos)
     todos = await visit.ask(list_todos) if decides else ()
-    trends = await visit.ask(login_trends) if is_active else ()
+    trends = await visit.ask(list_login_trends) if is_active else ()
     page = visit.show(
         "organization/overview.html",
         OVERVIEW,
-        Head(title=visit.text("console.overview.title"), curl=visit.curl(organization_detail), done=call.query.done),
+        Head(title=visit.text("console.overview.title"), curl=visit.curl(get_organization), done=call.query.done),
         found=found,
         is_active=is_active,
         decides=decides,

@@ -25,7 +25,7 @@ from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
-from entrypoints.http.routes.tenancy.members import list_members, member_detail
+from entrypoints.http.routes.tenancy.members import get_member, list_members
 from entrypoints.http.routes.tenancy.teams import (
     TeamMemberPath,
     TeamPath,
@@ -33,10 +33,10 @@ from entrypoints.http.routes.tenancy.teams import (
     change_team,
     create_team,
     delete_team,
+    get_team,
     list_team_members,
     list_teams,
     remove_team_member,
-    team_detail,
 )
 
 _REMOVED: Final = button("console.team_members.end")
@@ -54,7 +54,7 @@ TEAMS: Final = Resource(
     columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), plain("role"), when("created_at")),
     parameter="team_slug",
     key=lambda team: team.slug,
-    record=team_detail,
+    record=get_team,
     facts=(
         code("slug"),
         words("source", "console.field.filled_by"),
@@ -110,11 +110,11 @@ async def send_team_member(call: Call[TeamMemberForm, None, TeamPath, Member], p
     return redirect(f"{visit.here(_MEMBERS)}?done=saved")
 
 
-@console.get(_REMOVE, of=remove_team_member, also=(member_detail,))
+@console.get(_REMOVE, of=remove_team_member, also=(get_member,))
 async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Member], postern: Postern) -> Page:
     """Ask once before a person leaves a team"""
     visit = PageVisit(call, postern)
-    member = await visit.ask(member_detail)
+    member = await visit.ask(get_member)
     head = Head(
         title=visit.text("console.team_members.end_title"),
         crumbs=(*TEAMS.above(visit), (visit.path["team_slug"], visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
@@ -156,7 +156,7 @@ async def _members(
     person: str = "",
     matches: Sequence[Choice] = (),
 ) -> bytes:
-    team = await visit.ask(team_detail)
+    team = await visit.ask(get_team)
     found = await visit.ask(list_team_members, query={} if after is None else {"after": str(after)})
     may_add = team.source is TeamSource.OWN and visit.may(add_team_member)
     head = Head(
