@@ -11,7 +11,7 @@ from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,
     PresentedCode,
     RefusalReason,
-    RefusedAt,
+    RefusingEndpoint,
     refused_exchange,
     refused_request,
     turned_away,
@@ -36,10 +36,10 @@ def record_refused_request(postern: Postern, said: Mapping[str, str | None], wor
     found = refused_request(word, description, said)
     if found is not None:
         reason, received = found
-        _record(postern, client, RefusedAt.AUTHORIZE, (reason, received, None))
+        _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
 
 
-def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusedAt) -> None:
+def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusingEndpoint) -> None:
     """A person who has signed in, and whom the application does not admit. The record says nothing about the person."""
     _record(postern, application.registered.client_id, at, (turned_away(application.sign_in_policy), "", None))
 
@@ -59,10 +59,10 @@ def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, r
             claim = None
     found = refused_exchange(refusal, request, shown, claim)
     if found is not None:
-        _record(postern, shown.client, RefusedAt.TOKEN, found)
+        _record(postern, shown.client, RefusingEndpoint.TOKEN, found)
 
 
-def _record(postern: Postern, client: ClientId, at: RefusedAt, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
+def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
     reason, received, code = found
     try:
         postern.federation.refusal_recorder.record(

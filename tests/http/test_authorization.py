@@ -19,7 +19,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.accepts import Form
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import (
     ANYONE,
     BUYER,
@@ -77,14 +77,14 @@ def stand_in(rule: CallerRule) -> Endpoint:
     if rule in MEMBER_RULES:
 
         @endpoint.get(f"/stand-in/{{org_slug}}/{name}", caller=rule, limit=UNLIMITED, tags=("operations",))
-        async def in_organization(_call: Call[None, None, OrganizationPath], _postern: Postern) -> Nothing:
-            return NOTHING
+        async def in_organization(_call: Call[None, None, OrganizationPath], _postern: Postern) -> EmptyObject:
+            return EMPTY_OBJECT
 
         return in_organization
 
     @endpoint.get(f"/stand-in/{name}", caller=rule, limit=UNLIMITED, tags=("operations",))
-    async def anywhere(_call: Call, _postern: Postern) -> Nothing:
-        return NOTHING
+    async def anywhere(_call: Call, _postern: Postern) -> EmptyObject:
+        return EMPTY_OBJECT
 
     return anywhere
 

@@ -17,7 +17,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
 from entrypoints.http.machinery.accepts import Json
-from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject
 from entrypoints.http.machinery.browsers import IN_FLOW, BindsForms, BoundForm, in_browser
 from entrypoints.http.machinery.callers import (
     CLIENT,
@@ -628,8 +628,8 @@ ROUTES_BY_RULE: Final[Mapping[CallerRule, Sequence[Endpoint]]] = {
 }
 
 
-async def arrive(_call: Call, _postern: Postern) -> Nothing:
-    return NOTHING
+async def arrive(_call: Call, _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
 def door(one: Endpoint) -> Endpoint:
@@ -638,7 +638,9 @@ def door(one: Endpoint) -> Endpoint:
     """
     if one.caller in {PREAUTHENTICATED, CLIENT} or (one.caller is OPENID_SESSION and one.method == "POST"):
         return one
-    return replace(one, handler=arrive, answer_type=Nothing, body_type=None, accepts=Json(), query_type=None, also={}, sends={}, status=200)
+    return replace(
+        one, handler=arrive, answer_type=EmptyObject, body_type=None, accepts=Json(), query_type=None, also={}, sends={}, status=200
+    )
 
 
 async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:

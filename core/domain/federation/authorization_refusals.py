@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]*")
 _OUR_SECRET: Final = re.compile(r"(cs_[A-Za-z0-9]{6})_.+")
 
 
-class RefusedAt(StrEnum):
+class RefusingEndpoint(StrEnum):
     """The place that refused the request."""
 
     AUTHORIZE = "authorize"
@@ -95,7 +95,7 @@ class AuthorizationRefusal(Frozen, kw_only=True):
 
     id: AuthorizationRefusalId
     client: ClientId
-    at: RefusedAt
+    at: RefusingEndpoint
     reason: RefusalReason
     received: str
     occurred_at: datetime
@@ -106,7 +106,7 @@ class ListedRefusal(Frozen, kw_only=True):
     """A refused request, as those who look after the service see it."""
 
     id: AuthorizationRefusalId
-    at: RefusedAt
+    at: RefusingEndpoint
     reason: RefusalReason
     because: str
     """In words."""

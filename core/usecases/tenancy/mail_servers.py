@@ -106,7 +106,9 @@ class MailServers:
             updated_at=now,
         )
         if not self._post.may_use(server.host):
-            raise BadRequest("host: this address is not public, and the operator of this installation has not allowed it")
+            raise BadRequest(
+                "host: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+            )
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
@@ -166,7 +168,7 @@ class MailServers:
         if rests is not None:
             if server.fallen_back_at is not None:
                 return False
-            raise MailDelayed("The organization's mail server has failed a moment ago", after=rests)
+            raise MailDelayed("The organization's mail server has failed a moment ago", after=rests, asked=False)
         try:
             with self._hand(server.organization):
                 await self._post.send(server, self._opened(found), mail, id)
@@ -232,7 +234,7 @@ class MailServers:
     @contextmanager
     def _hand(self, organization: OrganizationId) -> Iterator[None]:
         if self._busy.total() >= AT_ONCE or self._busy[organization] >= AT_ONCE_OF_ONE:
-            raise _Busy("Other mails are on their way there", after=_ALL_BUSY)
+            raise _Busy("Other mails are on their way there", after=_ALL_BUSY, asked=False)
         one = Counter([organization])
         self._busy += one
         try:
@@ -246,16 +248,16 @@ class MailServers:
             return Secret(self._keyring.open(found.sealed_password, sealing_context(found.server.id)).decode())
         except CannotOpen as error:
             log.error("mail_server_password_unreadable", organization=str(found.server.organization), error=str(error))  # noqa: TRY400 - the sentence says it all
-            raise MailDelayed("No key in force opens the password of the mail server") from None
+            raise MailDelayed("No key in force opens the password of the mail server", asked=False) from None
 
     def _sender(self, text: str) -> str:
         try:
             address = self._syntax.parse(text.strip()).address
         except BadRequest as refusal:
-            raise BadRequest("from_email: not a valid e-mail address", detail=refusal.detail) from None
+            raise BadRequest("from_email: not a valid e-mail address", words="email_invalid", detail=refusal.detail) from None
         if not address.isascii():
             # Mail from a non-ASCII sender needs SMTPUTF8 at each receiving server, and few have it.
-            raise BadRequest("from_email: write the address in ASCII")
+            raise BadRequest("from_email: write the address in ASCII", words="email_ascii")
         return address
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive, Refusal
-from core.domain.federation.authorization_refusals import RefusedAt
+from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
 from core.domain.federation.oauth.authorizations import UnknownRecipient, stored
@@ -197,7 +197,7 @@ async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome)
 
 def _tell_turned_away(postern: Postern, outcome: UnfinishedAuthorization) -> None:
     if outcome.step is AuthorizationStep.TURN_AWAY:
-        record_turned_away(postern, outcome.application, RefusedAt.AUTHORIZE)
+        record_turned_away(postern, outcome.application, RefusingEndpoint.AUTHORIZE)
 
 
 def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:

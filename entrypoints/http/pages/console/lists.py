@@ -90,6 +90,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
             for label, where, of in resource.beneath
             if visit.may(of)
         ],
+        "elsewhere": resource.elsewhere(visit),
         "empty": (resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
         "older": None if older is None else {**given, **older},
         "newer": None if newer is None else {**given, **newer},

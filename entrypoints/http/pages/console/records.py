@@ -60,6 +60,7 @@ async def shown(
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
             for act in resource.acts
@@ -76,7 +77,9 @@ async def shown(
 
 
 def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
-    return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in columns]
+    """What is empty says nothing."""
+    cells = ((column.label, column.cell(record, visit.text, visit.path)) for column in columns)
+    return [(visit.text(label), cell) for label, cell in cells if cell.kind != "none"]
 
 
 def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
@@ -125,7 +128,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             only = [one for one in inputs if one in own or one.required]
             await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, inputs)
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)
         return redirect(f"{onward}?done=saved")
 

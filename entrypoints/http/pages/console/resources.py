@@ -154,6 +154,8 @@ class Resource(Frozen, kw_only=True):
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
     beneath: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages that the list leads to, with its filters in their query: the text key, the template of the address, and the endpoint."""
+    elsewhere: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
+    """Text keys and values of what somebody enters in another system. The list and the page of a new secret show it, to be copied."""
     main: Callable[[PageVisit], ButtonLink | None] | None = None
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
@@ -183,7 +185,11 @@ class Resource(Frozen, kw_only=True):
         return self.text(visit, "title") if self.is_single else self.called(record)
 
     def text(self, visit: PageVisit, name: str, **values: object) -> str:
-        return visit.text(f"console.{self.name}.{name.replace('-', '_')}", **values)
+        return visit.text(self.key_of(name), **values)
+
+    def key_of(self, name: str) -> str:
+        """The text key of this part."""
+        return f"console.{self.name}.{name.replace('-', '_')}"
 
     def rows_in(self, answer: Any) -> Sequence[Any]:
         rows: Sequence[Any] = attrgetter(self.rows)(answer) if self.rows else answer

@@ -57,7 +57,7 @@ class MissingClaim(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is missing."""
 
 
-class PreviewedPlace(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimsPreview(msgspec.Struct, frozen=True, kw_only=True):
     """One token, or another answer with claims."""
 
     claims: Sequence[PreviewedClaim]
@@ -77,7 +77,7 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """The same in words."""
 
 
-class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the service would learn of the person."""
 
     user_id: Id
@@ -87,13 +87,13 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the person has allowed the application to learn the person's own values: `given`, `spared` or `missing`."""
     scopes: Annotated[Sequence[str], example(["openid", "email"])]
     """The scopes that the tokens would have. The person's own values are told only for scopes that the person has allowed."""
-    id_token: PreviewedPlace
+    id_token: ClaimsPreview
     """The ID token."""
-    userinfo: PreviewedPlace
+    userinfo: ClaimsPreview
     """The answer of userinfo."""
-    access_token: PreviewedPlace
+    access_token: ClaimsPreview
     """The access token."""
-    saml: PreviewedPlace | None
+    saml: ClaimsPreview | None
     """The attributes of an assertion; null if the service does not use SAML."""
 
 
@@ -105,7 +105,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tags=("claims",),
     verb="service preview-tokens",
 )
-async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> PreviewAnswer:
+async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
     """See what a service would learn of a person, and why
 
     The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. Nobody is
@@ -171,9 +171,9 @@ async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], po
     )
 
 
-def _answer(preview: TokenPreview) -> PreviewAnswer:
-    places: Mapping[ClaimPlace, PreviewedPlace] = {place: _place(said) for place, said in preview.places.items()}
-    return PreviewAnswer(
+def _answer(preview: TokenPreview) -> TokenPreviewRecord:
+    places: Mapping[ClaimPlace, ClaimsPreview] = {place: _place(said) for place, said in preview.places.items()}
+    return TokenPreviewRecord(
         user_id=preview.user,
         sign_in=_sign_in(preview.verdict),
         consent=preview.consent,
@@ -185,8 +185,8 @@ def _answer(preview: TokenPreview) -> PreviewAnswer:
     )
 
 
-def _place(said: Sequence[Said]) -> PreviewedPlace:
-    return PreviewedPlace(
+def _place(said: Sequence[Said]) -> ClaimsPreview:
+    return ClaimsPreview(
         claims=[_claim(one) for one in told_in(said)],
         missing=[_missing(one) for one in missing_in(said)],
     )

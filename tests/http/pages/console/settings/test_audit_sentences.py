@@ -13,7 +13,7 @@ from core.domain.record.event_types import AUDIT_ACTIONS
 from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization.settings.audit_sentences import changes_in, folded, place_of, sentence_of
-from entrypoints.http.routes.record.audit import AuditActor, LoggedAction
+from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person
 
@@ -22,8 +22,8 @@ ID = UUID("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")
 PATH = {"org_slug": "acme"}
 
 
-def entry(action: str, target: str = "organization", *, of: UUID = ID, actor: AuditActor | None = None, **details: Any) -> LoggedAction:
-    return LoggedAction(
+def entry(action: str, target: str = "organization", *, of: UUID = ID, actor: AuditActor | None = None, **details: Any) -> AuditEntryRecord:
+    return AuditEntryRecord(
         org_id=ID,
         id=ID,
         actor=actor,

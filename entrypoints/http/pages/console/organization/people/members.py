@@ -12,13 +12,13 @@ from entrypoints.http.pages.console.organization.people.one_person import ASKED,
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
-from entrypoints.http.routes.record.audit import audit_log
-from entrypoints.http.routes.services.end_users import end_user_detail, revoke_member_sessions
+from entrypoints.http.routes.record.audit import list_audit_log
+from entrypoints.http.routes.services.end_users import get_end_user, revoke_member_sessions
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import (
     change_member_role,
+    get_member,
     list_members,
-    member_detail,
     remove_member,
 )
 
@@ -49,7 +49,7 @@ MEMBERS: Final = Resource(
     filters=(Filter("search", "console.field.search"), Filter("role", "console.field.role", _all_roles)),
     parameter="user_id",
     key=lambda one: one.user.id,
-    record=member_detail,
+    record=get_member,
     called=called,
     state=(lambda one: one.own_since is not None, _TIES.__getitem__),
     facts=(
@@ -72,12 +72,12 @@ MEMBERS: Final = Resource(
     exported=True,
     template=TEMPLATE,
     more=of_member,
-    also=(*ASKED, end_user_detail),
+    also=(*ASKED, get_end_user),
     below=(
-        # `person_values` admits every member, and then asks for the capability by which this endpoint is called.
+        # `get_person_values` admits every member, and then asks for the capability by which this endpoint is called.
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", remove_member),
-        ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", audit_log),
-        ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", audit_log),
+        ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", list_audit_log),
+        ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", list_audit_log),
     ),
     main=lambda visit: (
         ButtonLink(visit.text("console.invitations.new"), visit.here(f"{PEOPLE}/invitations/~new"))

@@ -14,13 +14,13 @@ from entrypoints.http.pages.console.organization.settings.audit_sentences import
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, latest
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
-from entrypoints.http.routes.record.audit import audit_log
+from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.record.sign_ins import list_sign_ins
-from entrypoints.http.routes.services.end_users import end_user_detail
-from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, member_detail
+from entrypoints.http.routes.services.end_users import get_end_user
+from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, get_member
 
 TEMPLATE: Final = "organization/people/one_person.html"
-ASKED: Final = (list_sign_ins, list_sign_in_verdicts, audit_log)
+ASKED: Final = (list_sign_ins, list_sign_in_verdicts, list_audit_log)
 _MOST_HAPPENED: Final = 10
 _HAPPENED: Final = (
     linked(
@@ -48,10 +48,10 @@ async def of_end_user(visit: PageVisit, user: Any) -> Mapping[str, Any]:
 
 async def as_member(visit: PageVisit) -> str:
     """The page of the person as a member. Empty for others."""
-    if not visit.may(member_detail):
+    if not visit.may(get_member):
         return ""
     try:
-        await visit.ask(member_detail)
+        await visit.ask(get_member)
     except NotFound:
         return ""
     return visit.here(f"{PEOPLE}/{{user_id}}")
@@ -61,7 +61,7 @@ async def _shared(visit: PageVisit, user: UUID) -> Mapping[str, Any]:
     return {
         "latest": await latest(visit, OF_PERSON, person=user) if visit.may(list_sign_ins) else None,
         "verdicts": await _verdicts(visit, user) if visit.may(list_sign_in_verdicts) else (),
-        "happened": await _happened(visit, user) if visit.may(audit_log) else None,
+        "happened": await _happened(visit, user) if visit.may(list_audit_log) else None,
     }
 
 
@@ -73,15 +73,15 @@ async def _verdicts(visit: PageVisit, user: UUID) -> Sequence[tuple[str, str, tu
 
 async def _happened(visit: PageVisit, user: UUID) -> Any:
     """What happened to the person lately: columns and rows."""
-    found = await visit.ask(audit_log, query={"target_type": "user", "target_id": str(user), "limit": _MOST_HAPPENED})
+    found = await visit.ask(list_audit_log, query={"target_type": "user", "target_id": str(user), "limit": _MOST_HAPPENED})
     return _HAPPENED, rows_of(_HAPPENED, found.logs, visit.text, visit.path)
 
 
 async def _used(visit: PageVisit, user: UUID) -> Any:
-    if not visit.may(end_user_detail):
+    if not visit.may(get_end_user):
         return None
     try:
-        return await visit.ask(end_user_detail, user_id=user)
+        return await visit.ask(get_end_user, user_id=user)
     except NotFound:
         return None
 

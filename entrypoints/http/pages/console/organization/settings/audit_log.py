@@ -44,13 +44,13 @@ from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
 from entrypoints.http.pages.console.visit import Page as Shown
 from entrypoints.http.routes.record.audit import (
+    AuditEntryRecord,
     AuditLogPath,
     AuditLogQuery,
-    LoggedAction,
-    audit_entry,
-    audit_event_types,
-    audit_log,
     filter_of,
+    get_audit_entry,
+    list_audit_event_types,
+    list_audit_log,
     logged,
 )
 
@@ -65,7 +65,7 @@ _OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("conso
 
 
 async def _actions(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(audit_event_types)]
+    return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(list_audit_event_types)]
 
 
 async def _targets(_visit: PageVisit) -> Sequence[Choice]:
@@ -89,7 +89,7 @@ def _page_of(row: Any, path: Mapping[str, str]) -> str:
     return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": str(one.id)})
 
 
-async def _more(visit: PageVisit, one: LoggedAction) -> Mapping[str, Any]:
+async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
     return {"changes": changes_in(one), "entry": _details(one, 1) if one.details else "", "ids": facts_of(_IDS, visit, one)}
 
 
@@ -105,7 +105,7 @@ AUDIT: Final = Resource(
     name="audit_log",
     position=position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
     at=AUDIT_LOG,
-    listed=audit_log,
+    listed=list_audit_log,
     rows="logs",
     columns=(
         linked(sentence(sentence_of, "console.field.happened", beside=lambda row: entry_of(row).action), _page_of),
@@ -124,7 +124,7 @@ AUDIT: Final = Resource(
     ),
     parameter="entry_id",
     called=lambda one: str(one.action),
-    record=audit_entry,
+    record=get_audit_entry,
     state=(lambda one: one.success, _OUTCOMES.__getitem__),
     facts=(
         when("created_at", "console.field.happened_at"),
@@ -139,9 +139,9 @@ AUDIT: Final = Resource(
     template="organization/settings/audit_entry.html",
     more=_more,
     beneath=(
-        ("console.audit_log.csv", _CSV, audit_log),
-        ("console.audit_log.lines", _LINES, audit_log),
-        ("console.audit_log.verify", _VERIFY, audit_log),
+        ("console.audit_log.csv", _CSV, list_audit_log),
+        ("console.audit_log.lines", _LINES, list_audit_log),
+        ("console.audit_log.verify", _VERIFY, list_audit_log),
     ),
 )
 
@@ -168,7 +168,7 @@ class _File(Frozen):
     name: str
     media_type: str
     head: bytes
-    encoded: Callable[[LoggedAction], bytes]
+    encoded: Callable[[AuditEntryRecord], bytes]
 
 
 _TABLE: Final = _File(
@@ -177,13 +177,13 @@ _TABLE: Final = _File(
 _JSON_LINES: Final = _File("audit-log.jsonl", "application/x-ndjson", b"", lambda one: msgspec.json.encode(one) + b"\n")
 
 
-@console.get(_CSV, of=audit_log, limit=(PAGE_LOADS, PRIVACY))
+@console.get(_CSV, of=list_audit_log, limit=(PAGE_LOADS, PRIVACY))
 async def audit_log_as_table(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
     """Store the audit log as comma-separated values"""
     return await _exported(call, postern, _TABLE)
 
 
-@console.get(_LINES, of=audit_log, limit=(PAGE_LOADS, PRIVACY))
+@console.get(_LINES, of=list_audit_log, limit=(PAGE_LOADS, PRIVACY))
 async def audit_log_as_lines(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
     """Store the audit log as lines of JSON"""
     return await _exported(call, postern, _JSON_LINES)
@@ -223,7 +223,7 @@ async def batches_of(postern: Postern, organization: OrganizationId, wanted: Aud
         number += 1
 
 
-def _cells(one: LoggedAction) -> Sequence[str]:
+def _cells(one: AuditEntryRecord) -> Sequence[str]:
     return (
         one.created_at.isoformat(timespec="milliseconds"),
         one.action,
@@ -240,14 +240,14 @@ def _cells(one: LoggedAction) -> Sequence[str]:
     )
 
 
-@console.get(_VERIFY, of=audit_log)
+@console.get(_VERIFY, of=list_audit_log)
 async def ask_to_verify_audit_log(call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Shown:
     """See how the chain of the audit log is checked"""
     return Answer(_checked(PageVisit(call, postern), is_done=False), 200)
 
 
 # The form changes nothing, so it calls no endpoint. People who see the log may check it.
-@console.post(_VERIFY, of=audit_log.caller, limit=(PAGE_STEPS, PRIVACY))
+@console.post(_VERIFY, of=list_audit_log.caller, limit=(PAGE_STEPS, PRIVACY))
 async def verify_audit_log(call: Call[BoundForm, None, AuditLogPath, Member], postern: Postern) -> Shown:
     """Check whether entries of the organization's audit log were removed, added or altered
 

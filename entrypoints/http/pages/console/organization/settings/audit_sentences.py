@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETTINGS,
     SETUP_LINKS,
 )
-from entrypoints.http.routes.record.audit import LoggedAction, key_of
+from entrypoints.http.routes.record.audit import AuditEntryRecord, key_of
 from ports.texts import Text
 
 _TOLD: Final = frozenset(one.name for one in AUDIT_ACTIONS)
@@ -68,7 +68,7 @@ _OLD, _NEW = "old_", "new_"
 class LoggedRun(Frozen):
     """An entry, and how many like it follow in the list: the same action by the same actor."""
 
-    entry: LoggedAction
+    entry: AuditEntryRecord
     more: int = 0
 
 
@@ -80,7 +80,7 @@ class ChangedPart(Frozen):
     new: str
 
 
-def folded(entries: Sequence[LoggedAction]) -> Sequence[LoggedRun]:
+def folded(entries: Sequence[AuditEntryRecord]) -> Sequence[LoggedRun]:
     """Runs of like entries as their newest."""
     runs = list[LoggedRun]()
     for _, group in groupby(entries, key=lambda one: (one.action, one.actor and one.actor.id, one.success)):
@@ -89,7 +89,7 @@ def folded(entries: Sequence[LoggedAction]) -> Sequence[LoggedRun]:
     return runs
 
 
-def entry_of(row: LoggedAction | LoggedRun) -> LoggedAction:
+def entry_of(row: AuditEntryRecord | LoggedRun) -> AuditEntryRecord:
     return row.entry if isinstance(row, LoggedRun) else row
 
 
@@ -101,7 +101,7 @@ def called(actor: Any) -> str:
     return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
 
 
-def sentence_of(row: LoggedAction | LoggedRun, text: Text) -> str:
+def sentence_of(row: AuditEntryRecord | LoggedRun, text: Text) -> str:
     """The sentence of an action that the catalogue has, or the action's own name."""
     one = entry_of(row)
     if one.action not in _TOLD:
@@ -119,7 +119,7 @@ def sentence_of(row: LoggedAction | LoggedRun, text: Text) -> str:
     return text("console.told.more", sentence=said, count=more) if more else said
 
 
-def thing_of(one: LoggedAction) -> str:
+def thing_of(one: AuditEntryRecord) -> str:
     """The name of the person or thing that the entry is about. Empty if the entry has none."""
     names = next(names for begin, names in _NAMED_BY if one.action.startswith(begin))
     if one.target_type == TargetType.USER and isinstance(one.subject, msgspec.Struct):
@@ -130,7 +130,7 @@ def thing_of(one: LoggedAction) -> str:
     return found
 
 
-def place_of(row: LoggedAction | LoggedRun, path: Mapping[str, str]) -> str:
+def place_of(row: AuditEntryRecord | LoggedRun, path: Mapping[str, str]) -> str:
     """The address of the thing's page. Empty if it has none."""
     one = entry_of(row)
     values = {**{name: value for name, value in one.details.items() if isinstance(value, str)}, **path, "target_id": one.target_id}
@@ -146,7 +146,7 @@ def place_of(row: LoggedAction | LoggedRun, path: Mapping[str, str]) -> str:
         return ""
 
 
-def changes_in(one: LoggedAction) -> Sequence[ChangedPart]:
+def changes_in(one: AuditEntryRecord) -> Sequence[ChangedPart]:
     """What the entry says about before and after."""
     details, parts = one.details, dict.fromkeys(name.removeprefix(_OLD) for name in one.details if name.startswith(_OLD))
     return [ChangedPart(part, _shown(details[f"{_OLD}{part}"]), _shown(details.get(f"{_NEW}{part}", details.get(part)))) for part in parts]
@@ -158,9 +158,9 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _part(one: LoggedAction, *names: str) -> str:
+def _part(one: AuditEntryRecord, *names: str) -> str:
     return next((str(value) for name in names if (value := one.details.get(name))), "")
 
 
-def _role(one: LoggedAction, text: Text) -> str:
+def _role(one: AuditEntryRecord, text: Text) -> str:
     return role_in_words(_part(one, "new_role", "role", "role_slug"), text)
