@@ -353,6 +353,7 @@ def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
+    _add_json(grants)
 
 
 def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
