@@ -290,6 +290,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_doctor_command(commands)
     _add_size_command(commands)
     _add_verb_commands(commands)
+    _add_files_command(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -388,6 +389,14 @@ def _add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     verbs = _command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
     _add_json(verbs)
     verbs.set_defaults(without_settings=True)
+
+
+def _add_files_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    files = _command(commands, "files", "files", "write the alert rules, the dashboard or the runbook of this version")
+    files.set_defaults(without_settings=True)
+    files.add_argument("kind", choices=("alerts", "dashboard", "runbook"), help="which of them")
+    files.add_argument("--to", metavar="FOLDER", default=".", help="default: the current folder")
+    _add_json(files)
 
 
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:

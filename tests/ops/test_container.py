@@ -24,6 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 from adapters.mail.transports import mail_directory
 from adapters.postgres.embedded import BINARIES, EmbeddedPostgres
 from adapters.postgres.migrate import migrate, require_current
+from entrypoints.cli.files import FILES
 from entrypoints.settings import Settings, read
 from tests.places import ROOT
 
@@ -189,7 +190,9 @@ def test_the_wheel_carries_every_file_that_is_not_python(tmp_path: Path) -> None
     tree = tmp_path / "tree"
     tree.mkdir()
     folders = ("core", "ports", "adapters", "actors", "entrypoints")
+    beside = [path for paths in FILES.values() for path in paths]
     subprocess.run(["cp", "-r", *folders, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
+    subprocess.run(["cp", "--parents", *beside, str(tree)], cwd=ROOT, check=True)
     command = [
         sys.executable,
         "-m",
@@ -214,6 +217,8 @@ def test_the_wheel_carries_every_file_that_is_not_python(tmp_path: Path) -> None
     }
     assert wanted - carried == set()
     assert "adapters/postgres/migrations/0001_schema.sql" in carried
+    for path in beside:
+        assert [name for name in carried if name.endswith(f".data/data/share/postern/{Path(path).name}")], path
 
 
 def compose() -> dict[str, Any]:
