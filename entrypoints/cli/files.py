@@ -16,7 +16,8 @@ FILES: Final[Mapping[str, Sequence[str]]] = {
     "runbook": ("docs/operations.md",),
 }
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent.parent
-_INSTALLED: Final = Path(sysconfig.get_path("data")) / "share" / "postern"
+# Beside the package of a wheel in a folder of its own (`pip install --target`), and in an environment.
+_INSTALLED: Final = tuple(prefix / "share" / "postern" for prefix in (_REPOSITORY.parent, Path(sysconfig.get_path("data"))))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,11 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _found(path: str, repository: Path = _REPOSITORY, installed: Path = _INSTALLED) -> Path:
-    for one in (repository / path, installed / Path(path).name):
+def _found(path: str, repository: Path = _REPOSITORY, installed: Sequence[Path] = _INSTALLED) -> Path:
+    for one in (repository / path, *(folder / Path(path).name for folder in installed)):
         if one.is_file():
             return one
-    raise StartFailed(f"{Path(path).name} is neither in {installed} nor in a checkout: install the package as a whole")
+    raise StartFailed(f"{Path(path).name} is neither in {installed[-1]} nor in a checkout: install the package as a whole")
 
 
 def _write(source: Path, folder: Path) -> Path:

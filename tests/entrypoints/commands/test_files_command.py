@@ -29,9 +29,9 @@ def test_the_package_has_them_beside_it(tmp_path: Path) -> None:
         shipped = tomllib.load(file)["tool"]["setuptools"]["data-files"]
     assert shipped == {"share/postern": [path for paths in files.FILES.values() for path in paths]}
     (tmp_path / "alerts.yaml").write_text("groups: []")
-    assert files._found("ops/prometheus/alerts.yaml", tmp_path / "none", tmp_path) == tmp_path / "alerts.yaml"
+    assert files._found("ops/prometheus/alerts.yaml", tmp_path / "none", [tmp_path]) == tmp_path / "alerts.yaml"
     with pytest.raises(StartFailed, match=r"operations\.md is neither in .* nor in a checkout"):
-        files._found("docs/operations.md", tmp_path, tmp_path)
+        files._found("docs/operations.md", tmp_path, [tmp_path])
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:

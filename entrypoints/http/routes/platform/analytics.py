@@ -18,17 +18,12 @@ from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, example
+from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, WayIn, example
 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
 _Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
 _Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
-_WAY = (
-    "The way in which people signed in: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person went on"
-    " to an application, `device` that a device showed a code, and `saml` that a service asked by SAML."
-)
-_Provider = Annotated[str, msgspec.Meta(description=_WAY, examples=["codehost"])]
 
 
 class AnalyticsPath(msgspec.Struct, frozen=True):
@@ -70,7 +65,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
 class ProviderLogins(msgspec.Struct, frozen=True):
     """The number of sign-ins by one method, which `provider` names."""
 
-    provider: _Provider
+    provider: WayIn
     count: _Logins
 
 
@@ -81,7 +76,7 @@ class RecentLoginRecord(msgspec.Struct, frozen=True):
     user_id: UserUuid
     service_id: UUID | None
     """The service that the person signed in to; null if it has been deleted, or if the sign-in was to the organization."""
-    provider: _Provider
+    provider: WayIn
     created_at: datetime
     """When the person signed in."""
 
@@ -108,7 +103,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
+async def list_login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
     """List the number of sign-ins to the organization and its services on each day
 
     Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not count.
@@ -118,7 +113,7 @@ async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], poste
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
+async def list_logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
     """List the number of sign-ins to each service, the most used service first
 
     Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
@@ -128,21 +123,32 @@ async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], 
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins in each way, the most used way first"""
+async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
+    """List the number of sign-ins in each way, the most used way first
+
+    It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
+    """
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
 
 
 @endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def recent_logins(call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern) -> Streamed[Sequence[RecentLoginRecord]]:
-    """List the newest sign-ins to the organization and its services"""
+async def list_recent_logins(
+    call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern
+) -> Streamed[Sequence[RecentLoginRecord]]:
+    """List the newest sign-ins to the organization and its services
+
+    Each has the person, the service and the way in.
+    """
     return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
 
 
 @endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
-async def platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
-    """Get the installation in figures"""
+async def get_platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
+    """Get the installation in figures
+
+    Large numbers of users are estimates. Days are in UTC.
+    """
     found = await postern.platform.analytics.overview()
     return PlatformOverview(
         total_users=found.users,
