@@ -324,7 +324,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
     for name in (
-        *("sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
+        *("client_id", "sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
         "backchannel_logout_session_required",
     ):
         if getattr(before, name) != getattr(after, name):
@@ -347,7 +347,7 @@ def purge_job(service: UUID) -> NewJob:
     return NewJob(PURGE_JOB, {"service": str(service)})
 
 
-_CHANGEABLE: Final = names_of(ServiceChange)
+_COMPARED: Final = ("client_id", *(name for name in names_of(ServiceChange) if name != "metadata"))
 
 
 def _named(service: Service) -> dict[str, Json]:
@@ -355,7 +355,7 @@ def _named(service: Service) -> dict[str, Json]:
 
 
 def _changed_names(before: Service, after: Service) -> list[Json]:
-    names: list[Json] = [name for name in _CHANGEABLE if name != "metadata" and getattr(before, name) != getattr(after, name)]
+    names: list[Json] = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return names if same_metadata(before.metadata, after.metadata) else [*names, "metadata"]
 
 

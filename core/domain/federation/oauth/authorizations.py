@@ -125,7 +125,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
 def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
     """Reads the form that `stored` made."""
     return AuthorizationRequest(
-        client_id=ClientId(UUID(kept["client_id"])),
+        client_id=ClientId(kept["client_id"]),
         recipient=Recipient(kept["redirect_uri"], ResponseMode(kept["response_mode"]), kept.get("state")),
         scopes=tuple(kept["scope"]),
         nonce=kept.get("nonce"),
