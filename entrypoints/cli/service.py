@@ -85,7 +85,7 @@ def lines(seen: RegisteredService) -> list[tuple[str, str]]:
         ("slug", service.slug),
         ("name", printable(service.name, 100)),
         ("type", f"{service.service_type} ({keeps})"),
-        ("client id", str(service.client_id)),
+        ("client id", service.client_id),
         ("users", str(seen.users)),
         ("plans", f"{seen.plans}, with {seen.subscriptions} subscribed"),
         ("API keys", str(seen.api_keys)),

@@ -88,7 +88,7 @@ def _told(one: AuthorizationRefusal) -> Any:
     return storable(
         {
             "id": str(one.id),
-            "client_id": str(one.client),
+            "client_id": one.client,
             "place": one.at.value,
             "reason": one.reason.value,
             "received": one.received,

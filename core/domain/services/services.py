@@ -303,7 +303,7 @@ def logout_destination(uri: str) -> OutboundDestination:
 
 
 def service_created(service: Service, actor: Actor) -> Event:
-    details = {**_named(service), "service_type": service.service_type.value, "client_id": str(service.client_id)}
+    details = {**_named(service), "service_type": service.service_type.value, "client_id": service.client_id}
     return _event("service.created", service, actor, details)
 
 
@@ -339,7 +339,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
 
 
 def service_deleted(service: Service, actor: Actor) -> Event:
-    return _event("service.deleted", service, actor, {**_named(service), "client_id": str(service.client_id)})
+    return _event("service.deleted", service, actor, {**_named(service), "client_id": service.client_id})
 
 
 def purge_job(service: UUID) -> NewJob:

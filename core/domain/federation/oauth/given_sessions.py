@@ -96,7 +96,7 @@ def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
         "exp": int(given.expires_at.timestamp()),
         "iat": int(given.created_at.timestamp()),
         "sid": str(given.session),
-        "client_id": str(given.client),
+        "client_id": given.client,
         "scope": " ".join(given.scopes),
         "username": given.email,
         "token_use": "refresh",
