@@ -130,7 +130,7 @@ async def test_those_who_look_after_the_service_see_it(relying: Relying) -> None
     assert event["details"]["old_client_id"] == relying.shop.client_id
     relying.tenants.join(relying.ada, relying.acme, "owner")
     place, token = "/api/organizations/acme/services/shop", await relying.people.token(relying.ada)
-    assert (await relying.client.get(place, token=token)).ok()["service"]["client_id"] == KEPT
+    assert (await relying.client.get(place, token=token)).ok()["client_id"] == KEPT
     # Nobody but the operator decides about it.
     answer = await relying.client.request("PATCH", place, body={"client_id": "another-client"}, token=token)
     assert (answer.status, "client_id: no such field" in str(answer.json())) == (400, True)
