@@ -145,7 +145,7 @@ def _run(given: argparse.Namespace) -> int:
     gc.collect()
     # The loaded modules stay loaded, so the garbage collector need not look through their objects.
     gc.disable()
-    command = import_module(f"entrypoints.cli.{given.module}")
+    command = import_module(f"{__package__}.{given.module}")
     gc.freeze()
     gc.set_threshold(_YOUNG)
     gc.enable()
@@ -550,7 +550,7 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     check = _command(backup, "check", "backups.check", "restore a backup into a scratch database, and prove it")
     check.add_argument("--scratch", metavar="URL", help="a server to make the scratch database on (default: a PostgreSQL of its own)")
     check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL keeps its files (default: the folder for temporary files)")
-    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup, compare the two")
+    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup or --in, compare the two")
     check.add_argument("--no-sign-in", action="store_true", help="with --database: do not write to the copy")
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = _command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")
