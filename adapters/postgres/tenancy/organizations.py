@@ -20,7 +20,6 @@ from core.domain.tenancy.organizations import MOST_LISTED, Organization, Organiz
 from core.domain.tenancy.tiers import Tier
 from ports.tenancy.organizations import Added, HeldOrganization
 
-
 ORGANIZATION: Final = Columns(
     Organization,
     "organizations",

@@ -11,7 +11,6 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
 
-
 ROLE: Final = Columns(Role, "roles", named={"organization": "org_id"}, apart=("permissions",), texts=("name", "description"))
 
 

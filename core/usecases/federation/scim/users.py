@@ -107,7 +107,7 @@ class ScimUsers(Frozen):
         organization has made it, and an account that is shut to the directory is not active here either. Raises `Conflict` for a person
         that the directory knows already, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
-        profile = stated_profile(stated)
+        profile = stated_profile(stated, mapping=holder.mapping)
         email = self._email(profile.user_name)
         wait = await self.buckets.take(ADDITIONS, str(holder.organization))
         if wait > 0:
@@ -135,7 +135,7 @@ class ScimUsers(Frozen):
         """Raises the errors of `patch`."""
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
-            profile = stated_profile(stated, held.user.profile)
+            profile = stated_profile(stated, held.user.profile, holder.mapping)
             return await self._change(
                 Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile, whole=True
             )
@@ -148,7 +148,7 @@ class ScimUsers(Frozen):
         """
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
-            profile = patched(held.user.profile, str(user), operations)
+            profile = patched(held.user.profile, str(user), operations, holder.mapping)
             return await self._change(Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
@@ -228,7 +228,7 @@ class ScimUsers(Frozen):
         found = await uow.provisioned_users.hold(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
-        require_version(version, user_version(found[1].user.profile))
+        require_version(version, user_version(found[1].user.profile, holder.mapping))
         return found
 
     async def _change(
