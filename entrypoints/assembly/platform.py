@@ -10,9 +10,9 @@ from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
 from adapters.postgres.platform.configuration.objects import PostgresConfigurations
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.installation import PostgresInstallation
-from adapters.postgres.platform.matters import PostgresMatters
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
 from adapters.postgres.platform.storage import PostgresStorageSamples
+from adapters.postgres.platform.todos import PostgresTodos
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.upkeep.partitions import partitions
 from adapters.turns import FairTurns
@@ -25,9 +25,9 @@ from core.usecases.platform.configurations import Configurations
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
-from core.usecases.platform.matters import OpenMatters
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
+from core.usecases.platform.todos import OpenTodos
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.settings import Settings
@@ -47,7 +47,7 @@ class Platform(Frozen, kw_only=True):
     analytics: Analytics
     login_counter: LoginCounter
     storage: StorageSamples
-    matters: OpenMatters
+    todos: OpenTodos
     installation: Installation
     configurations: Configurations
 
@@ -93,7 +93,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
-        matters=OpenMatters(PostgresMatters(pool), clock),
+        todos=OpenTodos(PostgresTodos(pool), clock),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
     )

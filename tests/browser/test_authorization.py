@@ -19,7 +19,7 @@ from tests.http.signing_in import PASSWORD
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
     return Arriving(postern, people, client, log)
 
 
@@ -50,8 +50,8 @@ def answered(address: str) -> Mapping[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
 
 
-async def test_to_an_application_on_the_web(page: Page, site: Site, house: Arriving, ada: Person) -> None:
-    await page.open(house.asking())
+async def test_to_an_application_on_the_web(page: Page, site: Site, scene: Arriving, ada: Person) -> None:
+    await page.open(scene.asking())
     assert "Sign in to App" in await page.text()
     await sign_in(page, ada)
     assert await require_keyboard(page) == ["Allow", "Do not allow", "Use another account"]
@@ -61,24 +61,24 @@ async def test_to_an_application_on_the_web(page: Page, site: Site, house: Arriv
     method, _, address = site.visits[-1].partition(" ")
     told = answered(address)
     assert (method, told["state"], told["iss"]) == ("GET", "a b&c", BASE_URL)
-    assert house.code(told["code"])["redeemed_at"] is None
+    assert scene.code(told["code"])["redeemed_at"] is None
     # The next time, the person is not asked.
-    await page.open(house.asking(state="again"))
+    await page.open(scene.asking(state="again"))
     await page.arrived(CALLBACK)
     assert answered(site.visits[-1])["state"] == "again"
 
 
-async def test_who_does_not_allow_it_goes_back(plain_page: Page, site: Site, house: Arriving, ada: Person) -> None:
+async def test_who_does_not_allow_it_goes_back(plain_page: Page, site: Site, scene: Arriving, ada: Person) -> None:
     page = plain_page
-    await page.open(house.asking())
+    await page.open(scene.asking())
     await sign_in(page, ada)
     await page.click("Do not allow")
     await page.arrived(CALLBACK)
     assert answered(site.visits[-1])["error"] == "access_denied"
 
 
-async def test_by_a_form(page: Page, site: Site, house: Arriving, ada: Person) -> None:
-    await page.open(house.asking(response_mode="form_post"))
+async def test_by_a_form(page: Page, site: Site, scene: Arriving, ada: Person) -> None:
+    await page.open(scene.asking(response_mode="form_post"))
     await sign_in(page, ada)
     if page.scripts:
         await page.click("Allow")
@@ -93,10 +93,10 @@ async def test_by_a_form(page: Page, site: Site, house: Arriving, ada: Person) -
 
 
 async def test_to_a_program_on_this_machine(
-    plain_page: Page, house: Arriving, ada: Person, native: tuple[RunningServer, list[str]]
+    plain_page: Page, scene: Arriving, ada: Person, native: tuple[RunningServer, list[str]]
 ) -> None:
     page, (server, asked) = plain_page, native
-    await page.open(house.asking(house.desktop, redirect_uri=f"http://127.0.0.1:{server.port}/callback"))
+    await page.open(scene.asking(scene.desktop, redirect_uri=f"http://127.0.0.1:{server.port}/callback"))
     await sign_in(page, ada)
     assert "This leads to an application on your device" in await page.text()
     await page.click("Allow")
@@ -104,22 +104,22 @@ async def test_to_a_program_on_this_machine(
     assert "code=" in asked[0]
 
 
-async def test_to_an_applications_own_scheme(plain_page: Page, house: Arriving, ada: Person) -> None:
+async def test_to_an_applications_own_scheme(plain_page: Page, scene: Arriving, ada: Person) -> None:
     page = plain_page
-    await page.open(house.asking(house.desktop, redirect_uri="com.example.app:/callback"))
+    await page.open(scene.asking(scene.desktop, redirect_uri="com.example.app:/callback"))
     await sign_in(page, ada)
     address = await page.leave("Allow", "com.example.app:/callback")
     assert answered(address)["state"] == "a b&c"
 
 
-async def test_signing_out_on_the_way_back(plain_page: Page, house: Arriving, ada: Person) -> None:
+async def test_signing_out_on_the_way_back(plain_page: Page, scene: Arriving, ada: Person) -> None:
     page = plain_page
-    house.allow(ada)
-    await page.open(house.asking())
+    scene.allow(ada)
+    await page.open(scene.asking())
     await sign_in(page, ada)
     await page.arrived(CALLBACK)
-    await page.open(f"/oauth/logout?client_id={house.client_id(house.app)}")
+    await page.open(f"/oauth/logout?client_id={scene.client_id(scene.app)}")
     assert await require_keyboard(page) == ["Sign out", "Stay signed in"]
     await page.follow("Sign out")
-    await page.open(house.asking())
+    await page.open(scene.asking())
     assert "Sign in to App" in await page.text()

@@ -18,13 +18,13 @@ COLOR = "#ffe066"
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> Inviting:
+def scene(postern: Postern, people: People, log: CapturedLog) -> Inviting:
     return Inviting(postern, people, Client(build_application(postern, SETTINGS)), log)
 
 
-async def test_a_person_accepts_in_the_organizations_colour(page: Page, house: Inviting) -> None:
-    house.people.change("update organizations set primary_color = %s", COLOR)
-    token = (await house.invite("bob@example.org"))["token"]
+async def test_a_person_accepts_in_the_organizations_colour(page: Page, scene: Inviting) -> None:
+    scene.people.change("update organizations set primary_color = %s", COLOR)
+    token = (await scene.invite("bob@example.org"))["token"]
     await page.open(f"{PAGE}?token={token}")
     assert await page.title() == "Invitation to Acme · Acme"
     await require_sound(page)
@@ -33,16 +33,16 @@ async def test_a_person_accepts_in_the_organizations_colour(page: Page, house: I
     await page.follow("Accept the invitation")
     assert "You are now a member" in await page.text()
     await require_sound(page)
-    assert house.members()["bob@example.org"] == "member"
+    assert scene.members()["bob@example.org"] == "member"
 
 
-async def test_a_person_declines_with_a_keyboard_alone(plain_page: Page, house: Inviting) -> None:
+async def test_a_person_declines_with_a_keyboard_alone(plain_page: Page, scene: Inviting) -> None:
     page = plain_page
-    token = (await house.invite("bob@example.org"))["token"]
+    token = (await scene.invite("bob@example.org"))["token"]
     await page.open(f"{PAGE}?token={token}")
     assert await require_keyboard(page) == ["Accept the invitation", "Decline it"]
     await tab_to(page, "Decline it")
     async with page.loading():
         await page.press("Enter")
     assert "You declined the invitation" in await page.text()
-    assert house.statuses() == ["rejected"]
+    assert scene.statuses() == ["rejected"]

@@ -24,7 +24,7 @@ LONGEST = 180.0
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupScene]:
+async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupScene]:
     async with proving(SetupScene, postern, people, log, tmp_path, "example.org") as scene:
         yield scene
 
@@ -42,10 +42,10 @@ async def sound(page: Page) -> None:
     await page.show()
 
 
-async def test_from_the_link_to_an_active_connection(page: Page, site: Site, house: SetupScene, directory: SimpleSamlPhp) -> None:
+async def test_from_the_link_to_an_active_connection(page: Page, site: Site, scene: SetupScene, directory: SimpleSamlPhp) -> None:
     assert site.visits == []
-    house.people.change("update organizations set primary_color = '#7a3b69'")
-    _, url = await house.link("connection", activates=True)
+    scene.people.change("update organizations set primary_color = '#7a3b69'")
+    _, url = await scene.link("connection", activates=True)
     metadata = (await trio.to_thread.run_sync(directory.metadata)).decode()
     began = trio.current_time()
     await page.open(url)
@@ -73,8 +73,8 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, hou
     await page.follow("Take the metadata")
     assert f"We have the values of {directory.entity_id}" in await page.text()
     await sound(page)
-    (provider,) = house.people.rows("select id from upstream_providers")
-    ours = await house.client.get(f"/saml/sp/{provider['id']}")
+    (provider,) = scene.people.rows("select id from upstream_providers")
+    ours = await scene.client.get(f"/saml/sp/{provider['id']}")
     await trio.to_thread.run_sync(lambda: directory.trust(ours.body))
     await page.follow("Try the sign-in")
     await sound(page)
@@ -88,7 +88,7 @@ async def test_from_the_link_to_an_active_connection(page: Page, site: Site, hou
     assert "This is active" in await page.text()
     await sound(page)
     assert trio.current_time() - began < LONGEST
-    (provider,) = house.people.rows("select state, enabled from upstream_providers")
+    (provider,) = scene.people.rows("select state, enabled from upstream_providers")
     assert (provider["state"], provider["enabled"]) == ("active", True)
     await page.follow("All steps")
     assert "Everything is set up, and active" in await page.text()

@@ -54,7 +54,7 @@ class UngrantedDatabase:
 
 
 @pytest.fixture
-def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[UngrantedDatabase]:
+def scene(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[UngrantedDatabase]:
     made = UngrantedDatabase(empty_database_url, tmp_path, worker_id)
     name = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
     made.run(
@@ -73,57 +73,57 @@ def house(empty_database_url: str, tmp_path: Path, worker_id: str) -> Iterator[U
     made.run(f"drop role {made.owner}")
 
 
-def test_grants_are_printed_and_applied_and_then_suffice(house: UngrantedDatabase) -> None:
-    printed = house.command("grants", "--role", house.app)
+def test_grants_are_printed_and_applied_and_then_suffice(scene: UngrantedDatabase) -> None:
+    printed = scene.command("grants", "--role", scene.app)
     assert printed.returncode == 0, printed.stderr
-    assert f'revoke update, delete, truncate on "audit_entries", "audit_links" from "{house.app}";\n' in printed.stdout
+    assert f'revoke update, delete, truncate on "audit_entries", "audit_links" from "{scene.app}";\n' in printed.stdout
     # Printing is not applying.
-    assert house.doctor()[1]["grants"][0] == "FAIL"
+    assert scene.doctor()[1]["grants"][0] == "FAIL"
 
-    refused = house.command("grants", "--role", house.app, "--apply")
+    refused = scene.command("grants", "--role", scene.app, "--apply")
     assert refused.returncode == 1
     assert "POSTERN_DATABASE_URL has to name the role that owns the tables" in one_line(refused)
 
     for _ in range(2):
-        applied = house.command("grants", "--role", house.app, "--apply", role=house.owner)
-        assert (applied.returncode, applied.stdout) == (0, f"{house.app} may now do what serving needs, and nothing else.\n"), (
+        applied = scene.command("grants", "--role", scene.app, "--apply", role=scene.owner)
+        assert (applied.returncode, applied.stdout) == (0, f"{scene.app} may now do what serving needs, and nothing else.\n"), (
             applied.stderr
         )
-    status, found = house.doctor()
-    assert (status, found["grants"]) == (0, ("ok", f"{house.app} reads and writes rows, and can only add to the audit log"))
+    status, found = scene.doctor()
+    assert (status, found["grants"]) == (0, ("ok", f"{scene.app} reads and writes rows, and can only add to the audit log"))
     assert found["schema"][0] == found["clock"][0] == found["jobs"][0] == "ok"
     # The printed statements have the same effect.
-    house.run(f"drop owned by {house.app}")
-    house.run(*[line for line in printed.stdout.split(";\n") if line], role=house.owner)
-    assert house.doctor()[1]["grants"][0] == "ok"
+    scene.run(f"drop owned by {scene.app}")
+    scene.run(*[line for line in printed.stdout.split(";\n") if line], role=scene.owner)
+    assert scene.doctor()[1]["grants"][0] == "ok"
 
 
-def test_a_migration_grants_too_if_it_is_asked_to(house: UngrantedDatabase) -> None:
+def test_a_migration_grants_too_if_it_is_asked_to(scene: UngrantedDatabase) -> None:
     """As the recipes have it: the default privileges let the serving role rewrite the audit log."""
-    house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
-    both = house.command("migrate", "--plan", "--grant", house.app, role=house.owner)
+    scene.run(f"grant select, insert, update, delete on all tables in schema public to {scene.app}")
+    both = scene.command("migrate", "--plan", "--grant", scene.app, role=scene.owner)
     assert (both.returncode, "--grant" in both.stderr) == (2, True)
-    assert house.doctor()[1]["grants"][0] == "FAIL"
-    done = house.command("migrate", "--grant", house.app, role=house.owner)
-    granted = f"The database is current.\n{house.app} may now do what serving needs, and nothing else.\n"
+    assert scene.doctor()[1]["grants"][0] == "FAIL"
+    done = scene.command("migrate", "--grant", scene.app, role=scene.owner)
+    granted = f"The database is current.\n{scene.app} may now do what serving needs, and nothing else.\n"
     assert (done.returncode, done.stdout) == (0, granted), done.stderr
-    assert house.doctor()[1]["grants"][0] == "ok"
+    assert scene.doctor()[1]["grants"][0] == "ok"
 
 
-def test_who_may_rewrite_the_audit_log_is_told(house: UngrantedDatabase) -> None:
-    house.run(f"grant select, insert, update, delete on all tables in schema public to {house.app}")
-    status, found = house.doctor()
+def test_who_may_rewrite_the_audit_log_is_told(scene: UngrantedDatabase) -> None:
+    scene.run(f"grant select, insert, update, delete on all tables in schema public to {scene.app}")
+    status, found = scene.doctor()
     assert (status, found["grants"][0]) == (1, "FAIL")
     assert (
         "update audit_entries, delete audit_entries, update audit_links, delete audit_links, so it can rewrite the audit log"
         in found["grants"][1]
     )
-    house.run(
-        f"revoke update, delete on audit_entries, audit_links from {house.app}", f"grant update (digest) on audit_links to {house.app}"
+    scene.run(
+        f"revoke update, delete on audit_entries, audit_links from {scene.app}", f"grant update (digest) on audit_links to {scene.app}"
     )
-    assert "may update audit_links, so it" in house.doctor()[1]["grants"][1]
+    assert "may update audit_links, so it" in scene.doctor()[1]["grants"][1]
     # The owner of the tables can always do this, so it is a warning, and no failure.
-    status, found = house.doctor(role=house.owner)
+    status, found = scene.doctor(role=scene.owner)
     assert (status, found["grants"][0]) == (0, "warn")
     assert "owns the tables, so it can rewrite the audit log" in found["grants"][1]
 
@@ -138,62 +138,62 @@ def test_who_may_rewrite_the_audit_log_is_told(house: UngrantedDatabase) -> None
     ],
 )
 def test_a_role_that_lacks_something_is_told_in_one_line(
-    house: UngrantedDatabase, statement: str, says: str, commands: list[list[str]]
+    scene: UngrantedDatabase, statement: str, says: str, commands: list[list[str]]
 ) -> None:
-    house.grant()
-    house.run(statement.format(app=house.app))
-    status, found = house.doctor()
+    scene.grant()
+    scene.run(statement.format(app=scene.app))
+    status, found = scene.doctor()
     assert (status, found["grants"][0]) == (1, "FAIL")
     assert says in found["grants"][1]
     for words in commands:
-        done = house.command(*words, POSTERN_MIGRATE="off")
+        done = scene.command(*words, POSTERN_MIGRATE="off")
         assert done.returncode == 1
-        assert f"The database role {house.app} may not " in one_line(done)
+        assert f"The database role {scene.app} may not " in one_line(done)
 
 
-def test_a_role_that_may_not_migrate_is_told_in_one_line(house: UngrantedDatabase) -> None:
-    house.grant()
-    house.run("delete from schema_migrations where number = (select max(number) from schema_migrations)")
+def test_a_role_that_may_not_migrate_is_told_in_one_line(scene: UngrantedDatabase) -> None:
+    scene.grant()
+    scene.run("delete from schema_migrations where number = (select max(number) from schema_migrations)")
     for words in (["serve"], ["migrate"]):
-        done = house.command(*words)
+        done = scene.command(*words)
         assert done.returncode == 1
-        assert f"The database role {house.app} may not migrate (" in done.stderr
+        assert f"The database role {scene.app} may not migrate (" in done.stderr
         assert not done.stderr.count("Traceback")
 
 
-def test_grants_for_nobody_and_for_the_owner_are_refused(house: UngrantedDatabase) -> None:
-    for role, says in (("nobody", "There is no database role nobody"), (house.owner, f"The database role {house.owner} owns the tables")):
-        done = house.command("grants", "--role", role, "--apply", role=house.owner)
+def test_grants_for_nobody_and_for_the_owner_are_refused(scene: UngrantedDatabase) -> None:
+    for role, says in (("nobody", "There is no database role nobody"), (scene.owner, f"The database role {scene.owner} owns the tables")):
+        done = scene.command("grants", "--role", role, "--apply", role=scene.owner)
         assert done.returncode == 1
         assert says in one_line(done)
 
 
-def test_a_database_without_tables_has_nothing_to_grant(house: UngrantedDatabase) -> None:
-    house.run("drop schema public cascade", f"create schema public authorization {house.owner}")
-    done = house.command("grants", "--role", house.app, role=house.owner)
+def test_a_database_without_tables_has_nothing_to_grant(scene: UngrantedDatabase) -> None:
+    scene.run("drop schema public cascade", f"create schema public authorization {scene.owner}")
+    done = scene.command("grants", "--role", scene.app, role=scene.owner)
     assert (done.returncode, one_line(done)) == (1, "postern: There are no tables to grant anything on: run `postern migrate` first")
 
 
-def test_the_doctor_warns_when_the_pools_together_exceed_what_the_server_has_room_for(house: UngrantedDatabase) -> None:
-    house.grant()
-    assert house.doctor()[1]["connections"] == ("ok", "1 process may open 13 connections, and the server has room for 40")
-    assert house.doctor("--processes", "4")[1]["connections"] == (
+def test_the_doctor_warns_when_the_pools_together_exceed_what_the_server_has_room_for(scene: UngrantedDatabase) -> None:
+    scene.grant()
+    assert scene.doctor()[1]["connections"] == ("ok", "1 process may open 13 connections, and the server has room for 40")
+    assert scene.doctor("--processes", "4")[1]["connections"] == (
         "SOON",
         "4 processes may open 52 connections, and the server has room for 40",
     )
     # Those that serve say so themselves.
     with (
-        psycopg.connect(house.as_role(house.app), application_name="postern listener"),
-        psycopg.connect(house.as_role(house.app), application_name="postern listener"),
+        psycopg.connect(scene.as_role(scene.app), application_name="postern listener"),
+        psycopg.connect(scene.as_role(scene.app), application_name="postern listener"),
     ):
-        assert house.doctor()[1]["connections"] == ("ok", "2 processes may open 26 connections, and the server has room for 40")
-    house.run(f"alter role {house.app} connection limit -1")
-    with psycopg.connect(house.as_role(house.app)) as connection:
+        assert scene.doctor()[1]["connections"] == ("ok", "2 processes may open 26 connections, and the server has room for 40")
+    scene.run(f"alter role {scene.app} connection limit -1")
+    with psycopg.connect(scene.as_role(scene.app)) as connection:
         (room,) = connection.execute(
             "select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
             " - coalesce(current_setting('reserved_connections', true)::int, 0)"
         ).fetchone() or (0,)
-    assert house.doctor("--processes", "256")[1]["connections"] == (
+    assert scene.doctor("--processes", "256")[1]["connections"] == (
         "SOON",
         f"256 processes may open 3328 connections, and the server has room for {room}",
     )

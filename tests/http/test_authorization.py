@@ -682,7 +682,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/domain-routes",
         "GET /api/organizations/{org_slug}/configuration",
         "POST /api/organizations/{org_slug}/configuration/plan",
-        "GET /api/organizations/{org_slug}/matters",
+        "GET /api/organizations/{org_slug}/todos",
         "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",

@@ -121,14 +121,14 @@ async def test_what_concerns_an_account_is_told_in_its_language(client: Client, 
 async def test_an_invitation_is_in_the_language_of_the_invited_or_of_the_inviter(
     chosen: str | None, language: str, client: Client, people: People, postern: Postern, log: CapturedLog
 ) -> None:
-    house = Inviting(postern, people, client, log)
+    scene = Inviting(postern, people, client, log)
     if chosen is not None:
-        people.change("update users set language = %s where id = %s", chosen, house.verified("bob@example.org").user)
-    token = await people.token(house.ada)
+        people.change("update users set language = %s where id = %s", chosen, scene.verified("bob@example.org").user)
+    token = await people.token(scene.ada)
     body = {"email": "bob@example.org", "role": "member"}
-    issued = (await client.post(house.path(), body, token=token, headers=reading("fr"))).ok()
+    issued = (await client.post(scene.path(), body, token=token, headers=reading("fr"))).ok()
     log.remember(issued["token"])
-    (mail,) = await house.postbox.empty()
+    (mail,) = await scene.postbox.empty()
     assert mail.language == language
     (await client.post("/api/invitations/accept", {"token": issued["token"]}, headers=reading("de"))).ok()
     assert written(people, "bob@example.org") == (chosen or "de")

@@ -61,18 +61,18 @@ class ListScene(Shops):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ListScene:
+async def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> ListScene:
     return await ListScene(postern, people, client, log).open()
 
 
-async def test_a_limit_beyond_what_a_list_gives_is_refused(house: ListScene) -> None:
+async def test_a_limit_beyond_what_a_list_gives_is_refused(scene: ListScene) -> None:
     walked = asks_for("limit")
     assert len(walked) >= 15
     assert {str(one) for one in walked} >= WITHOUT_END
     for one in walked:
         asked = [(0, False), (-1, False), (1, True), (100, True), (101, str(one) in WITHOUT_END), (HUGE, str(one) in WITHOUT_END)]
         for limit, is_right in asked:
-            answer = await house.ask(one, f"?limit={limit}")
+            answer = await scene.ask(one, f"?limit={limit}")
             if is_right:
                 # No webhook has the id in the path, and no team the slug.
                 assert answer.status == (404 if re.search(r"\{(webhook_id|team_slug)\}", one.path) else 200), (str(one), limit, answer.body)
@@ -81,7 +81,7 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(house: ListScene) -> 
                 assert "limit" in answer.json()["error"]
 
 
-async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: ListScene) -> None:
+async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(scene: ListScene) -> None:
     """RFC 7644 section 3.4.2.4: a list may have fewer entries than the count, and has none for a negative count."""
     walked = asks_for("count")
     assert {one.path.startswith("/scim/") for one in walked} == {True}
@@ -89,5 +89,5 @@ async def test_a_count_beyond_what_a_directory_gets_is_the_greatest(house: ListS
     for one in walked:
         for count in (-HUGE, -1, 0, 1, MOST_LISTED, MOST_LISTED + 1, HUGE):
             query, body = (f"?count={count}", None) if one.method == "GET" else ("", {"count": count})
-            listed = (await house.ask(one, query, body)).ok()
+            listed = (await scene.ask(one, query, body)).ok()
             assert listed["itemsPerPage"] == (1 if count > 0 else 0) or (one.path == "/scim/v2/.search" and count > 0), (str(one), count)

@@ -33,9 +33,9 @@ KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/users": lambda _: {"email": "new@example.org"},
-    "POST /api/service/check": lambda house: {"user_id": str(house.end_user.user), "permission": "read"},
+    "POST /api/service/check": lambda scene: {"user_id": str(scene.end_user.user), "permission": "read"},
     "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
-    "POST /api/service/subscriptions": lambda house: {"user_id": str(house.end_user.user), "plan_id": str(house.plan)},
+    "POST /api/service/subscriptions": lambda scene: {"user_id": str(scene.end_user.user), "plan_id": str(scene.plan)},
     "PATCH /api/service/subscriptions/{user_id}": lambda _: {"status": "cancelled"},
     "PATCH /api/service/info": lambda _: {"name": "Taken over"},
 }
@@ -78,7 +78,7 @@ class KeyMisuseScene(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> KeyMisuseScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> KeyMisuseScene:
     return KeyMisuseScene(postern, people, unlimited(postern), log)
 
 
@@ -87,32 +87,32 @@ def test_every_request_that_takes_a_body_has_one() -> None:
     assert len(INTERFACE) == 15
 
 
-async def deleted(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
-    assert (await house.request("DELETE", f"{KEYS}/{key['id']}")).status == 204
+async def deleted(scene: KeyMisuseScene, key: Mapping[str, Any]) -> None:
+    assert (await scene.request("DELETE", f"{KEYS}/{key['id']}")).status == 204
 
 
-async def revoked(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
-    await house.postern.services.api_keys.revoke(key["prefix"], "operator")
+async def revoked(scene: KeyMisuseScene, key: Mapping[str, Any]) -> None:
+    await scene.postern.services.api_keys.revoke(key["prefix"], "operator")
 
 
-async def expired(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
-    house.people.change("update api_keys set expires_at = now() where id = %s", key["id"])
+async def expired(scene: KeyMisuseScene, key: Mapping[str, Any]) -> None:
+    scene.people.change("update api_keys set expires_at = now() where id = %s", key["id"])
 
 
-async def without_permissions(house: KeyMisuseScene, key: Mapping[str, Any]) -> None:
-    house.people.change("update api_keys set permissions = '{}' where id = %s", key["id"])
+async def without_permissions(scene: KeyMisuseScene, key: Mapping[str, Any]) -> None:
+    scene.people.change("update api_keys set permissions = '{}' where id = %s", key["id"])
 
 
-async def service_deleted(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
-    assert (await house.request("DELETE", "/api/organizations/acme/services/shop")).status == 204
+async def service_deleted(scene: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
+    assert (await scene.request("DELETE", "/api/organizations/acme/services/shop")).status == 204
 
 
-async def organization_suspended(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
-    await house.postern.platform.governance.suspend(OrganizationId(house.acme.id), "Unpaid", Authority(SYSTEM, "operator"))
+async def organization_suspended(scene: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
+    await scene.postern.platform.governance.suspend(OrganizationId(scene.acme.id), "Unpaid", Authority(SYSTEM, "operator"))
 
 
-async def organization_deleted(house: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
-    assert (await house.request("DELETE", "/api/organizations/acme")).status == 204
+async def organization_deleted(scene: KeyMisuseScene, _key: Mapping[str, Any]) -> None:
+    assert (await scene.request("DELETE", "/api/organizations/acme")).status == 204
 
 
 @pytest.mark.parametrize(
@@ -128,60 +128,60 @@ async def organization_deleted(house: KeyMisuseScene, _key: Mapping[str, Any]) -
     ],
 )
 async def test_an_ended_key_opens_nothing_and_changes_nothing(
-    house: KeyMisuseScene, end: Callable[[KeyMisuseScene, Mapping[str, Any]], Awaitable[None]], refusal: tuple[int, str]
+    scene: KeyMisuseScene, end: Callable[[KeyMisuseScene, Mapping[str, Any]], Awaitable[None]], refusal: tuple[int, str]
 ) -> None:
-    key = await house.made()
-    assert (await house.client.get("/api/service/info", headers=[("x-api-key", key["key"])])).status == 200
-    await end(house, key)
-    before = house.state()
+    key = await scene.made()
+    assert (await scene.client.get("/api/service/info", headers=[("x-api-key", key["key"])])).status == 200
+    await end(scene, key)
+    before = scene.state()
     for one in INTERFACE:
-        answer = await house.knock(one, key["key"])
+        answer = await scene.knock(one, key["key"])
         assert (answer.status, answer.error_code) == refusal, one
         # The answer says no more than that: neither the reason nor the service.
         assert b"shop" not in answer.body
         assert b"acme" not in answer.body
-    assert house.state() == before
+    assert scene.state() == before
 
 
-async def test_every_refused_key_gets_the_same_answer_for_every_fault(house: KeyMisuseScene) -> None:
-    unknown, old, gone = "sk_abcdef_" + "x" * 43, await house.made(), await house.made()
-    await expired(house, old)
-    await deleted(house, gone)
-    answers = [await house.client.get("/api/service/info", headers=[("x-api-key", text)]) for text in (unknown, old["key"], gone["key"])]
+async def test_every_refused_key_gets_the_same_answer_for_every_fault(scene: KeyMisuseScene) -> None:
+    unknown, old, gone = "sk_abcdef_" + "x" * 43, await scene.made(), await scene.made()
+    await expired(scene, old)
+    await deleted(scene, gone)
+    answers = [await scene.client.get("/api/service/info", headers=[("x-api-key", text)]) for text in (unknown, old["key"], gone["key"])]
     told = [{**answer.json(), "timestamp": ""} for answer in answers]
     assert told[0] == told[1] == told[2]
     names = [sorted(name for name, _ in answer.headers) for answer in answers]
     assert names[0] == names[1] == names[2]
 
 
-async def test_a_dump_of_the_database_has_no_key_in_it(house: KeyMisuseScene) -> None:
+async def test_a_dump_of_the_database_has_no_key_in_it(scene: KeyMisuseScene) -> None:
     """Looks for used, refused and deleted keys in every table, as text and as bytes."""
-    keys = [await house.made(f"Key {number}") for number in range(3)]
-    presence = house.postern.services.api_keys.presence
+    keys = [await scene.made(f"Key {number}") for number in range(3)]
+    presence = scene.postern.services.api_keys.presence
     assert isinstance(presence, PresenceWriter)
     async with trio.open_nursery() as nursery:
         await nursery.start(presence.run)
         for key in keys:
             for one in INTERFACE:
                 if one.method != "DELETE":
-                    assert (await house.knock(one, key["key"])).status in {200, 409}, one
-        await deleted(house, keys[2])
+                    assert (await scene.knock(one, key["key"])).status in {200, 409}, one
+        await deleted(scene, keys[2])
         with trio.fail_after(PATIENCE):
-            while len(house.people.rows("select id from api_keys where last_used_at is not null")) < 2:
+            while len(scene.people.rows("select id from api_keys where last_used_at is not null")) < 2:
                 await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
-    tables = house.people.rows("select tablename as name from pg_tables where schemaname = 'public'")
-    dump = "\n".join(str(house.people.rows(f'select kept::text from "{table["name"]}" as kept')) for table in tables)
+    tables = scene.people.rows("select tablename as name from pg_tables where schemaname = 'public'")
+    dump = "\n".join(str(scene.people.rows(f'select kept::text from "{table["name"]}" as kept')) for table in tables)
     assert keys[0]["prefix"] in dump
     for key in keys:
         random = key["key"].rpartition("_")[2]
         for form in (key["key"], random, random[:20], random[-20:], random.encode().hex(), random[::-1]):
             assert form not in dump
     # The stored form opens nothing.
-    for row in house.people.rows("select id, prefix, digest from api_keys"):
+    for row in scene.people.rows("select id, prefix, digest from api_keys"):
         digest = bytes(row["digest"])
         for text in (row["prefix"], digest.hex(), f"{row['prefix']}_{digest.hex()}", str(row["id"]), digest.decode("latin-1")):
-            answer = await house.client.get("/api/service/info", headers=[("x-api-key", text)])
+            answer = await scene.client.get("/api/service/info", headers=[("x-api-key", text)])
             assert answer.status == 401
 
 
@@ -198,36 +198,36 @@ HOSTILE: Final = (
 )
 
 
-async def test_hostile_names_are_names_or_refused(house: KeyMisuseScene) -> None:
+async def test_hostile_names_are_names_or_refused(scene: KeyMisuseScene) -> None:
     for text in HOSTILE:
-        answer = await house.request("POST", KEYS, {"name": text, "permissions": ["read:users"]})
+        answer = await scene.request("POST", KEYS, {"name": text, "permissions": ["read:users"]})
         assert answer.status in {201, 400}, text
         if answer.status == 201:
-            house.log.remember(answer.json()["key"])
-            kept = (await house.request("GET", f"{KEYS}?limit=1")).json()["api_keys"][0]
+            scene.log.remember(answer.json()["key"])
+            kept = (await scene.request("GET", f"{KEYS}?limit=1")).json()["api_keys"][0]
             assert (kept["id"], kept["name"]) == (answer.json()["id"], answer.json()["name"])
             assert not set(kept["name"]) & set("\r\n\0\x1b\u202e")
             assert kept["permissions"] == ["read:users"]
-    assert not house.log.events("request_failed")
+    assert not scene.log.events("request_failed")
 
 
-async def test_hostile_keys_are_no_keys(house: KeyMisuseScene) -> None:
+async def test_hostile_keys_are_no_keys(scene: KeyMisuseScene) -> None:
     for text in (*HOSTILE, "", "sk_", "a" * 201, "\u00ff" * 50):
-        answer = await house.client.get("/api/service/info", headers=[("x-api-key", text.encode().decode("latin-1"))])
+        answer = await scene.client.get("/api/service/info", headers=[("x-api-key", text.encode().decode("latin-1"))])
         assert (answer.status, answer.error_code) == (401, "UNAUTHORIZED"), text
         assert answer.header("x-injected") is None
-    assert not house.log.events("request_failed")
+    assert not scene.log.events("request_failed")
 
 
-async def test_nobody_makes_a_key_in_anothers_name_and_the_try_is_on_record(house: KeyMisuseScene) -> None:
-    operator = house.people.add(platform_owner=True)
-    acting = house.tenants.session(house.owner, house.acme)
-    house.people.change(
+async def test_nobody_makes_a_key_in_anothers_name_and_the_try_is_on_record(scene: KeyMisuseScene) -> None:
+    operator = scene.people.add(platform_owner=True)
+    acting = scene.tenants.session(scene.owner, scene.acme)
+    scene.people.change(
         "update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", operator.user, uuid4(), acting.session
     )
-    token = await house.tenants.token(acting, house.acme, token_use="impersonation", impersonator=str(operator.user))
-    answer = await house.client.post(KEYS, {"name": "X", "permissions": ["read:users"]}, token=token)
+    token = await scene.tenants.token(acting, scene.acme, token_use="impersonation", impersonator=str(operator.user))
+    answer = await scene.client.post(KEYS, {"name": "X", "permissions": ["read:users"]}, token=token)
     assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
-    assert house.people.rows("select from api_keys where name = 'X'") == []
-    (entry,) = house.people.rows("select action, actor_id, impersonator_id from audit_log where impersonator_id is not null")
-    assert entry == {"action": "security.impersonation.request", "actor_id": house.owner.user, "impersonator_id": operator.user}
+    assert scene.people.rows("select from api_keys where name = 'X'") == []
+    (entry,) = scene.people.rows("select action, actor_id, impersonator_id from audit_log where impersonator_id is not null")
+    assert entry == {"action": "security.impersonation.request", "actor_id": scene.owner.user, "impersonator_id": operator.user}

@@ -123,17 +123,17 @@ class CodesUnderWayScene(Sets):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog) -> CodesUnderWayScene:
-    house = CodesUnderWayScene(postern, people, unlimited(postern), log)
+async def scene(postern: Postern, people: People, log: CapturedLog) -> CodesUnderWayScene:
+    scene = CodesUnderWayScene(postern, people, unlimited(postern), log)
     maker = await people.with_password(PASSWORD)
     chosen = "update users set password_hash = (select password_hash from users where id = %s) where id = %s"
-    people.change(chosen, maker.user, house.ada.user)
-    await house.prepare()
-    return house
+    people.change(chosen, maker.user, scene.ada.user)
+    await scene.prepare()
+    return scene
 
 
-async def test_nobody_has_ended_anything(house: CodesUnderWayScene) -> None:
-    assert await house.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
+async def test_nobody_has_ended_anything(scene: CodesUnderWayScene) -> None:
+    assert await scene.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ async def test_nobody_has_ended_anything(house: CodesUnderWayScene) -> None:
     ],
 )
 async def test_it_ends_with_the_sessions_in_an_organization_and_nothing_elsewhere(
-    house: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]
+    scene: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]
 ) -> None:
-    await way(house)
-    assert await house.outcomes() == {"codes": [False, True], "lasting": [False, True], "devices": [False, True]}
+    await way(scene)
+    assert await scene.outcomes() == {"codes": [False, True], "lasting": [False, True], "devices": [False, True]}
 
 
 @pytest.mark.parametrize(
@@ -163,89 +163,89 @@ async def test_it_ends_with_the_sessions_in_an_organization_and_nothing_elsewher
         CodesUnderWayScene.by_deactivation,
     ],
 )
-async def test_it_ends_with_all_sessions(house: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]) -> None:
-    await way(house)
-    assert await house.outcomes() == {"codes": [False, False], "lasting": [False, False], "devices": [False, False]}
+async def test_it_ends_with_all_sessions(scene: CodesUnderWayScene, way: Callable[[CodesUnderWayScene], Awaitable[object]]) -> None:
+    await way(scene)
+    assert await scene.outcomes() == {"codes": [False, False], "lasting": [False, False], "devices": [False, False]}
 
 
-async def test_the_codes_of_others_stay(house: CodesUnderWayScene) -> None:
-    bob = house.people.add("bob@example.org")
-    theirs, codes = await house.code(house.shop, bob), await house.ask_for_codes()
-    await house.approve(codes, bob)
-    await house.by_organization()
-    await house.by_person()
-    assert house.is_in(await house.redeem(house.shop, theirs))
-    assert house.is_in(await house.poll(codes))
+async def test_the_codes_of_others_stay(scene: CodesUnderWayScene) -> None:
+    bob = scene.people.add("bob@example.org")
+    theirs, codes = await scene.code(scene.shop, bob), await scene.ask_for_codes()
+    await scene.approve(codes, bob)
+    await scene.by_organization()
+    await scene.by_person()
+    assert scene.is_in(await scene.redeem(scene.shop, theirs))
+    assert scene.is_in(await scene.poll(codes))
 
 
-async def test_another_organization_ends_nothing(house: CodesUnderWayScene) -> None:
-    stranger = house.resident(house.tenants.add("initech"), "admin")
-    answer = await house.request("DELETE", f"/api/organizations/initech/users/{house.ada.user}/sessions", by=stranger)
+async def test_another_organization_ends_nothing(scene: CodesUnderWayScene) -> None:
+    stranger = scene.resident(scene.tenants.add("initech"), "admin")
+    answer = await scene.request("DELETE", f"/api/organizations/initech/users/{scene.ada.user}/sessions", by=stranger)
     assert answer.status == 404
-    assert await house.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
+    assert await scene.outcomes() == {"codes": [True, True], "lasting": [True, True], "devices": [True, True]}
 
 
 @pytest.mark.parametrize("what", ["code", "lasting", "device"])
 @pytest.mark.parametrize("way", ["organization", "consent"])
-async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(house: CodesUnderWayScene, what: str, way: str) -> None:
+async def test_whoever_redeems_while_it_is_ended_waits_and_gets_nothing(scene: CodesUnderWayScene, what: str, way: str) -> None:
     """The redeeming request has begun, and has seen the code as still valid."""
     answers: list[Received] = []
 
     async def redeem() -> None:
         match what:
             case "code":
-                answers.append(await house.redeem(*house.codes[0]))
+                answers.append(await scene.redeem(*scene.codes[0]))
             case "lasting":
-                answers.append(await house.redeem(*house.lasting[0]))
+                answers.append(await scene.redeem(*scene.lasting[0]))
             case _:
-                answers.append(await house.poll(house.devices[0]))
+                answers.append(await scene.poll(scene.devices[0]))
 
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
-        await uow.accounts.hold(house.user)
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
+        await uow.accounts.hold(scene.user)
         if way == "organization":
-            assert await uow.end_users.end_sessions(OrganizationId(house.acme.id), house.user) == 0
+            assert await uow.end_users.end_sessions(OrganizationId(scene.acme.id), scene.user) == 0
         else:
-            for application in (house.shop, house.tv):
-                house.tenants.session(house.ada, application.service)
-                assert await uow.consents.revoke(house.user, ServiceId(application.service.id)) is not None
+            for application in (scene.shop, scene.tv):
+                scene.tenants.session(scene.ada, application.service)
+                assert await uow.consents.revoke(scene.user, ServiceId(application.service.id)) is not None
         nursery.start_soon(redeem)
-        await house.people.somebody_waits()
+        await scene.people.somebody_waits()
         await uow.commit()
-    assert not house.is_in(answers[0])
-    assert house.living() == 0
+    assert not scene.is_in(answers[0])
+    assert scene.living() == 0
 
 
 @pytest.mark.parametrize("policy", ["anyone", "members"])
-async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_nothing(house: CodesUnderWayScene, policy: str) -> None:
-    house.tenants.join(house.ada, house.acme)
-    house.people.change("delete from consents")
-    house.people.change("update service_users set own_since = null")
-    house.people.change("update services set trusted = true, sign_in_policy = %s where id = %s", policy, house.shop.service.id)
+async def test_whoever_redeems_while_the_membership_ends_that_let_them_in_gets_nothing(scene: CodesUnderWayScene, policy: str) -> None:
+    scene.tenants.join(scene.ada, scene.acme)
+    scene.people.change("delete from consents")
+    scene.people.change("update service_users set own_since = null")
+    scene.people.change("update services set trusted = true, sign_in_policy = %s where id = %s", policy, scene.shop.service.id)
     answers: list[Received] = []
 
     async def redeem() -> None:
-        answers.append(await house.redeem(*house.lasting[0]))
+        answers.append(await scene.redeem(*scene.lasting[0]))
 
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
-        acme = OrganizationId(house.acme.id)
-        await uow.members.hold(acme, UserId(house.admin.user), house.user)
-        assert await uow.members.remove(acme, house.user)
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
+        acme = OrganizationId(scene.acme.id)
+        await uow.members.hold(acme, UserId(scene.admin.user), scene.user)
+        assert await uow.members.remove(acme, scene.user)
         nursery.start_soon(redeem)
-        await house.people.somebody_waits()
+        await scene.people.somebody_waits()
         await uow.commit()
-    assert not house.is_in(answers[0])
-    assert house.living() == 0
+    assert not scene.is_in(answers[0])
+    assert scene.living() == 0
 
 
 @pytest.mark.parametrize("what", ["code", "device"])
-async def test_the_organization_ends_the_session_that_is_opened_meanwhile(house: CodesUnderWayScene, what: str) -> None:
+async def test_the_organization_ends_the_session_that_is_opened_meanwhile(scene: CodesUnderWayScene, what: str) -> None:
     """In either order, no session is alive afterwards."""
     for _ in range(ROUNDS):
-        code, device = await house.code(house.shop, scopes="openid offline_access"), await house.approved(house.tv)
+        code, device = await scene.code(scene.shop, scopes="openid offline_access"), await scene.approved(scene.tv)
 
         async def redeem(code: str = code, device: Codes = device) -> Received:
-            return await house.redeem(house.shop, code) if what == "code" else await house.poll(device)
+            return await scene.redeem(scene.shop, code) if what == "code" else await scene.poll(device)
 
-        answers = await all_at_once(redeem, house.by_organization)
+        answers = await all_at_once(redeem, scene.by_organization)
         assert sorted(answer.status for answer in answers) in ([200, 200], [200, 400])
-        assert house.living() == 0
+        assert scene.living() == 0

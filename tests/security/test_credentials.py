@@ -421,7 +421,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
-.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/matters
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/configuration
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/configuration/plan
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/configuration/apply

@@ -66,7 +66,7 @@ class TwoFurnishedOrganizations(Cast):
         tenant = tenants.add(name)
         role = tenants.role(tenant, f"clerk-of-{name}", [Capability.MEMBERS_VIEW])
         service = tenants.service(tenant, f"shop-of-{name}")
-        house = FurnishedOrganization(
+        scene = FurnishedOrganization(
             tenant=tenant,
             owner=self.resident(tenant, "owner"),
             admin=self.resident(tenant, "admin"),
@@ -79,9 +79,9 @@ class TwoFurnishedOrganizations(Cast):
         tenants.uses(self.guest, service)
         tenants.join(self.guest, tenant)
         for place in (service, tenant):
-            tenants.session(house.end_user, place)
+            tenants.session(scene.end_user, place)
         # These are made by the API, so that they leave entries in the audit log.
-        answer = await self.ask(house, "POST", f"/api/organizations/{house.slug}/services/{service.slug}/client-secrets")
+        answer = await self.ask(scene, "POST", f"/api/organizations/{scene.slug}/services/{service.slug}/client-secrets")
         assert answer.status == 201, answer.body
         self.people.change(
             """
@@ -89,52 +89,52 @@ class TwoFurnishedOrganizations(Cast):
             values (gen_random_uuid(), %s, %s, %s, 'pending', now())
             """,
             tenant.id,
-            house.end_user.user,
-            house.end_user.email,
+            scene.end_user.user,
+            scene.end_user.email,
         )
-        await self.act(house, name)
-        self.count(house)
-        return house
+        await self.act(scene, name)
+        self.count(scene)
+        return scene
 
-    async def act(self, house: FurnishedOrganization, name: str) -> None:
+    async def act(self, scene: FurnishedOrganization, name: str) -> None:
         """Adds one more of everything."""
         more = uuid4().hex[:8]
         self.people.change(
             "insert into scim_exchanges (id, org_id, token_id, token_name, method, path, status, occurred_at)"
             " values (%s, %s, %s, %s, 'GET', '/scim/v2/Users', 200, now())",
-            *(uuid4(), house.tenant.id, uuid4(), f"Of {name}"),
+            *(uuid4(), scene.tenant.id, uuid4(), f"Of {name}"),
         )
         self.people.change(
             "insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at,"
             " updated_at) values (%s, %s, %s, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now())",
-            *(uuid4(), house.tenant.id, f"Of {name} {more}"),
+            *(uuid4(), scene.tenant.id, f"Of {name} {more}"),
         )
         link = uuid4()
         self.people.change(
             "insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, expires_at, created_by,"
             " created_at) values (%s, %s, %s, %s, %s, '{domain}', false, false, now() + interval '1 day', %s, now())",
-            *(link, house.tenant.id, f"Of {name}", f"{name} {more}", link.bytes, house.owner.user),
+            *(link, scene.tenant.id, f"Of {name}", f"{name} {more}", link.bytes, scene.owner.user),
         )
         self.people.change(
             "insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)"
             " values (%s, %s, %s, 'scim', %s, '{}', now(), now())",
-            *(uuid4(), link, house.tenant.id, f"Of {name}"),
+            *(uuid4(), link, scene.tenant.id, f"Of {name}"),
         )
-        token = await self.tenants.token(house.owner)
+        token = await self.tenants.token(scene.owner)
         self.people.change(
             "insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)"
             " values (gen_random_uuid(), %s, %s, %s, 'password', true, now())",
-            house.end_user.user,
-            house.tenant.id,
-            house.service.id,
+            scene.end_user.user,
+            scene.tenant.id,
+            scene.service.id,
         )
         for path, body, status in (
             ("invitations", {"email": f"guest-{more}@{name}.example", "role": "member"}, 200),
-            ("invitations", {"email": f"clerk-{more}@{name}.example", "role": house.role.slug}, 200),
+            ("invitations", {"email": f"clerk-{more}@{name}.example", "role": scene.role.slug}, 200),
             ("teams", {"slug": f"{name}-{more}", "name": f"Of {name}"}, 201),
             ("profile-fields", {"key": f"{name}_{more}", "label": f"Of {name}", "kind": "text"}, 201),
-            (f"services/{house.service.slug}/permissions", {"key": f"{name}.{more}"}, 201),
-            (f"services/{house.service.slug}/roles", {"slug": f"{name}-{more}", "name": f"Of {name}"}, 201),
+            (f"services/{scene.service.slug}/permissions", {"key": f"{name}.{more}"}, 201),
+            (f"services/{scene.service.slug}/roles", {"slug": f"{name}-{more}", "name": f"Of {name}"}, 201),
             ("roles", {"slug": f"{name}-{more}", "name": f"Of {name}", "permissions": ["services.view"]}, 201),
             ("webhooks", {"name": f"Of {name} {more}", "url": f"https://{name}.example/", "events": ["user.joined", "role.created"]}, 200),
             (
@@ -147,15 +147,15 @@ class TwoFurnishedOrganizations(Cast):
             ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
-            (f"services/{house.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
-            (f"services/{house.service.slug}/api-keys", {"name": f"Of {name} {more}", "permissions": ["read:users"]}, 201),
+            (f"services/{scene.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
+            (f"services/{scene.service.slug}/api-keys", {"name": f"Of {name} {more}", "permissions": ["read:users"]}, 201),
         ):
-            answer = await self.client.post(f"/api/organizations/{house.slug}/{path}", body, token=token)
+            answer = await self.client.post(f"/api/organizations/{scene.slug}/{path}", body, token=token)
             assert answer.status == status, answer.body
 
-        self.tenants.management_key(house.tenant, house.owner, ["services.view"])
+        self.tenants.management_key(scene.tenant, scene.owner, ["services.view"])
 
-    def count(self, house: FurnishedOrganization) -> None:
+    def count(self, scene: FurnishedOrganization) -> None:
         """Every id of the organization."""
         for table, column in (
             ("memberships", "org_id"),
@@ -176,20 +176,20 @@ class TwoFurnishedOrganizations(Cast):
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
-            rows = self.people.rows(f"select id from {table} where {column} = %s order by id", house.tenant.id)
-            house.ids[table] = [row["id"] for row in rows]
-        rows = self.people.rows("select id from webhook_deliveries where webhook_id = any (%s) order by id", house.ids["webhooks"])
-        house.ids["webhook_deliveries"] = [row["id"] for row in rows]
+            rows = self.people.rows(f"select id from {table} where {column} = %s order by id", scene.tenant.id)
+            scene.ids[table] = [row["id"] for row in rows]
+        rows = self.people.rows("select id from webhook_deliveries where webhook_id = any (%s) order by id", scene.ids["webhooks"])
+        scene.ids["webhook_deliveries"] = [row["id"] for row in rows]
         for table in OF_SERVICE:
-            rows = self.people.rows(f"select id from {table} where service_id = %s order by id", house.service.id)
-            house.ids[table] = [row["id"] for row in rows]
-        house.ids["slugs"] = [house.service.slug]
-        house.ids["organizations"] = [house.tenant.id]
-        members = (house.owner, house.admin, house.member, house.clerk, house.end_user)
-        house.ids["users"] = [one.user for one in members]
+            rows = self.people.rows(f"select id from {table} where service_id = %s order by id", scene.service.id)
+            scene.ids[table] = [row["id"] for row in rows]
+        scene.ids["slugs"] = [scene.service.slug]
+        scene.ids["organizations"] = [scene.tenant.id]
+        members = (scene.owner, scene.admin, scene.member, scene.clerk, scene.end_user)
+        scene.ids["users"] = [one.user for one in members]
 
-    async def ask(self, house: FurnishedOrganization, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
-        return await self.request(method, path, body, by=by or house.owner)
+    async def ask(self, scene: FurnishedOrganization, method: str, path: str, body: Any = None, *, by: Person | None = None) -> Received:
+        return await self.request(method, path, body, by=by or scene.owner)
 
 
 @pytest.fixture
@@ -221,9 +221,9 @@ BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}": lambda _: {"description": "Taken over"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/roles": lambda _: {"slug": "taken", "name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}": lambda _: {"name": "Taken over"},
-    "POST /api/organizations/{org_slug}/services/{service_slug}/assignments": lambda house: {
-        "role": f"{house.slug}-1",
-        "user_id": str(house.member.user),
+    "POST /api/organizations/{org_slug}/services/{service_slug}/assignments": lambda scene: {
+        "role": f"{scene.slug}-1",
+        "user_id": str(scene.member.user),
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
@@ -238,8 +238,8 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/services/{service_slug}/claims": lambda _: {"name": "x", "source": "plan", "into": ["saml"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}": lambda _: {"name": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys": lambda _: {"name": "X", "permissions": ["read:users"]},
-    "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": lambda house: {
-        "plan_id": str(house.ids["plans"][0]),
+    "POST /api/organizations/{org_slug}/services/{service_slug}/checkout": lambda scene: {
+        "plan_id": str(scene.ids["plans"][0]),
         "success_url": "https://app.example.com/",
         "cancel_url": "https://app.example.com/",
     },
@@ -298,13 +298,13 @@ def test_every_route_of_an_organization_is_tried() -> None:
     assert {str(one) for one in WITH_IDS if one.body_type is not None} == set(BODIES)
 
 
-def at(one: Endpoint, house: FurnishedOrganization, identity: object, service: str = "") -> str:
+def at(one: Endpoint, scene: FurnishedOrganization, identity: object, service: str = "") -> str:
     """The path with this identity as its last parameter, and with the organization and its service in the parameters before."""
     path = one.path.replace(f"{{{parameters(one.path)[-1]}}}", str(identity))
-    path = path.replace("{provider_id}", str(house.ids["upstream_providers"][0]))
-    path = path.replace("{link_id}", str(house.ids["setup_links"][0]))
-    path = path.replace("{webhook_id}", str(house.ids["webhooks"][0])).replace("{team_slug}", f"{house.slug}-1")
-    return path.replace("{org_slug}", house.slug).replace("{service_slug}", service or house.service.slug)
+    path = path.replace("{provider_id}", str(scene.ids["upstream_providers"][0]))
+    path = path.replace("{link_id}", str(scene.ids["setup_links"][0]))
+    path = path.replace("{webhook_id}", str(scene.ids["webhooks"][0])).replace("{team_slug}", f"{scene.slug}-1")
+    return path.replace("{org_slug}", scene.slug).replace("{service_slug}", service or scene.service.slug)
 
 
 KEPT = (
@@ -336,13 +336,13 @@ KEPT = (
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")
 
 
-def state(street: TwoFurnishedOrganizations, house: FurnishedOrganization) -> Mapping[str, Any]:
+def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Mapping[str, Any]:
     """All rows of the organization."""
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
     conditions |= dict.fromkeys(OF_SERVICE, "service_id in (select id from services where org_id = %s)")
     return {
-        table: street.people.rows(f"select * from {table} where {condition} order by 1, 2, 3", house.tenant.id)
+        table: street.people.rows(f"select * from {table} where {condition} order by 1, 2, 3", scene.tenant.id)
         for table, condition in conditions.items()
     }
 
@@ -373,8 +373,8 @@ async def test_a_member_of_both_is_treated_in_each_separately(
     street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
 ) -> None:
     guest = street.guest
-    for house in (acme, globex):
-        street.tenants.session(guest, house.service)
+    for scene in (acme, globex):
+        street.tenants.session(guest, scene.service)
     there = state(street, globex)
     assert (await street.ask(acme, "DELETE", f"/api/organizations/acme/users/{guest.user}/sessions")).json()["sessions_revoked"] == 1
     assert (await street.ask(acme, "PATCH", f"/api/organizations/acme/members/{guest.user}", {"role": "admin"})).status == 200
@@ -396,7 +396,7 @@ async def test_no_field_takes_what_is_anothers(
     assert (state(street, globex), state(street, acme)) == (before, own)
 
 
-def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
+def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
     """Reads every list and every single thing of the organization, also filtered and searched, with the ids and names of `of`."""
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     filtered = [
@@ -421,8 +421,8 @@ def reads(house: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         f"services/{of.service.slug}/client-secrets",
         f"services/{of.service.slug}/plans",
     ]
-    named = [f"/api/organizations/{house.slug}/{end}" for end in filtered + single]
-    return [path.replace("{org_slug}", house.slug).replace("{provider}", "codehost") for path in lists] + named
+    named = [f"/api/organizations/{scene.slug}/{end}" for end in filtered + single]
+    return [path.replace("{org_slug}", scene.slug).replace("{provider}", "codehost") for path in lists] + named
 
 
 async def test_no_answer_contains_anything_of_another(
@@ -441,7 +441,7 @@ async def test_no_answer_contains_anything_of_another(
         if not path.endswith(
             (
                 *("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider"),
-                *("recent-logins", "matters"),
+                *("recent-logins", "todos"),
             )
         ):
             assert "acme" in text, path
@@ -486,8 +486,8 @@ async def test_no_list_and_no_count_moves_with_anothers(
 async def test_a_persons_own_invitations_are_those_to_their_own_address(
     street: TwoFurnishedOrganizations, acme: FurnishedOrganization, globex: FurnishedOrganization
 ) -> None:
-    for house, email in ((acme, "member@globex.example"), (globex, "member@acme.example"), (globex, "MEMBER@acme.example.org")):
-        answer = await street.ask(house, "POST", f"/api/organizations/{house.slug}/invitations", {"email": email, "role": "member"})
+    for scene, email in ((acme, "member@globex.example"), (globex, "member@acme.example"), (globex, "MEMBER@acme.example.org")):
+        answer = await street.ask(scene, "POST", f"/api/organizations/{scene.slug}/invitations", {"email": email, "role": "member"})
         assert answer.status == 200
     street.people.change("update users set email_verified_at = now()")
     for person, inviting in ((acme.member, "globex"), (globex.member, "acme")):

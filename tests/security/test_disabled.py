@@ -81,7 +81,7 @@ class DisabledScene(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> DisabledScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> DisabledScene:
     return DisabledScene(postern, people, unlimited(postern), log)
 
 
@@ -90,66 +90,66 @@ async def ada(people: People) -> Person:
     return await people.with_password(PASSWORD, "ada@example.org")
 
 
-async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(house: DisabledScene, ada: Person) -> None:
-    postbox = Postbox(house.postern)
-    first, second = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
+async def test_a_deactivated_user_gets_in_by_no_entry_and_comes_back_without_the_old_keys(scene: DisabledScene, ada: Person) -> None:
+    postbox = Postbox(scene.postern)
+    first, second = await scene.sign_in(ada), await scene.sign_in(ada, SAFARI)
     await postbox.empty()
-    await house.client.post("/api/auth/forgot-password", {"email": ada.email})
+    await scene.client.post("/api/auth/forgot-password", {"email": ada.email})
     link = await postbox.token()
-    house.log.remember(link)
-    await house.deactivate(ada)
+    scene.log.remember(link)
+    await scene.deactivate(ada)
 
     async def refused() -> None:
         await first.is_refused()
         await second.is_refused()
-        reset = await house.client.post("/api/auth/reset-password", {"token": link, "new_password": "three wet matches"})
+        reset = await scene.client.post("/api/auth/reset-password", {"token": link, "new_password": "three wet matches"})
         assert reset.status == 400
 
     await refused()
     assert (await first.browser.login(ada)).status == 401
-    await house.client.post("/api/auth/forgot-password", {"email": ada.email})
+    await scene.client.post("/api/auth/forgot-password", {"email": ada.email})
     assert await postbox.empty() == []
 
-    await house.activate(ada)
+    await scene.activate(ada)
     await refused()
-    assert await (await house.sign_in(ada)).profile() == 200
+    assert await (await scene.sign_in(ada)).profile() == 200
 
 
-async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_in(house: DisabledScene, ada: Person) -> None:
-    totp = await enable_mfa(house.client, house.people, ada)
-    browser = Browser(house.client)
+async def test_a_second_factor_that_was_awaited_does_not_let_a_deactivated_user_in(scene: DisabledScene, ada: Person) -> None:
+    totp = await enable_mfa(scene.client, scene.people, ada)
+    browser = Browser(scene.client)
     awaiting = (await browser.login(ada)).json()
     assert awaiting["mfa_required"]
-    await house.deactivate(ada)
+    await scene.deactivate(ada)
     assert (await browser.verify(awaiting["access_token"], totp.now())).status == 401
 
 
-async def test_a_session_that_was_left_is_dead_and_another_lives(house: DisabledScene, ada: Person) -> None:
-    left, other = await house.sign_in(ada), await house.sign_in(ada, SAFARI)
+async def test_a_session_that_was_left_is_dead_and_another_lives(scene: DisabledScene, ada: Person) -> None:
+    left, other = await scene.sign_in(ada), await scene.sign_in(ada, SAFARI)
     assert (await left.browser.post(LOGOUT, token=left.tokens["access_token"])).status == 200
     await left.is_refused()
     assert await other.profile() == 200
 
 
-async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: DisabledScene, ada: Person) -> None:
-    totp = await enable_mfa(house.client, house.people, ada)
+async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(scene: DisabledScene, ada: Person) -> None:
+    totp = await enable_mfa(scene.client, scene.people, ada)
 
     async def sign_in(agent: str) -> SignedIn:
-        browser = Browser(house.client, agent)
+        browser = Browser(scene.client, agent)
         awaiting = (await browser.login(ada)).json()
         answer = await browser.verify(awaiting["access_token"], totp.now(), trust_device=True)
         assert answer.status == 200
-        house.remember(answer.json(), browser)
-        house.people.change("update mfa_secrets set last_step = last_step - 10")
+        scene.remember(answer.json(), browser)
+        scene.people.change("update mfa_secrets set last_step = last_step - 10")
         return SignedIn(browser, answer.json())
 
     lost, other = await sign_in(FIREFOX), await sign_in(SAFARI)
     trusted = (await lost.browser.login(ada)).json()
-    house.remember(trusted, lost.browser)
+    scene.remember(trusted, lost.browser)
     assert "mfa_required" not in trusted
-    devices = (await house.client.get("/api/user/devices", token=other.tokens["access_token"])).json()["devices"]
+    devices = (await scene.client.get("/api/user/devices", token=other.tokens["access_token"])).json()["devices"]
     (device,) = [one["id"] for one in devices if not one["is_current"] and one["trusted"]]
-    assert (await house.client.request("DELETE", f"/api/user/devices/{device}", token=other.tokens["access_token"])).status == 200
+    assert (await scene.client.request("DELETE", f"/api/user/devices/{device}", token=other.tokens["access_token"])).status == 200
 
     await lost.is_refused()
     await SignedIn(lost.browser, trusted).is_refused()
@@ -167,19 +167,19 @@ async def test_a_revoked_device_takes_its_sessions_and_its_trust_with_it(house: 
     ],
 )
 async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
-    house: DisabledScene, ada: Person, disabled: str, enabled: str | None
+    scene: DisabledScene, ada: Person, disabled: str, enabled: str | None
 ) -> None:
-    inside = await house.sign_in(ada)
-    house.move_into("acme", ada)
+    inside = await scene.sign_in(ada)
+    scene.move_into("acme", ada)
     refreshed = (await inside.browser.refresh(inside.tokens["refresh_token"])).json()
     inside = SignedIn(inside.browser, refreshed)
-    house.remember(refreshed, inside.browser)
+    scene.remember(refreshed, inside.browser)
     assert await inside.profile() == 200
-    house.people.change(disabled)
+    scene.people.change(disabled)
     await inside.is_refused((401, 403))
     if enabled is not None:
         # A session survives the time for which its organization is closed.
-        house.people.change(enabled)
+        scene.people.change(enabled)
         assert await inside.profile() == 200
 
 
@@ -194,28 +194,28 @@ async def test_an_organization_that_is_closed_to_somebody_is_so_at_once(
     ],
 )
 async def test_a_service_that_is_closed_to_somebody_is_so_at_once(
-    house: DisabledScene, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
+    scene: DisabledScene, ada: Person, disabled: str, enabled: str | None, statuses: Sequence[int]
 ) -> None:
-    acme = house.tenants.add("acme")
-    house.tenants.service(acme, "shop")
+    acme = scene.tenants.add("acme")
+    scene.tenants.service(acme, "shop")
     # Membership of the organization does not open a service that was ended.
-    house.tenants.join(ada, acme, "owner")
-    inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
+    scene.tenants.join(ada, acme, "owner")
+    inside = await scene.sign_in(ada, org_slug="acme", service_slug="shop")
     assert await inside.profile() == 200
-    house.people.change(disabled)
+    scene.people.change(disabled)
     await inside.is_refused(statuses)
     if enabled is None:
         assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status == 404
     else:
         assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status in statuses
-        house.people.change(enabled)
+        scene.people.change(enabled)
         assert await inside.profile() == 200
 
 
-async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: DisabledScene, ada: Person) -> None:
-    house.tenants.service(house.tenants.add("acme"), "shop")
-    inside = await house.sign_in(ada, org_slug="acme", service_slug="shop")
-    outside = await house.sign_in(ada, SAFARI)
+async def test_what_ends_a_persons_sessions_ends_those_in_services_too(scene: DisabledScene, ada: Person) -> None:
+    scene.tenants.service(scene.tenants.add("acme"), "shop")
+    inside = await scene.sign_in(ada, org_slug="acme", service_slug="shop")
+    outside = await scene.sign_in(ada, SAFARI)
     body = {"current_password": PASSWORD, "new_password": "three wet matches"}
     answer = await outside.browser.post("/api/user/change-password", body, token=outside.tokens["access_token"])
     assert answer.status == 200, answer.body
@@ -223,15 +223,15 @@ async def test_what_ends_a_persons_sessions_ends_those_in_services_too(house: Di
     assert (await inside.browser.login(ada, org_slug="acme", service_slug="shop")).status == 401
 
 
-async def test_an_impersonator_out_of_office_is_out_of_every_name(house: DisabledScene, ada: Person, people: People) -> None:
+async def test_an_impersonator_out_of_office_is_out_of_every_name(scene: DisabledScene, ada: Person, people: People) -> None:
     owner = people.add("owner@example.org", platform_owner=True)
     people.add("second@example.org", platform_owner=True)
 
     async def impersonate() -> SignedIn:
-        answer = await house.client.post(f"/api/platform/impersonate/{ada.user}", {"reason": "A test"}, token=await people.token(owner))
+        answer = await scene.client.post(f"/api/platform/impersonate/{ada.user}", {"reason": "A test"}, token=await people.token(owner))
         assert answer.status == 200, answer.body
-        browser = Browser(house.client)
-        house.remember(answer.json(), browser)
+        browser = Browser(scene.client)
+        scene.remember(answer.json(), browser)
         return SignedIn(browser, answer.json())
 
     acting = await impersonate()
@@ -240,8 +240,8 @@ async def test_an_impersonator_out_of_office_is_out_of_every_name(house: Disable
     await acting.is_refused()
     people.change("update users set is_platform_owner = true where id = %s", owner.user)
     acting = await impersonate()
-    await house.deactivate(owner)
+    await scene.deactivate(owner)
     await acting.is_refused()
     # The deactivation ended the session for good, also after the account is activated again.
-    await house.activate(owner)
+    await scene.activate(owner)
     await acting.is_refused()

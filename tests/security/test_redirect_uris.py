@@ -47,7 +47,7 @@ class RedirectUriScene(Cast):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> RedirectUriScene:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> RedirectUriScene:
     return RedirectUriScene(postern, people, client, log)
 
 
@@ -55,41 +55,41 @@ def hostile_to(service_type: ServiceType) -> Iterable[str]:
     return ALWAYS if service_type in {ServiceType.MOBILE, ServiceType.DESKTOP} else (*ALWAYS, *FOR_THE_WEB)
 
 
-async def test_no_hostile_redirect_uri_is_registered(house: RedirectUriScene) -> None:
-    before = house.kept()
+async def test_no_hostile_redirect_uri_is_registered(scene: RedirectUriScene) -> None:
+    before = scene.kept()
     # Each type refuses all. Two types get the addresses in one list beside a good address, so that this takes one second, not four.
     for service_type in (ServiceType.WEB, ServiceType.MOBILE):
         for hostile in hostile_to(service_type):
-            await house.is_refused(service_type, {"redirect_uris": [hostile]}, "redirect_uris[0]: ")
+            await scene.is_refused(service_type, {"redirect_uris": [hostile]}, "redirect_uris[0]: ")
     for service_type in (ServiceType.API, ServiceType.DESKTOP):
         good = ["https://app.example.com/callback"]
-        answer = await house.ask("PATCH", f"/{service_type}", {"redirect_uris": [*good, *hostile_to(service_type)][:100]})
+        answer = await scene.ask("PATCH", f"/{service_type}", {"redirect_uris": [*good, *hostile_to(service_type)][:100]})
         assert answer.status == 400
         for hostile in list(hostile_to(service_type))[::9]:
-            await house.is_refused(service_type, {"redirect_uris": [*good, hostile]}, "redirect_uris[1]: ")
-    assert house.kept() == before
+            await scene.is_refused(service_type, {"redirect_uris": [*good, hostile]}, "redirect_uris[1]: ")
+    assert scene.kept() == before
 
 
-async def test_no_hostile_activation_page_is_registered(house: RedirectUriScene) -> None:
-    before = house.kept()
+async def test_no_hostile_activation_page_is_registered(scene: RedirectUriScene) -> None:
+    before = scene.kept()
     # A scheme of an application's own opens no page, so it is hostile here for phones too.
     for hostile in (*ALWAYS, *FOR_THE_WEB):
-        await house.is_refused(ServiceType.MOBILE, {"device_activation_uri": hostile}, "device_activation_uri: ")
-    assert house.kept() == before
+        await scene.is_refused(ServiceType.MOBILE, {"device_activation_uri": hostile}, "device_activation_uri: ")
+    assert scene.kept() == before
 
 
-async def test_a_good_one_is_kept_and_given_back_byte_for_byte(house: RedirectUriScene) -> None:
+async def test_a_good_one_is_kept_and_given_back_byte_for_byte(scene: RedirectUriScene) -> None:
     for service_type in ServiceType:
         good = [*GOOD, *(() if service_type.is_confidential else GOOD_ON_A_PHONE)]
-        answer = await house.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
+        answer = await scene.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
         assert answer.status == 200, answer.body
         assert answer.json()["redirect_uris"] == good
-        assert (service_type.value, tuple(good), good[5]) in house.kept()
+        assert (service_type.value, tuple(good), good[5]) in scene.kept()
 
 
-async def test_nothing_is_read_past_the_end_of_a_list(house: RedirectUriScene) -> None:
-    answer = await house.ask("PATCH", "/web", {"redirect_uris": [["https://app.example.com/"]]})
+async def test_nothing_is_read_past_the_end_of_a_list(scene: RedirectUriScene) -> None:
+    answer = await scene.ask("PATCH", "/web", {"redirect_uris": [["https://app.example.com/"]]})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     for odd in ({"0": "https://app.example.com/"}, "https://app.example.com/", 7, True):
-        answer = await house.ask("PATCH", "/web", {"redirect_uris": odd})
+        answer = await scene.ask("PATCH", "/web", {"redirect_uris": odd})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")

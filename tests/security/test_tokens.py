@@ -48,7 +48,7 @@ class TokenScene:
 
 
 @pytest.fixture
-def house() -> TokenScene:
+def scene() -> TokenScene:
     return TokenScene()
 
 
@@ -72,25 +72,25 @@ def header(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in ({"alg": "ES256", "kid": ACCESS.id, "typ": "JWT"} | changes).items() if value is not None}
 
 
-async def test_the_forging_tools_of_this_file_make_good_tokens_when_told_to(house: TokenScene) -> None:
-    await house.verifier.verify_access(signed(await house.private(KeyPurpose.ACCESS), header()))
+async def test_the_forging_tools_of_this_file_make_good_tokens_when_told_to(scene: TokenScene) -> None:
+    await scene.verifier.verify_access(signed(await scene.private(KeyPurpose.ACCESS), header()))
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", ""])
 @pytest.mark.parametrize("signature", [b"", b"x" * 64])
-async def test_an_unsigned_token_is_refused(house: TokenScene, algorithm: str, signature: bytes) -> None:
-    await house.refuses(forge(header(alg=algorithm), access_claims(), signature))
-    await house.refuses(forge(header(alg=algorithm, kid=None), access_claims(), signature))
+async def test_an_unsigned_token_is_refused(scene: TokenScene, algorithm: str, signature: bytes) -> None:
+    await scene.refuses(forge(header(alg=algorithm), access_claims(), signature))
+    await scene.refuses(forge(header(alg=algorithm, kid=None), access_claims(), signature))
 
 
-async def test_a_token_without_its_signature_is_refused(house: TokenScene) -> None:
-    token = await house.signer.sign_access(access_claims())
-    await house.refuses(token.rpartition(".")[0] + ".")
-    await house.refuses(token.rpartition(".")[0])
+async def test_a_token_without_its_signature_is_refused(scene: TokenScene) -> None:
+    token = await scene.signer.sign_access(access_claims())
+    await scene.refuses(token.rpartition(".")[0] + ".")
+    await scene.refuses(token.rpartition(".")[0])
 
 
 @pytest.mark.parametrize(("algorithm", "digest"), [("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")])
-async def test_a_public_key_is_no_shared_secret(house: TokenScene, algorithm: str, digest: str) -> None:
+async def test_a_public_key_is_no_shared_secret(scene: TokenScene, algorithm: str, digest: str) -> None:
     for key in (ACCESS, IDENTITY):
         public = jwt.PyJWK(dict(key.public_jwk)).key.public_bytes
         materials = [
@@ -103,7 +103,7 @@ async def test_a_public_key_is_no_shared_secret(house: TokenScene, algorithm: st
         for material in materials:
             signing_input = f"{encode(header(alg=algorithm, kid=key.id))}.{encode(access_claims())}"
             signature = hmac.new(material, signing_input.encode(), getattr(hashlib, digest)).digest()
-            await house.refuses(f"{signing_input}.{encode(signature)}")
+            await scene.refuses(f"{signing_input}.{encode(signature)}")
 
 
 @pytest.mark.parametrize(
@@ -127,20 +127,20 @@ async def test_a_public_key_is_no_shared_secret(house: TokenScene, algorithm: st
         "A128KW",
     ],
 )
-async def test_every_algorithm_but_the_keys_own_is_refused(house: TokenScene, algorithm: str) -> None:
+async def test_every_algorithm_but_the_keys_own_is_refused(scene: TokenScene, algorithm: str) -> None:
     """The signature is made with the true key."""
-    await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(alg=algorithm)))
+    await scene.refuses(signed(await scene.private(KeyPurpose.ACCESS), header(alg=algorithm)))
 
 
-async def test_an_id_token_is_no_access_token(house: TokenScene) -> None:
-    token = await house.signer.sign_id(access_claims())
-    await house.refuses(token)
+async def test_an_id_token_is_no_access_token(scene: TokenScene) -> None:
+    token = await scene.signer.sign_id(access_claims())
+    await scene.refuses(token)
     # Nor under the access key's identifier.
-    pair = await house.private(KeyPurpose.ID)
-    await house.refuses(jwt.encode(access_claims(), pair, algorithm="RS256", headers={"kid": ACCESS.id}))
+    pair = await scene.private(KeyPurpose.ID)
+    await scene.refuses(jwt.encode(access_claims(), pair, algorithm="RS256", headers={"kid": ACCESS.id}))
 
 
-async def test_a_key_of_the_callers_own_is_never_read(house: TokenScene) -> None:
+async def test_a_key_of_the_callers_own_is_never_read(scene: TokenScene) -> None:
     """Neither a key in the header nor a key at an address in the header is read. The signature is valid under the offered key."""
     pair = generate_private_key(SECP256R1())
     jwk = json.loads(ECAlgorithm.to_jwk(pair.public_key()))
@@ -156,7 +156,7 @@ async def test_a_key_of_the_callers_own_is_never_read(house: TokenScene) -> None
     ]
     for offer in offers:
         for name in (ACCESS.id, "mine", None):
-            await house.refuses(signed(pair, header(kid=name, **offer)))
+            await scene.refuses(signed(pair, header(kid=name, **offer)))
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ async def test_a_key_of_the_callers_own_is_never_read(house: TokenScene) -> None
         {"cty": "JWT"},
     ],
 )
-async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signed(house: TokenScene, extra: dict[str, Any]) -> None:
-    await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(**extra)))
+async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signed(scene: TokenScene, extra: dict[str, Any]) -> None:
+    await scene.refuses(signed(await scene.private(KeyPurpose.ACCESS), header(**extra)))
 
 
 @pytest.mark.parametrize(
@@ -201,33 +201,33 @@ async def test_a_header_that_says_more_than_ours_is_refused_even_when_well_signe
         "http://attacker.example/key",
     ],
 )
-async def test_an_odd_key_id_is_refused(house: TokenScene, kid: Any) -> None:
-    await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(kid=kid)))
-    assert house.stored.reads <= 2
+async def test_an_odd_key_id_is_refused(scene: TokenScene, kid: Any) -> None:
+    await scene.refuses(signed(await scene.private(KeyPurpose.ACCESS), header(kid=kid)))
+    assert scene.stored.reads <= 2
 
 
 @pytest.mark.parametrize("kind", ["secevent+jwt", "AT+JWT", "application/at+jwt", "logout+jwt", "JOSE", "jwt", "", 7, None])
-async def test_a_token_of_another_type_is_refused(house: TokenScene, kind: Any) -> None:
-    await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(typ=kind)))
+async def test_a_token_of_another_type_is_refused(scene: TokenScene, kind: Any) -> None:
+    await scene.refuses(signed(await scene.private(KeyPurpose.ACCESS), header(typ=kind)))
 
 
-async def test_a_token_under_somebody_elses_key_is_refused(house: TokenScene) -> None:
-    await house.refuses(signed(generate_private_key(SECP256R1()), header()))
-    await house.refuses(jwt.encode(access_claims(), generate_rsa_private_key(65537, 2048), algorithm="RS256", headers={"kid": ACCESS.id}))
+async def test_a_token_under_somebody_elses_key_is_refused(scene: TokenScene) -> None:
+    await scene.refuses(signed(generate_private_key(SECP256R1()), header()))
+    await scene.refuses(jwt.encode(access_claims(), generate_rsa_private_key(65537, 2048), algorithm="RS256", headers={"kid": ACCESS.id}))
     # Another key of ours than the key that the token names.
-    await house.refuses(signed(await house.private(KeyPurpose.ACCESS), header(kid=next_key(KeyPurpose.ACCESS, 1).id)))
+    await scene.refuses(signed(await scene.private(KeyPurpose.ACCESS), header(kid=next_key(KeyPurpose.ACCESS, 1).id)))
 
 
-async def test_no_part_of_a_token_can_be_exchanged(house: TokenScene) -> None:
-    mine = await house.signer.sign_access(access_claims())
-    other = await house.signer.sign_access(access_claims(sub="somebody else", is_platform_owner=True))
+async def test_no_part_of_a_token_can_be_exchanged(scene: TokenScene) -> None:
+    mine = await scene.signer.sign_access(access_claims())
+    other = await scene.signer.sign_access(access_claims(sub="somebody else", is_platform_owner=True))
     (head, body, signature), (_, other_body, other_signature) = mine.split("."), other.split(".")
-    await house.refuses(f"{head}.{other_body}.{signature}")
-    await house.refuses(f"{head}.{body}.{other_signature}")
-    await house.refuses(f"{head}.{body}.{encode(bytes(64))}")
+    await scene.refuses(f"{head}.{other_body}.{signature}")
+    await scene.refuses(f"{head}.{body}.{other_signature}")
+    await scene.refuses(f"{head}.{body}.{encode(bytes(64))}")
     altered = bytearray(base64.urlsafe_b64decode(signature + "=="))
     altered[10] ^= 1
-    await house.refuses(f"{head}.{body}.{encode(bytes(altered))}")
+    await scene.refuses(f"{head}.{body}.{encode(bytes(altered))}")
 
 
 @pytest.mark.parametrize(
@@ -245,43 +245,43 @@ async def test_no_part_of_a_token_can_be_exchanged(house: TokenScene) -> None:
         7,
     ],
 )
-async def test_a_token_of_another_issuer_is_refused(house: TokenScene, issuer: Any) -> None:
-    await house.refuses(await house.sign(access_claims(iss=issuer)))
+async def test_a_token_of_another_issuer_is_refused(scene: TokenScene, issuer: Any) -> None:
+    await scene.refuses(await scene.sign(access_claims(iss=issuer)))
 
 
 @pytest.mark.parametrize("name", ["exp", "iat", "sid", "sub", "iss"])
-async def test_a_token_that_lacks_a_claim_is_refused(house: TokenScene, name: str) -> None:
-    await house.refuses(await house.sign(access_claims(**{name: None})))
+async def test_a_token_that_lacks_a_claim_is_refused(scene: TokenScene, name: str) -> None:
+    await scene.refuses(await scene.sign(access_claims(**{name: None})))
 
 
 @pytest.mark.parametrize("name", ["exp", "iat", "nbf"])
 @pytest.mark.parametrize("value", ["soon", str(SECONDS + 60), SECONDS + 60.5, True, [], {}, 10**30, -(10**30), 1e308])
-async def test_a_time_that_is_no_whole_number_of_seconds_is_refused(house: TokenScene, name: str, value: Any) -> None:
-    await house.refuses(await house.sign(access_claims(**{name: value})))
+async def test_a_time_that_is_no_whole_number_of_seconds_is_refused(scene: TokenScene, name: str, value: Any) -> None:
+    await scene.refuses(await scene.sign(access_claims(**{name: value})))
 
 
 @pytest.mark.parametrize("exp", [SECONDS, SECONDS - 1, SECONDS - 86_400, 0, 1])
-async def test_an_expired_token_says_that_it_has_expired(house: TokenScene, exp: int) -> None:
-    token = await house.signer.sign_access(access_claims(exp=exp))
+async def test_an_expired_token_says_that_it_has_expired(scene: TokenScene, exp: int) -> None:
+    token = await scene.signer.sign_access(access_claims(exp=exp))
     for _ in range(2):
         with pytest.raises(TokenExpired):
-            await house.verifier.verify_access(token)
+            await scene.verifier.verify_access(token)
 
 
-async def test_an_expired_token_with_a_bad_signature_is_only_invalid(house: TokenScene) -> None:
-    await house.refuses(signed(generate_private_key(SECP256R1()), header(), access_claims(exp=SECONDS - 60)))
+async def test_an_expired_token_with_a_bad_signature_is_only_invalid(scene: TokenScene) -> None:
+    await scene.refuses(signed(generate_private_key(SECP256R1()), header(), access_claims(exp=SECONDS - 60)))
 
 
 @pytest.mark.parametrize("name", ["iat", "nbf"])
-async def test_a_token_from_the_future_is_refused_beyond_a_small_leeway(house: TokenScene, name: str) -> None:
-    await house.verifier.verify_access(await house.signer.sign_access(access_claims(**{name: SECONDS + 30})))
-    await house.refuses(await house.signer.sign_access(access_claims(**{name: SECONDS + 31})))
+async def test_a_token_from_the_future_is_refused_beyond_a_small_leeway(scene: TokenScene, name: str) -> None:
+    await scene.verifier.verify_access(await scene.signer.sign_access(access_claims(**{name: SECONDS + 30})))
+    await scene.refuses(await scene.signer.sign_access(access_claims(**{name: SECONDS + 31})))
 
 
-async def test_an_oversized_token_is_refused_before_it_is_read(house: TokenScene) -> None:
-    token = await house.signer.sign_access(access_claims(pad="x" * LARGEST_TOKEN))
-    await house.refuses(token)
-    assert house.stored.reads == 1, "the reading was the signer's"
+async def test_an_oversized_token_is_refused_before_it_is_read(scene: TokenScene) -> None:
+    token = await scene.signer.sign_access(access_claims(pad="x" * LARGEST_TOKEN))
+    await scene.refuses(token)
+    assert scene.stored.reads == 1, "the reading was the signer's"
 
 
 @pytest.mark.parametrize(
@@ -309,12 +309,12 @@ async def test_an_oversized_token_is_refused_before_it_is_read(house: TokenScene
         encode(b"\xff\xfe") + ".e30.",
     ],
 )
-async def test_what_is_no_token_is_refused(house: TokenScene, token: str) -> None:
-    await house.refuses(token)
+async def test_what_is_no_token_is_refused(scene: TokenScene, token: str) -> None:
+    await scene.refuses(token)
 
 
-async def test_foreign_characters_and_spaces_in_a_token_are_refused(house: TokenScene) -> None:
-    token = await house.signer.sign_access(access_claims())
+async def test_foreign_characters_and_spaces_in_a_token_are_refused(scene: TokenScene) -> None:
+    token = await scene.signer.sign_access(access_claims())
     head, body, signature = token.split(".")
     for altered in (
         f" {token}",
@@ -323,14 +323,14 @@ async def test_foreign_characters_and_spaces_in_a_token_are_refused(house: Token
         f"{head[:4]}!{head[4:]}.{body}.{signature}",
         f"{head}.{body[:4]}\n{body[4:]}.{signature}",
     ):
-        await house.refuses(altered)
+        await scene.refuses(altered)
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"x"', b"7", b"null", b"{", b"", b"\xff"])
-async def test_claims_that_are_no_object_are_refused_although_signed(house: TokenScene, body: bytes) -> None:
+async def test_claims_that_are_no_object_are_refused_although_signed(scene: TokenScene, body: bytes) -> None:
     signing_input = f"{encode(header())}.{encode(body)}"
-    signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), await house.private(KeyPurpose.ACCESS))  # type: ignore[arg-type]  # an EC key
-    await house.refuses(f"{signing_input}.{encode(signature)}")
+    signature = ECAlgorithm(ECAlgorithm.SHA256).sign(signing_input.encode(), await scene.private(KeyPurpose.ACCESS))  # type: ignore[arg-type]  # an EC key
+    await scene.refuses(f"{signing_input}.{encode(signature)}")
 
 
 IDENTITY_ES256 = current_key(KeyPurpose.ID_ES256)
@@ -338,37 +338,37 @@ ACCESS_RS256 = current_key(KeyPurpose.ACCESS_RS256)
 
 
 @pytest.mark.parametrize("algorithm", TokenAlgorithm)
-async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(house: TokenScene, algorithm: TokenAlgorithm) -> None:
-    house.stored.keys += [IDENTITY_ES256, ACCESS_RS256]
+async def test_an_id_token_is_no_access_token_and_an_access_token_no_id_token(scene: TokenScene, algorithm: TokenAlgorithm) -> None:
+    scene.stored.keys += [IDENTITY_ES256, ACCESS_RS256]
     # Even a token that claims to be an access token.
-    token = await house.signer.sign_id(access_claims(), algorithm)
-    await house.refuses(token)
-    assert (await house.verifier.verify_id(token))["sub"] == access_claims()["sub"]
+    token = await scene.signer.sign_id(access_claims(), algorithm)
+    await scene.refuses(token)
+    assert (await scene.verifier.verify_id(token))["sub"] == access_claims()["sub"]
     # The ID token names its person also after it has expired.
-    expired = await house.signer.sign_id(access_claims(exp=SECONDS - 1), algorithm)
-    assert (await house.verifier.verify_id(expired))["exp"] == SECONDS - 1
+    expired = await scene.signer.sign_id(access_claims(exp=SECONDS - 1), algorithm)
+    assert (await scene.verifier.verify_id(expired))["exp"] == SECONDS - 1
     head, payload, _ = token.split(".")
     for wrong in (
-        await house.signer.sign_access(access_claims()),
-        await house.signer.sign_for_application(access_claims(), algorithm),
+        await scene.signer.sign_access(access_claims()),
+        await scene.signer.sign_for_application(access_claims(), algorithm),
         f"{head}.{payload}.{encode(b'x' * 64)}",
         f"{head}.{payload}.",
-        await house.signer.sign_id(access_claims(iss="https://other.example"), algorithm),
+        await scene.signer.sign_id(access_claims(iss="https://other.example"), algorithm),
         "nothing",
         "é",
         "x" * (LARGEST_TOKEN + 1),
     ):
         with pytest.raises(TokenInvalid):
-            await house.verifier.verify_id(wrong)
+            await scene.verifier.verify_id(wrong)
 
 
 @pytest.mark.parametrize("algorithm", TokenAlgorithm)
-async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(house: TokenScene, algorithm: TokenAlgorithm) -> None:
-    house.stored.keys.append(ACCESS_RS256)
-    token = await house.signer.sign_for_application(access_claims(), algorithm)
+async def test_a_token_for_an_application_is_one_of_ours_by_its_session_alone(scene: TokenScene, algorithm: TokenAlgorithm) -> None:
+    scene.stored.keys.append(ACCESS_RS256)
+    token = await scene.signer.sign_for_application(access_claims(), algorithm)
     header = jwt.get_unverified_header(token)
     assert (header["typ"], header["alg"]) == ("at+jwt", algorithm)
-    await house.verifier.verify_access(token)
-    without_session = await house.signer.sign_for_application(access_claims(sid=None), algorithm)
-    await house.refuses(without_session)
-    assert (await house.verifier.verify_issued(without_session))["sub"] == access_claims()["sub"]
+    await scene.verifier.verify_access(token)
+    without_session = await scene.signer.sign_for_application(access_claims(sid=None), algorithm)
+    await scene.refuses(without_session)
+    assert (await scene.verifier.verify_issued(without_session))["sub"] == access_claims()["sub"]

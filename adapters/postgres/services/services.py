@@ -1,5 +1,6 @@
 """Services in PostgreSQL. The statements read the view `services`, which leaves out services that are being deleted."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, LiteralString
 

@@ -27,9 +27,7 @@ def _told(*, user: UUID, email: str, language: str | None) -> ToldPerson:
     return ToldPerson(UserId(user), Email(email), Language.of(language))
 
 
-def _declined(
-    *, was_active: bool, user: UUID | None, email: str | None, language: str | None, **organization: str
-) -> DeclinedOwnership:
+def _declined(*, was_active: bool, user: UUID | None, email: str | None, language: str | None, **organization: str) -> DeclinedOwnership:
     former = None if user is None or email is None else _told(user=user, email=email, language=language)
     return DeclinedOwnership(former=former, suspended=was_active and former is None, **organization)
 

@@ -56,22 +56,22 @@ class Files:
         self.tree = tree
         self._texts = texts
 
-    def spots(self, wanted: Sequence[Steps]) -> Mapping[Steps, FilePosition]:
+    def positions(self, wanted: Sequence[Steps]) -> Mapping[Steps, FilePosition]:
         """The places of these steps in the files: of the last step that is there. The files are parsed once more, since places are only
         needed for problems, and would take more memory than the document.
         """
         found: dict[Steps, tuple[int, FilePosition]] = {}
         for name, text in self._texts:
-            places = _Parser(name, text, keep_spots=set(_beginnings(wanted)))
+            places = _Parser(name, text, keep_positions=set(_beginnings(wanted)))
             places.document()
             for steps in wanted:
                 for length in range(len(steps), -1, -1):
-                    spot = places.spots.get(steps[:length])
-                    if spot is not None:
+                    position = places.positions.get(steps[:length])
+                    if position is not None:
                         if steps not in found or found[steps][0] < length:
-                            found[steps] = (length, spot)
+                            found[steps] = (length, position)
                         break
-        return {steps: spot for steps, (_, spot) in found.items()}
+        return {steps: position for steps, (_, position) in found.items()}
 
 
 def _beginnings(wanted: Sequence[Steps]) -> Iterator[Steps]:
@@ -120,7 +120,7 @@ def _merge(into: dict[str, Any], other: dict[str, Any], steps: Steps, texts: Seq
             into[name] = dict(into[name])
             _merge(into[name], value, at, texts)
         elif at != ("postern",) or into[name] != value:
-            both = [str(spot) for spot in (_spot_in(file, text, at) for file, text in texts) if spot is not None]
+            both = [str(position) for position in (_position_in(file, text, at) for file, text in texts) if position is not None]
             raise WrongFile(f"{both[-1]}: {' / '.join(at)} is given twice; first at {both[0]}")
 
 
@@ -139,10 +139,10 @@ _COLLECTIONS: Final = frozenset(
 )
 
 
-def _spot_in(file: str, text: bytes, at: Steps) -> FilePosition | None:
-    parser = _Parser(file, text, keep_spots={at})
+def _position_in(file: str, text: bytes, at: Steps) -> FilePosition | None:
+    parser = _Parser(file, text, keep_positions={at})
     parser.document()
-    return parser.spots.get(at)
+    return parser.positions.get(at)
 
 
 def _plain(text: str) -> Any:
@@ -167,14 +167,14 @@ class _Anchored(Frozen):
 class _Parser:
     """Makes values of the parser's events, and counts what they hold."""
 
-    def __init__(self, file: str, text: bytes, *, keep_spots: set[Steps] | None = None) -> None:
+    def __init__(self, file: str, text: bytes, *, keep_positions: set[Steps] | None = None) -> None:
         self._file = file
         self._events = self._parsed(text)
         self._event: Any = None
         self._anchors: dict[str | None, _Anchored] = {}
         self._values = 0
-        self._keep = keep_spots
-        self.spots: dict[Steps, FilePosition] = {(): FilePosition(file, 1, 1)}
+        self._keep = keep_positions
+        self.positions: dict[Steps, FilePosition] = {(): FilePosition(file, 1, 1)}
 
     def _parsed(self, text: bytes) -> Iterator[Any]:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -250,7 +250,7 @@ class _Parser:
                 key = event.value
             at = (*steps, key)
             if self._keep is not None and at in self._keep:
-                self.spots.setdefault(at, FilePosition(self._file, mark.line + 1, mark.column + 1))
+                self.positions.setdefault(at, FilePosition(self._file, mark.line + 1, mark.column + 1))
             value, inner = self._value(next(self._events), at, depth + 1)
             deepest = max(deepest, inner)
             if key == "<<" and not event.style:

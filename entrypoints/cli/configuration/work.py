@@ -40,10 +40,10 @@ async def planned_files(postern: Postern, given: argparse.Namespace) -> tuple[Co
 
 
 def problem_lines(files: Files, problems: Sequence[Problem]) -> list[str]:
-    spots = files.spots([one.steps for one in problems])
+    positions = files.positions([one.steps for one in problems])
     lines = []
     for one in problems:
-        spot = spots.get(one.steps)
+        position = positions.get(one.steps)
         at = " / ".join(one.steps)
-        lines.append(printable(f"{'' if spot is None else f'{spot}: '}{f'{at}: ' if at else ''}{one.message}", _LONGEST))
+        lines.append(printable(f"{'' if position is None else f'{position}: '}{f'{at}: ' if at else ''}{one.message}", _LONGEST))
     return lines

@@ -127,6 +127,6 @@ def test_what_two_files_give_is_told_with_both_places(tmp_path: Path) -> None:
 def test_a_place_is_found_again_as_far_as_the_file_goes(tmp_path: Path) -> None:
     read_back = read(tmp_path, "postern: 1\norganizations:\n  acme:\n    roles:\n      a: {name: A, wrong: 1}\n")
     steps = ("organizations", "acme", "roles", "a", "wrong"), ("organizations", "acme", "roles", "a", "permissions"), ("platform",)
-    spots = [str(spot).replace(f"{tmp_path}/", "") for spot in map(read_back.spots(steps).__getitem__, steps)]
-    assert spots == ["0.yaml:5:20", "0.yaml:5:7", "0.yaml:1:1"]
+    positions = [str(position).replace(f"{tmp_path}/", "") for position in map(read_back.positions(steps).__getitem__, steps)]
+    assert positions == ["0.yaml:5:20", "0.yaml:5:7", "0.yaml:1:1"]
     assert files.DEEPEST == 50

@@ -75,7 +75,7 @@ class TestTheWordsOfAVerb:
         assert words["team-member add"].method == "PUT"
         assert words["webhook replay"].method == "POST"
         assert words["sign-in-rules set"].method == "PATCH"
-        assert words["matters list"].method == "GET"
+        assert words["todos list"].method == "GET"
         # What an owner gives away with their own word, a page that only a browser opens, and what `postern config` does.
         closed = {one.path.removeprefix("/api/organizations/{org_slug}") for one in ROUTES if not one.verb and one.verb is not None}
         assert closed == {"/transfer-ownership", "/billing/portal", "/configuration", "/configuration/plan", "/configuration/apply"}

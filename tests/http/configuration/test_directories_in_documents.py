@@ -16,15 +16,15 @@ from tests.http.connections.refreshing import ADDRESS, NEW, NEXT, OLD, fingerpri
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.federation.providing import pair
 
-postern, house, fakes, quick_keys = connections.postern, connections.house, connections.fakes, connections.quick_keys
+postern, scene, fakes, quick_keys = connections.postern, connections.scene, connections.fakes, connections.quick_keys
 NAME: Final = "Acme directory"
 
 
 class Directories:
-    def __init__(self, house: ConnectionScene) -> None:
-        self.house = house
-        self._acting = DocumentOperator(house.postern, {})
-        house.people.change("update organizations set owner_user_id = %s where slug = 'acme'", house.speaker.user)
+    def __init__(self, scene: ConnectionScene) -> None:
+        self.scene = scene
+        self._acting = DocumentOperator(scene.postern, {})
+        scene.people.change("update organizations set owner_user_id = %s where slug = 'acme'", scene.speaker.user)
 
     async def export(self) -> dict[str, Any]:
         document = await exported(self._acting, ["acme"], with_platform=False)
@@ -32,7 +32,7 @@ class Directories:
         return held
 
     async def plan(self, providers: Mapping[str, Any], **more: Any) -> tuple[Configuring, Planned]:
-        configuring = Configuring(DocumentOperator(self.house.postern, {}))
+        configuring = Configuring(DocumentOperator(self.scene.postern, {}))
         document = {"postern": 1, "organizations": {"acme": {"upstream_providers": providers, **more}}}
         return configuring, await configuring.plan(document, resolve)
 
@@ -47,21 +47,21 @@ class Directories:
         return await configuring.apply(planned)
 
     async def record(self, name: str = NAME) -> dict[str, Any]:
-        return next(one for one in (await self.house.request("GET", PATH)).json() if one["name"] == name)
+        return next(one for one in (await self.scene.request("GET", PATH)).json() if one["name"] == name)
 
     async def fingerprints(self) -> list[tuple[str, str]]:
         return [(one["fingerprint"], one["source"]) for one in (await self.record())["saml"]["certificates"]]
 
 
 @pytest.fixture
-def directories(house: ConnectionScene) -> Directories:
-    return Directories(house)
+def directories(scene: ConnectionScene) -> Directories:
+    return Directories(scene)
 
 
 async def test_what_the_metadata_bring_by_their_address_is_no_change(directories: Directories) -> None:
-    house = directories.house
-    refreshing = await refreshing_of(house)
-    given = (await house.request("POST", f"{PATH}/{refreshing.provider}/certificate", {"certificate": pair(NEXT).certificate})).ok()
+    scene = directories.scene
+    refreshing = await refreshing_of(scene)
+    given = (await scene.request("POST", f"{PATH}/{refreshing.provider}/certificate", {"certificate": pair(NEXT).certificate})).ok()
     assert given["state"] == "active"
     before = await directories.export()
     refreshing.publish(metadata(OLD, NEW))
@@ -90,7 +90,7 @@ async def test_what_the_metadata_bring_by_their_address_is_no_change(directories
 
 
 async def test_a_certificate_of_the_metadata_that_a_document_names_is_given_by_hand(directories: Directories) -> None:
-    provider = await directories.house.active(metadata_url=ADDRESS)
+    provider = await directories.scene.active(metadata_url=ADDRESS)
     document = {NAME: {"certificates": [pair(OLD).certificate]}}
     assert (await directories.apply(document)).refused == []
     assert await directories.fingerprints() == [(fingerprint(OLD), "hand")]
@@ -98,27 +98,27 @@ async def test_a_certificate_of_the_metadata_that_a_document_names_is_given_by_h
     assert (await directories.record())["state"] == "active"
     _, planned = await directories.plan(document)
     assert planned.is_empty
-    listed = (await directories.house.request("PATCH", f"{PATH}/{provider}", {"certificates": []})).ok()["saml"]["certificates"]
+    listed = (await directories.scene.request("PATCH", f"{PATH}/{provider}", {"certificates": []})).ok()["saml"]["certificates"]
     assert listed == []
 
 
 async def test_a_directory_is_made_again_as_a_draft_from_its_export(directories: Directories) -> None:
-    house = directories.house
-    provider = await house.active()
+    scene = directories.scene
+    provider = await scene.active()
     # Metadata that came as a file have no address, so their certificates are in the document.
     first = await directories.export()
     assert first[NAME]["certificates"] == [pair(OLD).certificate]
-    assert (await house.request("DELETE", f"{PATH}/{provider}")).status == 204
+    assert (await scene.request("DELETE", f"{PATH}/{provider}")).status == 204
     assert (await directories.apply(first)).refused == []
     assert await directories.export() == first
     made = await directories.record()
-    assert (made["state"], made["enabled"], made["issuer"]) == ("draft", False, house.directory.issuer)
+    assert (made["state"], made["enabled"], made["issuer"]) == ("draft", False, scene.directory.issuer)
     # No domain route leads to a draft.
     routes = {"acme.example": {"upstream_provider": f"upstream_providers/{NAME}", "login_policy": "upstream_only"}}
     assert [one.refusal.code for one in (await directories.apply({}, domain_routes=routes)).refused] == ["BAD_REQUEST"]
     # It is complete: after a test and an owner's word, people sign in.
-    assert b"All checks passed" in (await house.test(made["id"])).body
-    (await house.activate(made["id"])).ok()
+    assert b"All checks passed" in (await scene.test(made["id"])).body
+    (await scene.activate(made["id"])).ok()
     assert (await directories.apply(first, domain_routes=routes)).refused == []
     _, planned = await directories.plan(first, domain_routes=routes)
     assert planned.is_empty
@@ -127,7 +127,7 @@ async def test_a_directory_is_made_again_as_a_draft_from_its_export(directories:
 
 
 async def test_a_change_of_the_product_leaves_the_sources_that_the_document_names(directories: Directories) -> None:
-    await directories.house.draft()
+    await directories.scene.draft()
     document = {"preset": "entra_id", "subject_source": "name_id", "email_sources": ["name_id"]}
     assert (await directories.apply({NAME: document})).refused == []
     _, planned = await directories.plan({NAME: document})
@@ -137,7 +137,7 @@ async def test_a_change_of_the_product_leaves_the_sources_that_the_document_name
 
 
 async def test_each_sort_of_provider_has_its_own_fields(directories: Directories) -> None:
-    provider = await directories.house.active()
+    provider = await directories.scene.active()
     cases: list[tuple[str, Mapping[str, Any], list[tuple[str, str]]]] = [
         ("new", {}, [("client_id", NEEDED), ("client_secret", NEEDED), ("issuer", NEEDED)]),
         ("new", {"kind": "saml", "client_id": "x", "enabled": True}, [(one, LACKS.format("saml")) for one in ("client_id", "enabled")]),
@@ -154,6 +154,6 @@ async def test_each_sort_of_provider_has_its_own_fields(directories: Directories
     assert (await directories.record())["state"] == "active"
     path = f"{PATH}/{provider}"
     for body in ({"certificates": [CERTIFICATE] * 11}, {"certificates": [""]}, {"slo_response_url": "http://login.acme.example"}):
-        assert refused(await directories.house.request("PATCH", path, body)) == (400, "BAD_REQUEST"), body
-    own = await directories.house.own_provider(domain="")
-    assert refused(await directories.house.request("PATCH", f"{PATH}/{own}", {"certificates": [CERTIFICATE]})) == (400, "BAD_REQUEST")
+        assert refused(await directories.scene.request("PATCH", path, body)) == (400, "BAD_REQUEST"), body
+    own = await directories.scene.own_provider(domain="")
+    assert refused(await directories.scene.request("PATCH", f"{PATH}/{own}", {"certificates": [CERTIFICATE]})) == (400, "BAD_REQUEST")

@@ -37,7 +37,7 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> ConnectionScene:
+def scene(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> ConnectionScene:
     scene = ConnectionScene(postern, people, client, log, fakes)  # type: ignore[arg-type]
     scene.directory = FakeDirectory()
     scene.speaker = scene.resident(scene.acme, "owner", "boss")

@@ -100,7 +100,7 @@ def leading(to: str) -> OutboundAnswer:
 class Refreshing:
     """A connection of Acme with the address of its metadata, and the refresher."""
 
-    house: ConnectionScene
+    scene: ConnectionScene
     outbound: FakeOutbound
     clock: SetClock
     metrics: RememberedMetrics
@@ -113,7 +113,7 @@ class Refreshing:
         return await self.refresher(refreshes).sweep()
 
     def due(self) -> None:
-        self.house.people.change("update upstream_providers set refresh_at = %s", self.clock.at)
+        self.scene.people.change("update upstream_providers set refresh_at = %s", self.clock.at)
 
     def refresher(self, refreshes: ConnectionRefreshes | None = None) -> DueSweeper:
         return connection_refresher(refreshes or self.refreshes, metrics=self.metrics, spread=lambda: 0.0)
@@ -122,7 +122,7 @@ class Refreshing:
         self.outbound.pages[at] = page
 
     async def record(self) -> dict[str, Any]:
-        listed = (await self.house.request("GET", PATH)).json()
+        listed = (await self.scene.request("GET", PATH)).json()
         return next(one for one in listed if one["id"] == self.provider)
 
     async def certificates(self) -> tuple[list[str], list[str]]:
@@ -132,23 +132,23 @@ class Refreshing:
 
     def events(self) -> list[str]:
         start = "organization.upstream_provider."
-        events = self.house.audited(f"{start}certificates.%") + self.house.audited(f"{start}metadata.%")
+        events = self.scene.audited(f"{start}certificates.%") + self.scene.audited(f"{start}metadata.%")
         return [str(one["action"]).removeprefix(start) for one in events]
 
     def later(self, **by: float) -> None:
         self.clock.at += timedelta(**by)
 
     async def mails(self) -> list[Any]:
-        return list(await Postbox(self.house.postern).empty())
+        return list(await Postbox(self.scene.postern).empty())
 
 
-async def refreshing_of(house: ConnectionScene) -> Refreshing:
+async def refreshing_of(scene: ConnectionScene) -> Refreshing:
     """An active connection of Acme. No metadata are published yet."""
     outbound, metrics = FakeOutbound(), RememberedMetrics()
-    clock = SetClock(house.postern.foundation.clock.now())
-    ready = house.postern.tenancy.connection_refreshes
+    clock = SetClock(scene.postern.foundation.clock.now())
+    ready = scene.postern.tenancy.connection_refreshes
     refreshes = replace(ready, reader=DirectoryMetadataReader(outbound, ready.documents), clock=clock, metrics=metrics, spread=lambda: 0.0)
-    scene = Refreshing(house, outbound, clock, metrics, refreshes)
-    scene.provider = await house.active(metadata_url=ADDRESS)
-    await scene.mails()
-    return scene
+    refreshing = Refreshing(scene, outbound, clock, metrics, refreshes)
+    refreshing.provider = await scene.active(metadata_url=ADDRESS)
+    await refreshing.mails()
+    return refreshing

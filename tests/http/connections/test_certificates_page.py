@@ -8,19 +8,19 @@ from tests.http.connections.scene import PATH, ConnectionScene
 
 
 @pytest.fixture
-async def refreshing(house: ConnectionScene) -> Refreshing:
-    return await refreshing_of(house)
+async def refreshing(scene: ConnectionScene) -> Refreshing:
+    return await refreshing_of(scene)
 
 
 async def test_an_issuer_of_openid_connect_that_is_away_for_days_is_told(refreshing: Refreshing) -> None:
-    house = refreshing.house
-    house.log.allow("connection_metadata_failed")
-    house.people.change("delete from upstream_providers")
-    refreshing.provider = await house.own_provider(domain="")
+    scene = refreshing.scene
+    scene.log.allow("connection_metadata_failed")
+    scene.people.change("delete from upstream_providers")
+    refreshing.provider = await scene.own_provider(domain="")
     await refreshing.sweep()
     record = await refreshing.record()
     assert (record["metadata_fault"], record["metadata_read_at"] is not None, record["saml"]) == ("", True, None)
-    house.people.change("update upstream_providers set issuer = issuer || '/gone'")
+    scene.people.change("update upstream_providers set issuer = issuer || '/gone'")
     told = []
     for _ in range(4):
         await refreshing.sweep()
@@ -31,10 +31,10 @@ async def test_an_issuer_of_openid_connect_that_is_away_for_days_is_told(refresh
 
 
 async def test_the_page_says_when_nothing_was_read_yet(refreshing: Refreshing) -> None:
-    house = refreshing.house
-    house.people.change("delete from upstream_providers")
-    refreshing.provider = await house.own_provider(domain="")
-    owner = house.signed_in(house.speaker, age=1)
+    scene = refreshing.scene
+    scene.people.change("delete from upstream_providers")
+    refreshing.provider = await scene.own_provider(domain="")
+    owner = scene.signed_in(scene.speaker, age=1)
     place = f"/ui/o/acme/directories/{refreshing.provider}/certificates"
     assert "Postern has not read them yet" in PageReader((await owner.request("GET", place)).body).text
     await refreshing.sweep()
@@ -44,19 +44,19 @@ async def test_the_page_says_when_nothing_was_read_yet(refreshing: Refreshing) -
 
 
 async def test_an_owner_decides_on_the_page(refreshing: Refreshing) -> None:
-    house = refreshing.house
-    house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+    scene = refreshing.scene
+    scene.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
     refreshing.publish(metadata(OLD, NEW, NEXT))
     await refreshing.sweep()
     place = f"/ui/o/acme/directories/{refreshing.provider}/certificates"
-    (await house.request("POST", f"{PATH}/{refreshing.provider}/certificate", {})).ok()
-    (await house.request("POST", f"{PATH}/{refreshing.provider}/certificate", {"activate": True})).ok()
+    (await scene.request("POST", f"{PATH}/{refreshing.provider}/certificate", {})).ok()
+    (await scene.request("POST", f"{PATH}/{refreshing.provider}/certificate", {"activate": True})).ok()
     # An administrator sees what waits, and no button.
-    admin = house.signed_in(house.resident(house.acme, "admin", "helper"), age=1)
+    admin = scene.signed_in(scene.resident(scene.acme, "admin", "helper"), age=1)
     seen = PageReader((await admin.request("GET", place)).body)
     assert fingerprint(NEW) in seen.text
     assert [form.action for form in seen.forms if "approve" in form.action] == []
-    owner = house.signed_in(house.speaker, age=1)
+    owner = scene.signed_in(scene.speaker, age=1)
     actions = [f"{place}/{fingerprint(NEW)}/approve", f"{place}/{fingerprint(NEXT)}/decline", f"{place}/former"]
     for action in actions:
         page = PageReader((await owner.request("GET", place)).body)
@@ -67,4 +67,4 @@ async def test_an_owner_decides_on_the_page(refreshing: Refreshing) -> None:
     assert (await refreshing.record())["saml"]["former_certificate"] is None
     page = PageReader((await owner.request("GET", place)).body)
     assert [one.action for one in page.forms if one.action.startswith(place)] == []
-    assert (await owner.request("GET", place.replace(refreshing.provider, str(house.acme.id)))).status == 404
+    assert (await owner.request("GET", place.replace(refreshing.provider, str(scene.acme.id)))).status == 404

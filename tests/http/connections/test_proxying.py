@@ -28,63 +28,63 @@ ALLOWS: Final = {
 }
 
 
-async def came(house: ConnectionScene, restriction: str) -> Tabs:
-    provider = await house.active()
-    house.directory.restriction = restriction.replace("{us}", f"https://id.example.org/saml/sp/{provider}")
-    tabs = house.browser()
-    await house.arrive(tabs, provider)
+async def came(scene: ConnectionScene, restriction: str) -> Tabs:
+    provider = await scene.active()
+    scene.directory.restriction = restriction.replace("{us}", f"https://id.example.org/saml/sp/{provider}")
+    tabs = scene.browser()
+    await scene.arrive(tabs, provider)
     assert tabs.session is not None
-    (row,) = house.people.rows("select id from users where email = %s", ADA)
-    house.allow(Person(row["id"], row["id"], ADA))
+    (row,) = scene.people.rows("select id from users where email = %s", ADA)
+    scene.allow(Person(row["id"], row["id"], ADA))
     return tabs
 
 
 @pytest.mark.parametrize("restriction", FORBIDS.values(), ids=FORBIDS)
-async def test_our_own_pages_are_open_and_no_application_is(house: ConnectionScene, restriction: str) -> None:
-    tabs = await came(house, restriction)
+async def test_our_own_pages_are_open_and_no_application_is(scene: ConnectionScene, restriction: str) -> None:
+    tabs = await came(scene, restriction)
     assert (await tabs.tab().open("/ui")).status == 200
     for prompts in ({}, {"prompt": "none"}):
-        answer = told(await tabs.request("GET", house.asking(**prompts)))
+        answer = told(await tabs.request("GET", scene.asking(**prompts)))
         assert (answer["error"], "directory" in answer["error_description"]) == ("access_denied", True)
-    assert house.codes() == []
-    await house.keep_recorded()
-    (provider,) = house.people.rows("select id from upstream_providers")
-    (newest, *_) = (await house.request("GET", f"{PATH}/{provider['id']}/exchanges")).ok()["exchanges"]
+    assert scene.codes() == []
+    await scene.keep_recorded()
+    (provider,) = scene.people.rows("select id from upstream_providers")
+    (newest, *_) = (await scene.request("GET", f"{PATH}/{provider['id']}/exchanges")).ok()["exchanges"]
     check = next(one for one in newest["checks"] if one["name"] == "applications")
     assert newest["succeeded"] is True
     assert check["came"].startswith("ProxyRestriction"), check
 
 
 @pytest.mark.parametrize("restriction", ALLOWS.values(), ids=ALLOWS)
-async def test_without_such_a_restriction_applications_are_open(house: ConnectionScene, restriction: str) -> None:
-    tabs = await came(house, restriction)
-    assert "code" in told(await tabs.request("GET", house.asking()))
+async def test_without_such_a_restriction_applications_are_open(scene: ConnectionScene, restriction: str) -> None:
+    tabs = await came(scene, restriction)
+    assert "code" in told(await tabs.request("GET", scene.asking()))
 
 
-async def test_the_way_straight_to_the_directory_leads_to_no_application_either(house: ConnectionScene) -> None:
-    provider = await house.active()
-    house.directory.restriction = FORBIDS["nobody"]
-    answer = await house.arrive(house.browser(), provider, house.direct())
+async def test_the_way_straight_to_the_directory_leads_to_no_application_either(scene: ConnectionScene) -> None:
+    provider = await scene.active()
+    scene.directory.restriction = FORBIDS["nobody"]
+    answer = await scene.arrive(scene.browser(), provider, scene.direct())
     assert (answer.status, "error=access_denied" in (answer.header("location") or "")) == (302, True), answer.body
-    assert house.codes() == []
+    assert scene.codes() == []
 
 
-async def test_a_later_sign_in_without_it_opens_them_again_and_one_with_it_closes_them(house: ConnectionScene) -> None:
-    tabs = await came(house, FORBIDS["nobody"])
-    (provider,) = house.people.rows("select id from upstream_providers")
+async def test_a_later_sign_in_without_it_opens_them_again_and_one_with_it_closes_them(scene: ConnectionScene) -> None:
+    tabs = await came(scene, FORBIDS["nobody"])
+    (provider,) = scene.people.rows("select id from upstream_providers")
     for restriction, opens in (("", True), (FORBIDS["others"], False)):
-        house.directory.restriction = restriction
-        await house.arrive(tabs, str(provider["id"]))
-        assert ("code" in told(await tabs.request("GET", house.asking()))) is opens
+        scene.directory.restriction = restriction
+        await scene.arrive(tabs, str(provider["id"]))
+        assert ("code" in told(await tabs.request("GET", scene.asking()))) is opens
 
 
-async def test_no_device_is_let_in(house: ConnectionScene) -> None:
-    tabs = await came(house, FORBIDS["nobody"])
-    caller = await house.postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
+async def test_no_device_is_let_in(scene: ConnectionScene) -> None:
+    tabs = await came(scene, FORBIDS["nobody"])
+    caller = await scene.postern.tenancy.callers.resolve_browser(Token(tabs.session or ""))
     assert caller is not None
-    flow = house.postern.federation.device_flow
-    sent = await house.unlimited.post("/auth/device/code", {"client_id": house.client_id(house.app), "org": "acme", "service": "app"})
+    flow = scene.postern.federation.device_flow
+    sent = await scene.unlimited.post("/auth/device/code", {"client_id": scene.client_id(scene.app), "org": "acme", "service": "app"})
     entered, _ = await flow.find_entered(sent.ok()["user_code"], caller.user)
     with pytest.raises(Forbidden, match="directory"):
         await flow.approve(entered.id, caller, Client("198.51.100.7", "Firefox"))
-    assert house.people.rows("select state from device_codes") == [{"state": "pending"}]
+    assert scene.people.rows("select state from device_codes") == [{"state": "pending"}]

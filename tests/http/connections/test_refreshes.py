@@ -19,13 +19,13 @@ from tests.receiver import receiving
 
 
 @pytest.fixture
-async def refreshing(house: ConnectionScene) -> Refreshing:
-    return await refreshing_of(house)
+async def refreshing(scene: ConnectionScene) -> Refreshing:
+    return await refreshing_of(scene)
 
 
 async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing: Refreshing) -> None:
-    house = refreshing.house
-    house.verified()
+    scene = refreshing.scene
+    scene.verified()
     refreshing.publish(metadata(OLD, NEW))
     assert await refreshing.sweep() == 1
     old, new = fingerprint(OLD), fingerprint(NEW)
@@ -35,14 +35,14 @@ async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing
     assert record["metadata_read_at"] is not None
     # Both sign people in, and the page says which one signed.
     for name in (OLD, NEW):
-        house.directory.signer = pair(name)
-        answer = await house.arrive(house.browser(), refreshing.provider)
+        scene.directory.signer = pair(name)
+        answer = await scene.arrive(scene.browser(), refreshing.provider)
         assert answer.status == 303, answer.body
     async with trio.open_nursery() as nursery:
-        recorder = house.postern.identity.connection_recorder
+        recorder = scene.postern.identity.connection_recorder
         await nursery.start(lambda task_status: recorder.run(task_status=task_status))
         with trio.fail_after(PATIENCE):
-            while len(house.people.rows("select from connection_certificates")) < 2:
+            while len(scene.people.rows("select from connection_certificates")) < 2:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
     signed = [one["signed_at"] for one in (await refreshing.record())["saml"]["certificates"]]
@@ -57,7 +57,7 @@ async def test_a_directory_changes_its_certificate_and_nobody_notices(refreshing
     await refreshing.sweep()
     assert await refreshing.certificates() == ([new], [])
     assert refreshing.events() == ["certificates.refreshed", "certificates.refreshed"]
-    assert [mail for mail in await refreshing.mails() if mail.to == house.speaker.email] == []
+    assert [mail for mail in await refreshing.mails() if mail.to == scene.speaker.email] == []
     assert refreshing.metrics.refreshed == {"read": 9}
     # What was tested is still tested: the connection may be turned off and activated again.
     assert (await refreshing.record())["state"] == "active"
@@ -88,7 +88,7 @@ WAITS: Final[Mapping[str, tuple[str, Mapping[str, Answer], str]]] = {
 
 
 async def test_every_way_on_which_a_certificate_counts_or_waits(refreshing: Refreshing) -> None:
-    people, old, new = refreshing.house.people, fingerprint(OLD), fingerprint(NEW)
+    people, old, new = refreshing.scene.people, fingerprint(OLD), fingerprint(NEW)
     (kept,) = people.rows("select saml::text from upstream_providers")
 
     def restore(address: str) -> None:
@@ -109,8 +109,8 @@ async def test_every_way_on_which_a_certificate_counts_or_waits(refreshing: Refr
         await refreshing.sweep()
         assert await refreshing.certificates() == ([old], [new]), name
         (mail,) = await refreshing.mails()
-        assert (mail.to, new in mail.text, refreshing.provider in mail.text) == (refreshing.house.speaker.email, True, True), name
-        assert refreshing.house.audited("organization.upstream_provider.certificates.waiting")[-1]["details"]["reason"] == why, name
+        assert (mail.to, new in mail.text, refreshing.provider in mail.text) == (refreshing.scene.speaker.email, True, True), name
+        assert refreshing.scene.audited("organization.upstream_provider.certificates.waiting")[-1]["details"]["reason"] == why, name
         # Owners are asked once.
         await refreshing.sweep()
         assert await refreshing.mails() == [], name
@@ -118,39 +118,39 @@ async def test_every_way_on_which_a_certificate_counts_or_waits(refreshing: Refr
 
 
 async def test_an_owner_approves_or_declines(refreshing: Refreshing) -> None:
-    house, new = refreshing.house, fingerprint(NEW)
-    house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+    scene, new = refreshing.scene, fingerprint(NEW)
+    scene.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
     refreshing.publish(metadata(OLD, NEW, NEXT))
     await refreshing.sweep()
     place = f"{PATH}/{refreshing.provider}/certificate/waiting"
-    assert [one["matter"] for one in (await house.request("GET", "/api/organizations/acme/matters")).json()] == ["connections"]
-    house.directory.signer = pair(NEW)
-    house.verified()
-    assert (await house.arrive(house.browser(), refreshing.provider)).status != 200
-    (await house.request("POST", f"{place}/{new}")).ok()
-    (await house.request("DELETE", f"{place}/{fingerprint(NEXT)}")).ok()
+    assert [one["todo"] for one in (await scene.request("GET", "/api/organizations/acme/todos")).json()] == ["connections"]
+    scene.directory.signer = pair(NEW)
+    scene.verified()
+    assert (await scene.arrive(scene.browser(), refreshing.provider)).status != 200
+    (await scene.request("POST", f"{place}/{new}")).ok()
+    (await scene.request("DELETE", f"{place}/{fingerprint(NEXT)}")).ok()
     assert await refreshing.certificates() == ([fingerprint(OLD), new], [])
     assert refreshing.events()[-2:] == ["certificates.approved", "certificates.declined"]
     record = await refreshing.record()
     assert (record["state"], record["enabled"]) == ("active", True)
-    assert (await house.request("GET", "/api/organizations/acme/matters")).json() == []
+    assert (await scene.request("GET", "/api/organizations/acme/todos")).json() == []
     # What was decided is not asked again, and cannot be decided again.
     await refreshing.sweep()
     assert await refreshing.certificates() == ([fingerprint(OLD), new], [])
     for method in ("POST", "DELETE"):
-        assert (await house.request(method, f"{place}/{new}")).status == 404
-    answer = await house.arrive(house.browser(), refreshing.provider)
+        assert (await scene.request(method, f"{place}/{new}")).status == 404
+    answer = await scene.arrive(scene.browser(), refreshing.provider)
     assert answer.status == 303
     # Others cannot decide: not an administrator, not another organization.
-    house.people.change("""update upstream_providers set saml = saml || '{"declined": []}'""")
+    scene.people.change("""update upstream_providers set saml = saml || '{"declined": []}'""")
     await refreshing.sweep()
-    admin = house.resident(house.acme, "admin", "helper")
-    assert (await house.request("POST", f"{place}/{fingerprint(NEXT)}", by=admin)).status == 403
-    stranger = house.resident(house.tenants.add("globex"), "owner", "stranger")
+    admin = scene.resident(scene.acme, "admin", "helper")
+    assert (await scene.request("POST", f"{place}/{fingerprint(NEXT)}", by=admin)).status == 403
+    stranger = scene.resident(scene.tenants.add("globex"), "owner", "stranger")
     elsewhere = place.replace("acme", "globex")
     for method in ("POST", "DELETE"):
-        assert (await house.request(method, f"{elsewhere}/{fingerprint(NEXT)}", by=stranger)).status == 404
-        assert (await house.request(method, f"{place}/{fingerprint(NEXT)}", by=stranger)).status in {403, 404}
+        assert (await scene.request(method, f"{elsewhere}/{fingerprint(NEXT)}", by=stranger)).status == 404
+        assert (await scene.request(method, f"{place}/{fingerprint(NEXT)}", by=stranger)).status in {403, 404}
     assert (await refreshing.certificates())[1] == [fingerprint(NEXT)]
 
 
@@ -175,15 +175,15 @@ HOSTILE: Final[Mapping[str, tuple[Answer, str]]] = {
 
 async def test_hostile_metadata_change_nothing(refreshing: Refreshing) -> None:
     old = fingerprint(OLD)
-    refreshing.house.log.allow("connection_metadata_failed")
+    refreshing.scene.log.allow("connection_metadata_failed")
     for name, (page, fault) in HOSTILE.items():
         refreshing.publish(page)
         await refreshing.sweep()
         record = await refreshing.record()
         assert (record["metadata_fault"], record["state"]) == (fault, "active"), name
         assert await refreshing.certificates() == ([old], []), name
-        assert refreshing.house.log.events("connection_metadata_failed")[-1]["fault"] == fault, name
-        assert refreshing.house.audited("organization.upstream_provider.metadata.failed")[-1]["details"]["fault"] == fault, name
+        assert refreshing.scene.log.events("connection_metadata_failed")[-1]["fault"] == fault, name
+        assert refreshing.scene.audited("organization.upstream_provider.metadata.failed")[-1]["details"]["fault"] == fault, name
     assert len(refreshing.outbound.asked) == len(HOSTILE) + 3
     # Of each kind of fault, the audit log has one entry in a row.
     faults = [fault for _, fault in HOSTILE.values()]
@@ -196,7 +196,7 @@ async def test_hostile_metadata_change_nothing(refreshing: Refreshing) -> None:
 
 
 async def test_owners_hear_of_metadata_that_fail_for_days_and_of_another_entity_at_once(refreshing: Refreshing) -> None:
-    refreshing.house.log.allow("connection_metadata_failed")
+    refreshing.scene.log.allow("connection_metadata_failed")
     refreshing.publish(b"gone")
     for day in range(5):
         await refreshing.sweep()
@@ -214,7 +214,7 @@ async def test_owners_hear_of_metadata_that_fail_for_days_and_of_another_entity_
 
 @pytest.mark.parametrize("what", ["directory", "ours", "metadata"])
 async def test_owners_are_warned_of_each_end_three_times(refreshing: Refreshing, what: str) -> None:
-    people = refreshing.house.people
+    people = refreshing.scene.people
     people.change("""update upstream_providers set saml = saml || '{"metadata_url": ""}'""")
     ends = refreshing.clock.at + timedelta(days=40)
     far = (ends + timedelta(days=900)).isoformat()
@@ -239,7 +239,7 @@ async def test_owners_are_warned_of_each_end_three_times(refreshing: Refreshing,
             assert refreshing.metrics.endings[-1] == (1, 0, 0)
         if what != "metadata":
             assert refreshing.metrics.urgent[-1] == (left < 7)
-    assert told == [(left, refreshing.house.speaker.email) for left in (30, 7, 1)]
+    assert told == [(left, refreshing.scene.speaker.email) for left in (30, 7, 1)]
 
 
 MEANWHILE: Final = {
@@ -253,7 +253,7 @@ MEANWHILE: Final = {
 @pytest.mark.parametrize("change", MEANWHILE.values(), ids=MEANWHILE)
 async def test_what_changes_during_a_look_is_left_as_it_is(refreshing: Refreshing, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     refreshing.publish(metadata(NEW))
-    people = refreshing.house.people
+    people = refreshing.scene.people
     meanwhile(monkeypatch, refreshing.outbound, "get", lambda: people.change(change))
     assert await refreshing.sweep() == 1
     rows = people.rows("select saml from upstream_providers")
@@ -266,7 +266,7 @@ async def test_a_look_that_fails_says_nothing_of_what_changed_meanwhile(
     refreshing: Refreshing, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata that had failed for days, so that the owners would hear of one more failure."""
-    people = refreshing.house.people
+    people = refreshing.scene.people
     failing = "update upstream_providers set refresh_fault = 'status', failing_since = %s"
     people.change(failing, refreshing.clock.at - timedelta(days=4))
     refreshing.publish(b"gone")
@@ -300,7 +300,7 @@ async def test_what_is_to_come_is_counted_when_nothing_more_is_due(refreshing: R
 )
 async def test_who_has_a_turn(refreshing: Refreshing, change: str, asked: int) -> None:
     refreshing.publish(metadata(OLD, NEW))
-    refreshing.house.people.change(change)
+    refreshing.scene.people.change(change)
     assert await refreshing.sweep() == 1
     assert len(refreshing.outbound.asked) == asked
     # Nothing is due until the next day.
@@ -334,7 +334,7 @@ async def test_a_process_that_dies_leaves_the_turn_to_another(refreshing: Refres
 
 async def test_a_look_that_was_late_changes_nothing_twice(refreshing: Refreshing) -> None:
     """Two processes with the same turn, since the first one's lease has ended: certificates and events come once."""
-    refreshing.house.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
+    refreshing.scene.people.change("""update upstream_providers set saml = saml || '{"metadata": {"was_signed": true}}'""")
     refreshing.publish(metadata(OLD, NEW))
     refreshing.due()
     (due,) = await refreshing.refreshes.claim_due(8)
@@ -346,48 +346,48 @@ async def test_a_look_that_was_late_changes_nothing_twice(refreshing: Refreshing
 
 
 async def test_the_shipped_client_reads_and_redirects_are_followed_by_us_alone(refreshing: Refreshing) -> None:
-    ready = refreshing.house.postern.tenancy.connection_refreshes
+    ready = refreshing.scene.postern.tenancy.connection_refreshes
     shipped = replace(refreshing.refreshes, reader=ready.reader)
     async with receiving(answers(200, metadata(OLD, NEW))) as receiver:
         address = f"http://127.0.0.1:{receiver.port}/metadata"
-        refreshing.house.people.change("update upstream_providers set saml = saml || jsonb_build_object('metadata_url', %s::text)", address)
+        refreshing.scene.people.change("update upstream_providers set saml = saml || jsonb_build_object('metadata_url', %s::text)", address)
         await refreshing.sweep(shipped)
         assert await refreshing.certificates() == ([fingerprint(OLD)], [fingerprint(NEW)])
         receiver.answer = answers(302, b"", f"location: http://127.0.0.1:{receiver.port}/next")
-        refreshing.house.log.allow("connection_metadata_failed")
+        refreshing.scene.log.allow("connection_metadata_failed")
         await refreshing.sweep(shipped)
         assert [one.target for one in receiver.calls] == ["/metadata", "/metadata", "/next", "/next", "/next"]
 
 
 async def test_our_key_pair_changes_without_an_outage(refreshing: Refreshing) -> None:
-    house, place = refreshing.house, f"{PATH}/{refreshing.provider}/certificate"
-    house.verified()
+    scene, place = refreshing.scene, f"{PATH}/{refreshing.provider}/certificate"
+    scene.verified()
 
     async def ours() -> list[str]:
-        text = (await house.client.request("GET", f"/saml/sp/{refreshing.provider}")).body.decode()
+        text = (await scene.client.request("GET", f"/saml/sp/{refreshing.provider}")).body.decode()
         return sorted(set(_between(text)))
 
     async def signs_in() -> None:
-        assert (await house.arrive(house.browser(), refreshing.provider)).status == 303
+        assert (await scene.arrive(scene.browser(), refreshing.provider)).status == 303
 
     (first,) = await ours()
-    (await house.request("POST", place, {})).ok()
+    (await scene.request("POST", place, {})).ok()
     both = await ours()
     assert (len(both), first in both) == (2, True)
     await signs_in()
-    record = (await house.request("POST", place, {"activate": True})).ok()
+    record = (await scene.request("POST", place, {"activate": True})).ok()
     assert _bare(record["saml"]["former_certificate"]) == first
     second = _bare(record["saml"]["certificate"])
     assert (await ours(), record["saml"]["next_certificate"]) == ([second], None)
     await signs_in()
     # The former key still opens what a directory encrypts that has not read our metadata again.
-    directory = await house.postern.identity.connection_lookup.directory(record["id"])
+    directory = await scene.postern.identity.connection_lookup.directory(record["id"])
     assert directory is not None
-    assert [_bare(one.certificate) for one in house.postern.tenancy.directory_answers.keys(directory)] == [second, first]
-    dropped = (await house.request("DELETE", f"{place}/former")).ok()
+    assert [_bare(one.certificate) for one in scene.postern.tenancy.directory_answers.keys(directory)] == [second, first]
+    dropped = (await scene.request("DELETE", f"{place}/former")).ok()
     assert dropped["saml"]["former_certificate"] is None
-    (await house.request("DELETE", f"{place}/former")).ok()
-    assert (await house.request("POST", place, {"activate": True})).status == 409
+    (await scene.request("DELETE", f"{place}/former")).ok()
+    assert (await scene.request("POST", place, {"activate": True})).status == 409
     await signs_in()
 
 

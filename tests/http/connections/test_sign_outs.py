@@ -21,7 +21,7 @@ from tests.meanwhile import meanwhile
 
 
 def request(
-    house: ConnectionScene,
+    scene: ConnectionScene,
     provider: str,
     *,
     signer: Pair | None = None,
@@ -30,13 +30,13 @@ def request(
     issuer: str = "",
     relay_state: str | None = "r",
 ) -> str:
-    signed_by = signer or house.directory.signer
+    signed_by = signer or scene.directory.signer
     message = OurLogoutRequest(
         id=f"_{uuid4().hex}",
-        issuer=issuer or house.directory.issuer,
+        issuer=issuer or scene.directory.issuer,
         destination=f"{BASE_URL}/saml/sp/{provider}/slo",
         issued_at=datetime.now(UTC) - timedelta(seconds=ago),
-        name_id=NameId(text=house.directory.subject, format=NameIdFormat.PERSISTENT),
+        name_id=NameId(text=scene.directory.subject, format=NameIdFormat.PERSISTENT),
         session_index=index,
     )
     written = write_logout(message, KeyPair(signed_by.certificate, Secret(signed_by.key)), relay_state=relay_state, redirect=True)
@@ -44,105 +44,105 @@ def request(
     return f"{parts.path}?{parts.query}"
 
 
-async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_and_no_others(house: ConnectionScene) -> None:
-    provider = await house.active()
-    ada = house.verified()
-    tabs, second = house.browser(), house.browser()
-    await house.arrive(tabs, provider)
-    house.directory.session_index = "_s2"
-    await house.arrive(second, provider)
-    own = house.signed_in(house.people.session_of(ada))
+async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_and_no_others(scene: ConnectionScene) -> None:
+    provider = await scene.active()
+    ada = scene.verified()
+    tabs, second = scene.browser(), scene.browser()
+    await scene.arrive(tabs, provider)
+    scene.directory.session_index = "_s2"
+    await scene.arrive(second, provider)
+    own = scene.signed_in(scene.people.session_of(ada))
     for wrong in (
-        request(house, provider, signer=pair("somebody else")),
-        request(house, provider, issuer="https://another.example"),
-        request(house, provider, ago=3600),
+        request(scene, provider, signer=pair("somebody else")),
+        request(scene, provider, issuer="https://another.example"),
+        request(scene, provider, ago=3600),
     ):
-        assert (await house.browser().request("GET", wrong)).status == 400
-        assert await house.who(tabs) == ada.user
-    answer = await house.browser().request("GET", request(house, provider, index="_s1"))
+        assert (await scene.browser().request("GET", wrong)).status == 400
+        assert await scene.who(tabs) == ada.user
+    answer = await scene.browser().request("GET", request(scene, provider, index="_s1"))
     assert answer.status == 302
     assert (answer.header("location") or "").startswith(f"{SLO}?SAMLResponse=")
-    assert [await house.who(one) for one in (tabs, second, own)] == [None, ada.user, ada.user]
+    assert [await scene.who(one) for one in (tabs, second, own)] == [None, ada.user, ada.user]
     # The name of another person ends nothing.
-    house.directory.subject = "p-2"
-    assert (await house.browser().request("GET", request(house, provider, index="_s2"))).status == 302
-    assert await house.who(second) == ada.user
-    await house.keep_recorded()
-    listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
+    scene.directory.subject = "p-2"
+    assert (await scene.browser().request("GET", request(scene, provider, index="_s2"))).status == 302
+    assert await scene.who(second) == ada.user
+    await scene.keep_recorded()
+    listed = (await scene.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
     logouts = [(one["succeeded"], one["times"]) for one in listed if one["kind"] == "logout"]
     # What anybody may send is counted: a signature of somebody else, and an old request.
     assert sorted(logouts) == [(False, 1), (False, 2), (True, 1), (True, 1)]
 
 
-async def test_a_request_is_taken_once(house: ConnectionScene) -> None:
-    provider = await house.active()
-    ada, tabs = house.verified(), house.browser()
-    await house.arrive(tabs, provider)
-    once = request(house, provider)
+async def test_a_request_is_taken_once(scene: ConnectionScene) -> None:
+    provider = await scene.active()
+    ada, tabs = scene.verified(), scene.browser()
+    await scene.arrive(tabs, provider)
+    once = request(scene, provider)
     statuses: list[int] = []
 
     async def send() -> None:
-        statuses.append((await house.unlimited.request("GET", once)).status)
+        statuses.append((await scene.unlimited.request("GET", once)).status)
 
     async with trio.open_nursery() as nursery:
         for _ in range(50):
             nursery.start_soon(send)
     assert Counter(statuses) == {302: 1, 400: 49}
-    assert await house.who(tabs) is None
+    assert await scene.who(tabs) is None
     # The person signs in again, and whoever kept the request cannot end that.
-    again = house.browser()
-    await house.arrive(again, provider)
-    assert (await house.browser().request("GET", once)).status == 400
-    assert await house.who(again) == ada.user
+    again = scene.browser()
+    await scene.arrive(again, provider)
+    assert (await scene.browser().request("GET", once)).status == 400
+    assert await scene.who(again) == ada.user
 
 
-async def test_a_request_ends_no_session_that_is_younger(house: ConnectionScene) -> None:
+async def test_a_request_ends_no_session_that_is_younger(scene: ConnectionScene) -> None:
     """Somebody has held it back for some minutes."""
-    provider = await house.active()
-    ada, old, new = house.verified(), house.browser(), house.browser()
-    await house.arrive(old, provider)
-    house.people.change("update directory_sessions set issued_at = issued_at - interval '10 minutes'")
-    held_back = request(house, provider, ago=300)
-    await house.arrive(new, provider)
-    assert (await house.browser().request("GET", held_back)).status == 302
-    assert [await house.who(one) for one in (old, new)] == [None, ada.user]
+    provider = await scene.active()
+    ada, old, new = scene.verified(), scene.browser(), scene.browser()
+    await scene.arrive(old, provider)
+    scene.people.change("update directory_sessions set issued_at = issued_at - interval '10 minutes'")
+    held_back = request(scene, provider, ago=300)
+    await scene.arrive(new, provider)
+    assert (await scene.browser().request("GET", held_back)).status == 302
+    assert [await scene.who(one) for one in (old, new)] == [None, ada.user]
 
 
-async def test_a_session_that_ends_meanwhile_is_not_ended_once_more(house: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_that_ends_meanwhile_is_not_ended_once_more(scene: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The person signs out in one browser while the directory asks. The other session ends, and the record tells of that one alone."""
-    provider = await house.active()
-    ada, first, second = house.verified(), house.browser(), house.browser()
-    await house.arrive(first, provider)
-    (gone,) = house.people.rows("select id from sessions where user_id = %s", ada.user)
-    await house.arrive(second, provider)
+    provider = await scene.active()
+    ada, first, second = scene.verified(), scene.browser(), scene.browser()
+    await scene.arrive(first, provider)
+    (gone,) = scene.people.rows("select id from sessions where user_id = %s", ada.user)
+    await scene.arrive(second, provider)
     revoke = "update sessions set revoked_at = now() where id = %s"
-    meanwhile(monkeypatch, DirectorySessionRows, "of_name", lambda: house.people.change(revoke, gone["id"]))
-    assert (await house.browser().request("GET", request(house, provider))).status == 302
-    assert [await house.who(one) for one in (first, second)] == [None, None]
-    (told,) = house.audited("user.logout")
+    meanwhile(monkeypatch, DirectorySessionRows, "of_name", lambda: scene.people.change(revoke, gone["id"]))
+    assert (await scene.browser().request("GET", request(scene, provider))).status == 302
+    assert [await scene.who(one) for one in (first, second)] == [None, None]
+    (told,) = scene.audited("user.logout")
     assert told["details"]["session_id"] != str(gone["id"])
-    await house.keep_recorded()
-    listed = (await house.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
+    await scene.keep_recorded()
+    listed = (await scene.request("GET", f"{PATH}/{provider}/exchanges")).ok()["exchanges"]
     assert [one["succeeded"] for one in listed if one["kind"] == "logout"] == [True]
 
 
-async def test_a_session_from_a_process_of_the_release_before_counts_from_its_beginning(house: ConnectionScene) -> None:
-    provider = await house.active()
-    ada, tabs = house.verified(), house.browser()
-    await house.arrive(tabs, provider)
-    house.people.change("update directory_sessions set issued_at = null")
-    assert (await house.browser().request("GET", request(house, provider, ago=60))).status == 302
-    assert await house.who(tabs) == ada.user
-    assert (await house.browser().request("GET", request(house, provider))).status == 302
-    assert await house.who(tabs) is None
+async def test_a_session_from_a_process_of_the_release_before_counts_from_its_beginning(scene: ConnectionScene) -> None:
+    provider = await scene.active()
+    ada, tabs = scene.verified(), scene.browser()
+    await scene.arrive(tabs, provider)
+    scene.people.change("update directory_sessions set issued_at = null")
+    assert (await scene.browser().request("GET", request(scene, provider, ago=60))).status == 302
+    assert await scene.who(tabs) == ada.user
+    assert (await scene.browser().request("GET", request(scene, provider))).status == 302
+    assert await scene.who(tabs) is None
 
 
-async def test_a_draft_ends_nobodys_session(house: ConnectionScene) -> None:
+async def test_a_draft_ends_nobodys_session(scene: ConnectionScene) -> None:
     """Whoever may change the settings could name a key of theirs. Nobody but a test uses what no owner has activated."""
-    provider = await house.active()
-    ada, tabs = house.verified(), house.browser()
-    await house.arrive(tabs, provider)
-    house.directory.signer = pair("somebody else")
-    assert (await house.fill(provider)).ok()["state"] == "draft"
-    assert (await house.browser().request("GET", request(house, provider))).status == 404
-    assert await house.who(tabs) == ada.user
+    provider = await scene.active()
+    ada, tabs = scene.verified(), scene.browser()
+    await scene.arrive(tabs, provider)
+    scene.directory.signer = pair("somebody else")
+    assert (await scene.fill(provider)).ok()["state"] == "draft"
+    assert (await scene.browser().request("GET", request(scene, provider))).status == 404
+    assert await scene.who(tabs) == ada.user

@@ -28,43 +28,43 @@ def nobody(_house: ConnectionScene, _email: str) -> None:
     return None
 
 
-def somebody(house: ConnectionScene, email: str) -> Person:
-    return house.verified(email)
+def somebody(scene: ConnectionScene, email: str) -> Person:
+    return scene.verified(email)
 
 
-def member(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.tenants.join(person, house.acme)
+def member(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.tenants.join(person, scene.acme)
     return person
 
 
-def of_another_tenant(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.tenants.join(person, house.another)
+def of_another_tenant(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.tenants.join(person, scene.another)
     return person
 
 
-def unproved(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.people.change("update users set email_verified_at = null where id = %s", person.user)
+def unproved(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.people.change("update users set email_verified_at = null where id = %s", person.user)
     return person
 
 
-def deactivated(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
+def deactivated(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.people.change("update users set deactivated_at = now() where id = %s", person.user)
     return person
 
 
-def platform_owner(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+def platform_owner(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.people.change("update users set is_platform_owner = true where id = %s", person.user)
     return person
 
 
-def with_second_factor(house: ConnectionScene, email: str) -> Person:
-    person = house.verified(email)
-    house.people.change(
+def with_second_factor(scene: ConnectionScene, email: str) -> Person:
+    person = scene.verified(email)
+    scene.people.change(
         "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, 'x', now(), now())", person.user
     )
     return person
@@ -88,41 +88,41 @@ CASES: Final = (
 )
 
 
-async def test_directories_vouch_for_their_proved_domains_alone_by_either_protocol(house: ConnectionScene) -> None:
-    house.another = house.tenants.add("globex")
-    saml = await house.active(domain=OURS)
-    oidc = await house.own_provider(domain="")
+async def test_directories_vouch_for_their_proved_domains_alone_by_either_protocol(scene: ConnectionScene) -> None:
+    scene.another = scene.tenants.add("globex")
+    saml = await scene.active(domain=OURS)
+    oidc = await scene.own_provider(domain="")
     for kind, provider in (("saml", saml), ("oidc", oidc)):
         for number, case in enumerate(CASES):
             email = f"{kind}-{number}@{case.domain}"
-            person = case.make(house, email)
-            tabs = house.browser()
-            answer = await arrive(house, tabs, kind, provider, email, f"{kind}-{number}")
-            told = await outcome(house, tabs, answer, person, email)
+            person = case.make(scene, email)
+            tabs = scene.browser()
+            answer = await arrive(scene, tabs, kind, provider, email, f"{kind}-{number}")
+            told = await outcome(scene, tabs, answer, person, email)
             assert told == case.outcome, (kind, case.name, answer.status, answer.body)
     # An identity that is connected counts as long as the account's own address is in the domain, and its person no platform owner.
     for kind, provider in (("saml", saml), ("oidc", oidc)):
         number, email = 2, f"{kind}-2@{OURS}"
         for change in ("is_platform_owner = true", f"is_platform_owner = false, email = 'moved-{kind}@{ELSEWHERE}'"):
-            house.people.change(f"update users set {change} where email = %s", email)
-            tabs = house.browser()
-            await arrive(house, tabs, kind, provider, email, f"{kind}-{number}")
-            assert await house.who(tabs) is None, (kind, change)
+            scene.people.change(f"update users set {change} where email = %s", email)
+            tabs = scene.browser()
+            await arrive(scene, tabs, kind, provider, email, f"{kind}-{number}")
+            assert await scene.who(tabs) is None, (kind, change)
 
 
-async def arrive(house: ConnectionScene, tabs: Tabs, kind: str, provider: str, email: str, subject: str) -> Received:
+async def arrive(scene: ConnectionScene, tabs: Tabs, kind: str, provider: str, email: str, subject: str) -> Received:
     if kind == "saml":
-        house.directory.subject, house.directory.email = subject, email
-        return await house.arrive(tabs, provider)
-    house.sits(email, word="own", sub=subject)
-    return await house.go(tabs, "?org=acme", word=provider)
+        scene.directory.subject, scene.directory.email = subject, email
+        return await scene.arrive(tabs, provider)
+    scene.sits(email, word="own", sub=subject)
+    return await scene.go(tabs, "?org=acme", word=provider)
 
 
-async def outcome(house: ConnectionScene, tabs: Tabs, answer: Received, person: Person | None, email: str) -> str:
-    who = await house.who(tabs)
+async def outcome(scene: ConnectionScene, tabs: Tabs, answer: Received, person: Person | None, email: str) -> str:
+    who = await scene.who(tabs)
     if who is None:
         return CODE if "second-factor" in (answer.header("location") or "") else REFUSED
-    (account,) = house.people.rows("select id, email_verified_at, address_vouched_by from users where email = %s", email)
+    (account,) = scene.people.rows("select id, email_verified_at, address_vouched_by from users where email = %s", email)
     assert who == UserId(account["id"])
     # An own provider proves nothing: the address of a new account, or of one that nobody has proved, is vouched for.
     assert (account["email_verified_at"] is None) == (account["address_vouched_by"] is not None)

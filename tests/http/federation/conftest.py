@@ -17,10 +17,10 @@ def relying(postern: Postern, people: People, log: CapturedLog) -> Relying:
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> Arriving:
     return Arriving(postern, people, client, log)
 
 
 @pytest.fixture
-def ada(house: Arriving) -> Person:
-    return house.people.add("ada@example.org")
+def ada(scene: Arriving) -> Person:
+    return scene.people.add("ada@example.org")

@@ -19,14 +19,14 @@ def asking(**asked: Any) -> str:
     return f"{LOGOUT}?{urlencode({name: value for name, value in asked.items() if value is not None})}"
 
 
-def living(house: Arriving, person: Person) -> bool:
-    return bool(house.people.rows("select from sessions where id = %s and revoked_at is null", person.session))
+def living(scene: Arriving, person: Person) -> bool:
+    return bool(scene.people.rows("select from sessions where id = %s and revoked_at is null", person.session))
 
 
 @pytest.fixture
-def app(house: Arriving) -> Arriving:
-    house.set(house.app, post_logout_redirect_uris=[AFTER])
-    return house
+def app(scene: Arriving) -> Arriving:
+    scene.set(scene.app, post_logout_redirect_uris=[AFTER])
+    return scene
 
 
 async def test_the_token_of_this_person_for_this_application_signs_out_at_once(app: Arriving, ada: Person) -> None:
@@ -149,9 +149,9 @@ async def test_an_address_that_is_not_registered_is_a_page_and_nobody_is_signed_
     assert living(app, ada)
 
 
-async def test_a_service_that_says_nothing_gets_its_people_at_its_redirect_uris(house: Arriving, ada: Person) -> None:
-    answer = await house.signed_in(ada).request(
-        "GET", asking(id_token_hint=await house.id_token(ada), post_logout_redirect_uri=CALLBACK, state="s")
+async def test_a_service_that_says_nothing_gets_its_people_at_its_redirect_uris(scene: Arriving, ada: Person) -> None:
+    answer = await scene.signed_in(ada).request(
+        "GET", asking(id_token_hint=await scene.id_token(ada), post_logout_redirect_uri=CALLBACK, state="s")
     )
     assert answer.header("location") == f"{CALLBACK}?state=s"
 
@@ -185,21 +185,21 @@ async def test_another_site_may_send_a_form(app: Arriving, ada: Person) -> None:
     assert not living(app, ada)
 
 
-async def test_a_second_application_signs_in_without_a_password_and_both_end_together(house: Arriving, ada: Person) -> None:
-    other = house.application(house.acme, "other", "https://other.example.com/callback")
-    for service in (house.app, other):
-        house.allow(ada, service)
-    browser = house.signed_in(ada)
+async def test_a_second_application_signs_in_without_a_password_and_both_end_together(scene: Arriving, ada: Person) -> None:
+    other = scene.application(scene.acme, "other", "https://other.example.com/callback")
+    for service in (scene.app, other):
+        scene.allow(ada, service)
+    browser = scene.signed_in(ada)
     sessions = []
-    for service, uri in ((house.app, CALLBACK), (other, "https://other.example.com/callback")):
-        answer = await browser.request("GET", house.asking(service, redirect_uri=uri))
-        code = house.code(answer_in(answer.header("location"), uri)["code"])
+    for service, uri in ((scene.app, CALLBACK), (other, "https://other.example.com/callback")):
+        answer = await browser.request("GET", scene.asking(service, redirect_uri=uri))
+        code = scene.code(answer_in(answer.header("location"), uri)["code"])
         assert code["parent_id"] == ada.session
-        sessions.append(house.tenants.session(ada, service))
-        house.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", code["parent_id"], sessions[-1].session)
-    await browser.request("GET", asking(id_token_hint=await house.id_token(ada, other)))
-    for service, session in zip((house.app, other), sessions, strict=True):
-        assert (await house.client.get("/api/user", token=await house.tenants.token(session, service))).status == 401
+        sessions.append(scene.tenants.session(ada, service))
+        scene.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", code["parent_id"], sessions[-1].session)
+    await browser.request("GET", asking(id_token_hint=await scene.id_token(ada, other)))
+    for service, session in zip((scene.app, other), sessions, strict=True):
+        assert (await scene.client.get("/api/user", token=await scene.tenants.token(session, service))).status == 401
 
 
 @pytest.mark.parametrize("known", [True, False])

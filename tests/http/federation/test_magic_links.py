@@ -29,8 +29,8 @@ def postbox(postern: Postern) -> Postbox:
     return Postbox(postern)
 
 
-async def ask(house: Arriving, email: str = "ada@example.org", **more: str) -> Received:
-    return await house.unlimited.post(PATH, {"email": email, **more})
+async def ask(scene: Arriving, email: str = "ada@example.org", **more: str) -> Received:
+    return await scene.unlimited.post(PATH, {"email": email, **more})
 
 
 async def asked_on_the_page(tabs: Tabs, start: str = "/ui/sign-in", email: str = "ada@example.org") -> Tab:
@@ -50,51 +50,51 @@ async def who(postern: Postern, tabs: Tabs) -> object:
     return None if caller is None else caller.user
 
 
-async def test_a_link_is_mailed_and_signs_in_once(house: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
-    answer = await ask(house)
+async def test_a_link_is_mailed_and_signs_in_once(scene: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
+    answer = await ask(scene)
     assert (answer.status, answer.json()) == (200, {"message": ANSWER})
     (mail,) = await postbox.empty()
     assert (mail.to, mail.subject) == ("ada@example.org", "Your sign-in link")
     assert "15 minutes" in mail.text
-    (stored,) = house.people.rows("select purpose, extract(epoch from expires_at - created_at) as seconds from mailed_tokens")
+    (stored,) = scene.people.rows("select purpose, extract(epoch from expires_at - created_at) as seconds from mailed_tokens")
     assert stored == {"purpose": "magic_link", "seconds": 900}
 
-    await ask(house)
+    await ask(scene)
     place = await link(postbox)
-    tabs = house.browser()
+    tabs = scene.browser()
     # A mail program that opens the link first does not use it up.
     for _ in range(3):
-        assert (await house.browser().tab().open(place)).status == 200
+        assert (await scene.browser().tab().open(place)).status == 200
     tab = await (await tabs.tab().open(place)).send()
     assert tab.place == "/ui"
     assert await who(postern, tabs) == ada.user
-    assert house.people.rows("select provider, success from login_events") == [{"provider": "link", "success": True}]
-    again = await house.browser().tab().open(place)
+    assert scene.people.rows("select provider, success from login_events") == [{"provider": "link", "success": True}]
+    again = await scene.browser().tab().open(place)
     assert again.status == 400
     assert "has been used" in again.page.text
     assert "sign-in page" in again.page.text
 
 
-async def test_a_newer_link_replaces_the_older(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    await ask(house, ada.email)
+async def test_a_newer_link_replaces_the_older(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    await ask(scene, ada.email)
     first = await link(postbox)
-    await ask(house, ada.email)
+    await ask(scene, ada.email)
     second = await link(postbox)
-    assert (await house.browser().tab().open(first)).status == 400
-    assert (await house.browser().tab().open(second)).status == 200
+    assert (await scene.browser().tab().open(first)).status == 400
+    assert (await scene.browser().tab().open(second)).status == 200
 
 
-async def test_of_fifty_at_once_one_signs_in(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    await ask(house, ada.email)
+async def test_of_fifty_at_once_one_signs_in(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    await ask(scene, ada.email)
     place = await link(postbox)
-    browsers = [house.browser() for _ in range(50)]
+    browsers = [scene.browser() for _ in range(50)]
     tabs = [await browser.tab().open(place) for browser in browsers]
     async with trio.open_nursery() as nursery:
         for tab in tabs:
             nursery.start_soon(tab.send)
     assert sorted(tab.status for tab in tabs) == [200] + [400] * 49
     assert len([browser for browser in browsers if browser.session]) == 1
-    assert len(house.people.rows("select from login_events where success")) == 1
+    assert len(scene.people.rows("select from login_events where success")) == 1
 
 
 @pytest.mark.parametrize(
@@ -106,99 +106,99 @@ async def test_of_fifty_at_once_one_signs_in(house: Arriving, ada: Person, postb
     ],
 )
 async def test_who_may_not_sign_in_gets_none_and_the_answer_is_the_same(
-    change: str, house: Arriving, ada: Person, postbox: Postbox
+    change: str, scene: Arriving, ada: Person, postbox: Postbox
 ) -> None:
-    house.people.change(change)
-    answer = await ask(house, ada.email)
+    scene.people.change(change)
+    answer = await ask(scene, ada.email)
     assert (answer.status, answer.json()) == (200, {"message": ANSWER})
     assert await postbox.empty() == []
-    assert house.people.rows("select from mailed_tokens") == []
+    assert scene.people.rows("select from mailed_tokens") == []
 
 
 @pytest.mark.parametrize(
     "change", ["update users set deactivated_at = now()", "update users set password_changed_at = now() + interval '1 s'"]
 )
-async def test_a_link_of_an_account_that_changed_since_does_nothing(change: str, house: Arriving, ada: Person, postbox: Postbox) -> None:
-    await ask(house, ada.email)
-    tabs = house.browser()
+async def test_a_link_of_an_account_that_changed_since_does_nothing(change: str, scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    await ask(scene, ada.email)
+    tabs = scene.browser()
     tab = await tabs.tab().open(await link(postbox))
-    house.people.change(change)
+    scene.people.change(change)
     await tab.send()
     assert (tab.status, tabs.session) == (400, None)
 
 
-async def test_it_ends_after_a_quarter_of_an_hour(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    await ask(house, ada.email)
-    tab = await house.browser().tab().open(await link(postbox))
-    house.people.change("update mailed_tokens set expires_at = now()")
+async def test_it_ends_after_a_quarter_of_an_hour(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    await ask(scene, ada.email)
+    tab = await scene.browser().tab().open(await link(postbox))
+    scene.people.change("update mailed_tokens set expires_at = now()")
     await tab.send()
     assert tab.status == 400
     assert "expired" in tab.page.text
 
 
-async def test_a_second_factor_is_asked_for(house: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
-    totp = await enable_mfa(house.unlimited, house.people, ada)
+async def test_a_second_factor_is_asked_for(scene: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
+    totp = await enable_mfa(scene.unlimited, scene.people, ada)
     await postbox.empty()
-    await ask(house)
-    tabs = house.browser()
+    await ask(scene)
+    tabs = scene.browser()
     tab = await (await tabs.tab().open(await link(postbox))).send()
     assert tab.place.startswith("/ui/sign-in/second-factor")
     assert tabs.session is None
-    house.people.change("update mfa_secrets set last_step = last_step - 120")
+    scene.people.change("update mfa_secrets set last_step = last_step - 120")
     await tab.send(code=totp.now())
     assert tab.place == "/ui"
     assert await who(postern, tabs) == ada.user
 
 
-async def test_in_the_browser_that_asked_the_flow_goes_on(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    house.allow(ada)
-    tabs = house.browser()
-    tab = await asked_on_the_page(tabs, house.asking())
+async def test_in_the_browser_that_asked_the_flow_goes_on(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    scene.allow(ada)
+    tabs = scene.browser()
+    tab = await asked_on_the_page(tabs, scene.asking())
     assert "ada@example.org" in tab.page.text
     place = await link(postbox)
     opened = await tabs.tab().open(place)
     assert "another browser" not in opened.page.text
     assert left(await opened.send())["state"] == "a b&c"
-    assert [row["user_id"] for row in house.codes()] == [ada.user]
+    assert [row["user_id"] for row in scene.codes()] == [ada.user]
 
 
-async def test_another_browser_is_signed_in_itself_and_is_told_so(house: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
-    asking, other = house.browser(), house.browser()
-    tab = await asked_on_the_page(asking, house.asking())
+async def test_another_browser_is_signed_in_itself_and_is_told_so(scene: Arriving, ada: Person, postbox: Postbox, postern: Postern) -> None:
+    asking, other = scene.browser(), scene.browser()
+    tab = await asked_on_the_page(asking, scene.asking())
     opened = await other.tab().open(await link(postbox))
     assert "in another browser" in opened.page.text
     assert (await opened.send()).place == "/ui"
     assert await who(postern, other) == ada.user
     # The browser that asked is where it was, and no application got a code.
     assert asking.session is None
-    assert house.codes() == []
+    assert scene.codes() == []
     assert (await tab.open(tab.place)).status == 200
 
 
-async def test_the_page_says_the_same_for_nobody(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    known = await asked_on_the_page(house.browser(), email=ada.email)
-    unknown = await asked_on_the_page(house.browser(), email="who@example.org")
+async def test_the_page_says_the_same_for_nobody(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    known = await asked_on_the_page(scene.browser(), email=ada.email)
+    unknown = await asked_on_the_page(scene.browser(), email="who@example.org")
     assert known.page.text.replace(ada.email, "") == unknown.page.text.replace("who@example.org", "")
     assert [mail.to for mail in await postbox.empty()] == [ada.email]
 
 
-async def test_what_is_no_address_is_asked_for_again(house: Arriving) -> None:
-    tab = await asked_on_the_page(house.browser(), email="a@b..c")
+async def test_what_is_no_address_is_asked_for_again(scene: Arriving) -> None:
+    tab = await asked_on_the_page(scene.browser(), email="a@b..c")
     assert tab.status == 400
     assert tab.page.inputs["email"]["value"] == "a@b..c"
 
 
-async def test_a_flow_without_an_address_asks_for_it(house: Arriving, ada: Person) -> None:
-    tabs = house.browser()
+async def test_a_flow_without_an_address_asks_for_it(scene: Arriving, ada: Person) -> None:
+    tabs = scene.browser()
     tab = await tabs.tab().open("/ui/sign-in")
     await tab.send(email=ada.email)
-    house.people.change("update flows set email = ''")
+    scene.people.change("update flows set email = ''")
     (form,) = [number for number, form in enumerate(tab.page.forms) if form.action == "/ui/sign-in/mail-link"]
     assert (await tab.send(form)).place.startswith("/ui/sign-in?flow=")
 
 
-async def test_whoever_has_signed_in_meanwhile_goes_on(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    tabs = house.browser()
+async def test_whoever_has_signed_in_meanwhile_goes_on(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    tabs = scene.browser()
     tab = await tabs.tab().open("/ui/sign-in")
     await tab.send(email=ada.email)
     (form,) = [number for number, form in enumerate(tab.page.forms) if form.action == "/ui/sign-in/mail-link"]
@@ -210,11 +210,11 @@ async def test_whoever_has_signed_in_meanwhile_goes_on(house: Arriving, ada: Per
     assert await postbox.empty() == []
 
 
-async def test_whoever_has_typed_the_password_and_owes_a_code_goes_on_by_the_link(house: Arriving, ada: Person, postbox: Postbox) -> None:
+async def test_whoever_has_typed_the_password_and_owes_a_code_goes_on_by_the_link(scene: Arriving, ada: Person, postbox: Postbox) -> None:
     """The same browser opens the link, so the person goes on to the same place."""
-    totp = await enable_mfa(house.unlimited, house.people, ada)
+    totp = await enable_mfa(scene.unlimited, scene.people, ada)
     await postbox.empty()
-    tabs = house.browser()
+    tabs = scene.browser()
     tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
     await tab.send(email=ada.email)
     forms = tab.page.forms
@@ -226,17 +226,17 @@ async def test_whoever_has_typed_the_password_and_owes_a_code_goes_on_by_the_lin
     assert "another browser" not in opened.page.text
     await opened.send()
     assert opened.place.startswith("/ui/sign-in/second-factor")
-    house.people.change("update mfa_secrets set last_step = last_step - 120")
+    scene.people.change("update mfa_secrets set last_step = last_step - 120")
     await opened.send(code=totp.now())
     assert opened.place == "/ui/devices"
-    (session,) = house.people.rows("select authenticated_by from sessions where device_id is not null order by id desc limit 1")
+    (session,) = scene.people.rows("select authenticated_by from sessions where device_id is not null order by id desc limit 1")
     assert session["authenticated_by"][0] == "link"
 
 
 async def test_whoever_has_signed_in_otherwise_meanwhile_is_told_of_no_other_browser(
-    house: Arriving, ada: Person, postbox: Postbox
+    scene: Arriving, ada: Person, postbox: Postbox
 ) -> None:
-    tabs = house.browser()
+    tabs = scene.browser()
     tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
     await tab.send(email=ada.email)
     (asks,) = [form for form in tab.page.forms if form.action == "/ui/sign-in/mail-link"]
@@ -249,8 +249,8 @@ async def test_whoever_has_signed_in_otherwise_meanwhile_is_told_of_no_other_bro
     assert opened.place == "/ui/devices"
 
 
-async def test_whoever_signs_in_otherwise_before_they_press_the_button_goes_on(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    tabs = house.browser()
+async def test_whoever_signs_in_otherwise_before_they_press_the_button_goes_on(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    tabs = scene.browser()
     tab = await tabs.tab().open("/ui/sign-in?to=/ui/devices")
     await tab.send(email=ada.email)
     (asks,) = [form for form in tab.page.forms if form.action == "/ui/sign-in/mail-link"]
@@ -266,10 +266,10 @@ async def test_whoever_signs_in_otherwise_before_they_press_the_button_goes_on(h
 
 
 async def test_whoever_signs_in_as_somebody_else_meanwhile_is_not_taken_for_whom_the_button_names(
-    house: Arriving, ada: Person, postbox: Postbox
+    scene: Arriving, ada: Person, postbox: Postbox
 ) -> None:
-    bob = await house.people.with_password(PASSWORD, "bob@example.org")
-    tabs = house.browser()
+    bob = await scene.people.with_password(PASSWORD, "bob@example.org")
+    tabs = scene.browser()
     tab = await asked_on_the_page(tabs, email=ada.email)
     opened = await tabs.tab().open(await link(postbox))
     await tab.open(f"/ui/sign-in?flow={opened.page.forms[0].fields['flow']}")
@@ -281,22 +281,22 @@ async def test_whoever_signs_in_as_somebody_else_meanwhile_is_not_taken_for_whom
     assert "out of date" in opened.page.text
 
 
-async def test_a_link_from_a_flow_that_is_over_signs_in_to_the_account(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    tabs = house.browser()
+async def test_a_link_from_a_flow_that_is_over_signs_in_to_the_account(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    tabs = scene.browser()
     await asked_on_the_page(tabs, email=ada.email)
     place = await link(postbox)
-    house.people.change("update flows set expires_at = now()")
+    scene.people.change("update flows set expires_at = now()")
     assert (await (await tabs.tab().open(place)).send()).place == "/ui"
 
 
 @pytest.mark.parametrize("named", [{"redirect_uri": CALLBACK}, {"redirect_uri": ""}, {}])
-async def test_an_application_is_led_to_with_a_code(named: dict[str, str], house: Arriving, ada: Person, postbox: Postbox) -> None:
-    house.secret(house.app)
-    house.people.change("update all_services set redirect_uris = array[%s, 'https://app.example.com/other'] where slug = 'app'", CALLBACK)
-    house.allow(ada, scopes="openid profile email")
-    answer = await ask(house, org_slug="acme", service_slug="app", state="x&y", **named)
+async def test_an_application_is_led_to_with_a_code(named: dict[str, str], scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    scene.secret(scene.app)
+    scene.people.change("update all_services set redirect_uris = array[%s, 'https://app.example.com/other'] where slug = 'app'", CALLBACK)
+    scene.allow(ada, scopes="openid profile email")
+    answer = await ask(scene, org_slug="acme", service_slug="app", state="x&y", **named)
     assert answer.status == 200
-    tab = await house.browser().tab().open(await link(postbox))
+    tab = await scene.browser().tab().open(await link(postbox))
     await tab.send()
     # After a form no redirect leads to another site; a page does.
     leaving = unescape(tab.page.refresh or tab.page.links[-1])
@@ -305,7 +305,7 @@ async def test_an_application_is_led_to_with_a_code(named: dict[str, str], house
     location = told.header("location") or ""
     assert location.startswith(f"{CALLBACK}?")
     assert dict(parse_qsl(urlsplit(location).query))["state"] == "x&y"
-    assert [row["user_id"] for row in house.codes()] == [ada.user]
+    assert [row["user_id"] for row in scene.codes()] == [ada.user]
 
 
 @pytest.mark.parametrize(
@@ -318,23 +318,23 @@ async def test_an_application_is_led_to_with_a_code(named: dict[str, str], house
         "update all_organizations set status = 'suspended'",
     ],
 )
-async def test_an_application_that_no_link_can_lead_to_is_left_out(change: str, house: Arriving, ada: Person, postbox: Postbox) -> None:
-    house.secret(house.app)
-    house.people.change(change)
+async def test_an_application_that_no_link_can_lead_to_is_left_out(change: str, scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    scene.secret(scene.app)
+    scene.people.change(change)
     for named in ({"redirect_uri": CALLBACK}, {}):
-        answer = await ask(house, ada.email, org_slug="acme", service_slug="app", **named)
+        answer = await ask(scene, ada.email, org_slug="acme", service_slug="app", **named)
         assert (answer.status, answer.json()) == (200, {"message": ANSWER})
         assert "client_id" not in await link(postbox)
 
 
-async def test_a_link_that_was_tampered_with_leads_nowhere_else(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    house.secret(house.app)
-    await ask(house, ada.email, org_slug="acme", service_slug="app", redirect_uri=CALLBACK)
+async def test_a_link_that_was_tampered_with_leads_nowhere_else(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    scene.secret(scene.app)
+    await ask(scene, ada.email, org_slug="acme", service_slug="app", redirect_uri=CALLBACK)
     place = (await link(postbox)).replace("app.example.com", "evil.example")
-    tab = await (await house.browser().tab().open(place)).send()
+    tab = await (await scene.browser().tab().open(place)).send()
     refused = await tab.tabs.request("GET", unescape(tab.page.refresh or tab.page.links[-1]))
     assert (refused.status, refused.header("location")) == (400, None)
-    assert house.codes() == []
+    assert scene.codes() == []
 
 
 @pytest.mark.parametrize(
@@ -351,21 +351,21 @@ async def test_bad_input_is_named(body: dict[str, str], field: str, client: Clie
     assert field in answer.json()["error"]
 
 
-async def test_an_organization_turns_them_off_for_its_members(house: Arriving, ada: Person, postbox: Postbox) -> None:
-    people = house.people
-    globex = house.tenants.add("globex")
-    owner = house.tenants.member(globex, "owner")
+async def test_an_organization_turns_them_off_for_its_members(scene: Arriving, ada: Person, postbox: Postbox) -> None:
+    people = scene.people
+    globex = scene.tenants.add("globex")
+    owner = scene.tenants.member(globex, "owner")
     people.change(
         "insert into memberships (id, org_id, user_id, role, created_at, own_since) values (%s, %s, %s, 'member', now(), now())",
-        house.postern.foundation.ids.new(),
+        scene.postern.foundation.ids.new(),
         globex.id,
         ada.user,
     )
-    await ask(house)
-    before = await house.browser().tab().open(await link(postbox))
+    await ask(scene)
+    before = await scene.browser().tab().open(await link(postbox))
     rules = "/api/organizations/globex/sign-in-rules"
     people.change("update sessions set proved_at = now()")
-    answer = await house.request("PATCH", rules, {"sign_in_links": False}, by=owner)
+    answer = await scene.request("PATCH", rules, {"sign_in_links": False}, by=owner)
     assert (answer.status, answer.json()["sign_in_links"]) == (200, False)
     (event,) = people.rows("select details from events where name = 'organization.sign_in_rules.updated'")
     assert event["details"] == {"old_sign_in_links": True, "new_sign_in_links": False}
@@ -374,18 +374,18 @@ async def test_an_organization_turns_them_off_for_its_members(house: Arriving, a
     assert before.status == 400
     assert "does not allow" in before.page.text
     assert before.tabs.session is None
-    assert (await ask(house)).json() == {"message": ANSWER}
+    assert (await ask(scene)).json() == {"message": ANSWER}
     assert await postbox.empty() == []
     # Other people are not affected, and nobody is while the organization is closed.
     bob = await people.with_password(PASSWORD, "bob@example.org")
-    await ask(house, bob.email)
+    await ask(scene, bob.email)
     assert [mail.to for mail in await postbox.empty()] == [bob.email]
     people.change("update all_organizations set status = 'suspended' where slug = 'globex'")
-    await ask(house)
+    await ask(scene)
     assert [mail.to for mail in await postbox.empty()] == [ada.email]
 
 
-async def test_too_many_mails_to_one_address_are_not_sent(house: Arriving, ada: Person, postbox: Postbox) -> None:
+async def test_too_many_mails_to_one_address_are_not_sent(scene: Arriving, ada: Person, postbox: Postbox) -> None:
     for _ in range(20):
-        assert (await ask(house, ada.email)).status == 200
+        assert (await ask(scene, ada.email)).status == 200
     assert 0 < len(await postbox.empty()) < 20

@@ -23,34 +23,34 @@ _ROOMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 
 
-async def named(house: Arriving, person: Person, change: OwnProfileChange) -> None:
+async def named(scene: Arriving, person: Person, change: OwnProfileChange) -> None:
     user = UserId(person.user)
-    await house.postern.identity.profiles.change(user, change, Actor(user=user), username=None)
+    await scene.postern.identity.profiles.change(user, change, Actor(user=user), username=None)
 
 
-def furnish(house: Arriving, ada: Person, room: str) -> None:
+def furnish(scene: Arriving, ada: Person, room: str) -> None:
     """Arranges what leads the person to the page."""
     match room:
         case "turned away":
-            house.set(house.app, sign_in_policy="members")
+            scene.set(scene.app, sign_in_policy="members")
         case "listed":
-            house.tenants.join(ada, house.acme, listed=True)
-            house.set(house.app, trusted=True)
+            scene.tenants.join(ada, scene.acme, listed=True)
+            scene.set(scene.app, trusted=True)
         case "second factor required":
-            house.tenants.join(ada, house.acme)
-            house.people.change("update all_organizations set mfa_required_since = now() - interval '30 days', mfa_grace_days = 0")
+            scene.tenants.join(ada, scene.acme)
+            scene.people.change("update all_organizations set mfa_required_since = now() - interval '30 days', mfa_grace_days = 0")
 
 
 @pytest.mark.parametrize("room", _ROOMS)
-async def test_a_page_names_the_person_beside_the_address(house: Arriving, ada: Person, room: str) -> None:
+async def test_a_page_names_the_person_beside_the_address(scene: Arriving, ada: Person, room: str) -> None:
     said, asked = _ROOMS[room]
     address = asked.get("address")
-    furnish(house, ada, room)
+    furnish(scene, ada, room)
     trips, text = [], ""
     for change in (OwnProfileChange(), OwnProfileChange(given_name="Ada", family_name="Lovelace")):
-        await named(house, ada, change)
-        tab = await house.signed_in(house.people.session_of(ada)).tab().open(address or house.asking(**asked))
-        trips.append(house.log.events("request")[-1]["db_round_trips"])
+        await named(scene, ada, change)
+        tab = await scene.signed_in(scene.people.session_of(ada)).tab().open(address or scene.asking(**asked))
+        trips.append(scene.log.events("request")[-1]["db_round_trips"])
         text = tab.page.text
         assert ada.email in text.replace(" ", "")
         assert ("Lovelace" in text) == (change.family_name == "Lovelace"), text

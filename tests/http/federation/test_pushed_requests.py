@@ -18,9 +18,9 @@ from tests.http.tenants import UsedService
 PAR = "/oauth/par"
 
 
-async def push(house: Arriving, service: UsedService | None = None, /, basic: str | None = None, **changes: str | None) -> Received:
+async def push(scene: Arriving, service: UsedService | None = None, /, basic: str | None = None, **changes: str | None) -> Received:
     asked: dict[str, str | None] = {
-        "client_id": house.client_id(service or house.app),
+        "client_id": scene.client_id(service or scene.app),
         "redirect_uri": CALLBACK,
         "response_type": "code",
         "scope": "openid email",
@@ -33,83 +33,83 @@ async def push(house: Arriving, service: UsedService | None = None, /, basic: st
     if basic is not None:
         headers.append(("authorization", f"Basic {b64encode(basic.encode()).decode()}"))
     body = urlencode({name: value for name, value in asked.items() if value is not None}).encode()
-    return await house.unlimited.request("POST", PAR, body=body, headers=headers)
+    return await scene.unlimited.request("POST", PAR, body=body, headers=headers)
 
 
-async def name(house: Arriving, service: UsedService | None = None, /, **changes: str | None) -> str:
-    return str((await push(house, service, **changes)).ok(201)["request_uri"])
+async def name(scene: Arriving, service: UsedService | None = None, /, **changes: str | None) -> str:
+    return str((await push(scene, service, **changes)).ok(201)["request_uri"])
 
 
-def going(house: Arriving, request_uri: str, service: UsedService | None = None, **more: str) -> str:
-    return f"{AUTHORIZE}?{urlencode({'client_id': house.client_id(service or house.app), 'request_uri': request_uri, **more})}"
+def going(scene: Arriving, request_uri: str, service: UsedService | None = None, **more: str) -> str:
+    return f"{AUTHORIZE}?{urlencode({'client_id': scene.client_id(service or scene.app), 'request_uri': request_uri, **more})}"
 
 
-async def test_a_request_that_was_left_here_is_taken_once(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    browser = house.signed_in(ada)
-    pushed = (await push(house)).ok(201)
+async def test_a_request_that_was_left_here_is_taken_once(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    browser = scene.signed_in(ada)
+    pushed = (await push(scene)).ok(201)
     assert pushed["expires_in"] == 60
     assert pushed["request_uri"].startswith("urn:ietf:params:oauth:request_uri:")
-    house.log.remember(pushed["request_uri"])
-    (kept,) = house.people.rows("select *, expires_at - now() <= interval '60 seconds' as soon from pushed_requests")
+    scene.log.remember(pushed["request_uri"])
+    (kept,) = scene.people.rows("select *, expires_at - now() <= interval '60 seconds' as soon from pushed_requests")
     assert kept["soon"]
     assert pushed["request_uri"].rpartition(":")[2] not in repr(kept)
     # Parameters beside the request URI do not count.
-    place = going(house, pushed["request_uri"], redirect_uri="https://evil.example/", state="mine", scope="openid profile", prompt="login")
+    place = going(scene, pushed["request_uri"], redirect_uri="https://evil.example/", state="mine", scope="openid profile", prompt="login")
     said = told(await browser.request("GET", place))
     assert said["state"] == "pushed"
-    assert house.code(said["code"])["scopes"] == ["openid", "email"]
-    assert house.log.events("request")[-1]["db_round_trips"] == 4
+    assert scene.code(said["code"])["scopes"] == ["openid", "email"]
+    assert scene.log.events("request")[-1]["db_round_trips"] == 4
     is_page(await browser.request("GET", place), 400, "was used already")
-    assert house.people.rows("select * from pushed_requests") == []
+    assert scene.people.rows("select * from pushed_requests") == []
 
 
-async def test_of_fifty_browsers_one_gets_it(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    browser = house.signed_in(ada)
+async def test_of_fifty_browsers_one_gets_it(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    browser = scene.signed_in(ada)
     for _ in range(3):
-        place = going(house, await name(house))
+        place = going(scene, await name(scene))
         answers = await all_at_once(*[lambda place=place: browser.request("GET", place)] * 50)
         assert sorted(answer.status for answer in answers) == [303, *[400] * 49]
-    assert len(house.codes()) == 3
+    assert len(scene.codes()) == 3
 
 
-async def test_it_may_lead_through_a_sign_in(house: Arriving) -> None:
-    tab = await house.browser().tab().open(going(house, await name(house, login_hint="ada@example.org")))
+async def test_it_may_lead_through_a_sign_in(scene: Arriving) -> None:
+    tab = await scene.browser().tab().open(going(scene, await name(scene, login_hint="ada@example.org")))
     assert tab.place.startswith("/ui/sign-in")
     assert tab.page.inputs["email"]["value"] == "ada@example.org"
     # A reload of the sign-in page no longer needs the request URI.
     assert (await tab.open(tab.place)).status == 200
 
 
-async def test_it_does_not_last_and_belongs_to_its_application(house: Arriving, ada: Person) -> None:
-    browser = house.signed_in(ada)
-    other = house.application(house.tenants.add("globex"), "other", CALLBACK)
-    request_uri = await name(house)
-    is_page(await browser.request("GET", going(house, request_uri, other)), 400, "was used already")
-    is_page(await browser.request("GET", going(house, request_uri[:-1])), 400, "was used already")
+async def test_it_does_not_last_and_belongs_to_its_application(scene: Arriving, ada: Person) -> None:
+    browser = scene.signed_in(ada)
+    other = scene.application(scene.tenants.add("globex"), "other", CALLBACK)
+    request_uri = await name(scene)
+    is_page(await browser.request("GET", going(scene, request_uri, other)), 400, "was used already")
+    is_page(await browser.request("GET", going(scene, request_uri[:-1])), 400, "was used already")
     # Another caller's try has not used the request up.
-    house.people.change("update pushed_requests set expires_at = now()")
-    is_page(await browser.request("GET", going(house, request_uri)), 400, "has expired")
-    again = await name(house)
-    house.set(house.app, redirect_uris=["https://app.example.com/elsewhere"])
-    is_page(await browser.request("GET", going(house, again)), 400, "has not registered")
+    scene.people.change("update pushed_requests set expires_at = now()")
+    is_page(await browser.request("GET", going(scene, request_uri)), 400, "has expired")
+    again = await name(scene)
+    scene.set(scene.app, redirect_uris=["https://app.example.com/elsewhere"])
+    is_page(await browser.request("GET", going(scene, again)), 400, "has not registered")
 
 
-async def test_who_has_a_secret_shows_it(house: Arriving) -> None:
-    secret = house.secret(house.app)
-    client = house.client_id(house.app)
+async def test_who_has_a_secret_shows_it(scene: Arriving) -> None:
+    secret = scene.secret(scene.app)
+    client = scene.client_id(scene.app)
     for wrong in (
-        await push(house),
-        await push(house, client_secret=f"{secret}x"),
-        await push(house, client_id=None, basic=f"{client}:wrong"),
-        await push(house, client_id=str(house.postern.foundation.ids.new())),
+        await push(scene),
+        await push(scene, client_secret=f"{secret}x"),
+        await push(scene, client_id=None, basic=f"{client}:wrong"),
+        await push(scene, client_id=str(scene.postern.foundation.ids.new())),
     ):
         assert (wrong.status, wrong.json()["error"]) == (401, "invalid_client")
-    (await push(house, client_secret=secret)).ok(201)
-    (await push(house, client_id=None, basic=f"{client}:{secret}")).ok(201)
+    (await push(scene, client_secret=secret)).ok(201)
+    (await push(scene, client_id=None, basic=f"{client}:{secret}")).ok(201)
     # Then the application may omit PKCE.
-    (await push(house, client_secret=secret, code_challenge=None, code_challenge_method=None)).ok(201)
+    (await push(scene, client_secret=secret, code_challenge=None, code_challenge_method=None)).ok(201)
 
 
 @pytest.mark.parametrize(
@@ -128,47 +128,47 @@ async def test_who_has_a_secret_shows_it(house: Arriving) -> None:
         ({"client_id": None}, "invalid_request"),
     ],
 )
-async def test_what_is_wrong_is_told_at_once(house: Arriving, changes: dict[str, Any], word: str) -> None:
-    answer = await push(house, **changes)
+async def test_what_is_wrong_is_told_at_once(scene: Arriving, changes: dict[str, Any], word: str) -> None:
+    answer = await push(scene, **changes)
     assert (answer.status, answer.json()["error"]) == (400, word)
     assert b"evil" not in answer.body
-    assert house.people.rows("select * from pushed_requests") == []
+    assert scene.people.rows("select * from pushed_requests") == []
 
 
-async def test_a_server_with_nothing_to_show_leaves_nothing(house: Arriving, ada: Person) -> None:
-    backend = house.application(house.acme, "backend", CALLBACK, kind="api")
-    answer = await push(house, backend)
+async def test_a_server_with_nothing_to_show_leaves_nothing(scene: Arriving, ada: Person) -> None:
+    backend = scene.application(scene.acme, "backend", CALLBACK, kind="api")
+    answer = await push(scene, backend)
     assert (answer.status, answer.json()["error"]) == (401, "invalid_client")
-    assert house.people.rows("select * from pushed_requests") == []
-    secret = house.secret(backend)
-    request_uri = (await push(house, backend, f"{house.client_id(backend)}:{secret}")).ok(201)["request_uri"]
-    house.people.change("delete from client_secrets")
-    answer = await house.signed_in(ada).request("GET", going(house, request_uri, backend))
+    assert scene.people.rows("select * from pushed_requests") == []
+    secret = scene.secret(backend)
+    request_uri = (await push(scene, backend, f"{scene.client_id(backend)}:{secret}")).ok(201)["request_uri"]
+    scene.people.change("delete from client_secrets")
+    answer = await scene.signed_in(ada).request("GET", going(scene, request_uri, backend))
     assert told(answer)["error"] == "unauthorized_client"
 
 
-async def test_an_application_that_has_just_gone_leaves_nothing(house: Arriving) -> None:
-    gone = ClientId(house.postern.foundation.ids.new())
+async def test_an_application_that_has_just_gone_leaves_nothing(scene: Arriving) -> None:
+    gone = ClientId(scene.postern.foundation.ids.new())
     with pytest.raises(UnknownRecipient):
-        await house.postern.federation.pushed_requests.push(Parameters([("redirect_uri", CALLBACK)]), gone)
+        await scene.postern.federation.pushed_requests.push(Parameters([("redirect_uri", CALLBACK)]), gone)
 
 
-async def test_nothing_is_said_twice(house: Arriving) -> None:
-    body = f"client_id={house.client_id(house.app)}&state=a&state=b".encode()
-    answer = await house.unlimited.request("POST", PAR, body=body, headers=[("content-type", "application/x-www-form-urlencoded")])
+async def test_nothing_is_said_twice(scene: Arriving) -> None:
+    body = f"client_id={scene.client_id(scene.app)}&state=a&state=b".encode()
+    answer = await scene.unlimited.request("POST", PAR, body=body, headers=[("content-type", "application/x-www-form-urlencoded")])
     assert (answer.status, answer.json()["error"]) == (400, "invalid_request")
 
 
-async def test_an_application_of_a_suspended_organization_leaves_nothing(house: Arriving) -> None:
-    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
-    answer = await push(house)
+async def test_an_application_of_a_suspended_organization_leaves_nothing(scene: Arriving) -> None:
+    scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
+    answer = await push(scene)
     assert (answer.status, answer.json()["error"]) == (403, "access_denied")
 
 
-async def test_the_token_of_a_person_says_who_is_expected(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    browser = house.signed_in(ada)
-    request_uri = await name(house, id_token_hint=await house.id_token(house.people.add()), prompt="none")
-    assert told(await browser.request("GET", going(house, request_uri)))["error"] == "login_required"
-    request_uri = await name(house, id_token_hint=await house.id_token(ada), prompt="none")
-    assert "code" in told(await browser.request("GET", going(house, request_uri)))
+async def test_the_token_of_a_person_says_who_is_expected(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    browser = scene.signed_in(ada)
+    request_uri = await name(scene, id_token_hint=await scene.id_token(scene.people.add()), prompt="none")
+    assert told(await browser.request("GET", going(scene, request_uri)))["error"] == "login_required"
+    request_uri = await name(scene, id_token_hint=await scene.id_token(ada), prompt="none")
+    assert "code" in told(await browser.request("GET", going(scene, request_uri)))

@@ -17,47 +17,47 @@ def claims(**places: Any) -> str:
     return json.dumps(places)
 
 
-async def test_a_claim_is_told_once_the_person_has_allowed_it(house: Arriving, ada: Person) -> None:
-    house.allow(ada, scopes="openid")
-    asking = house.asking(scope="openid", claims=claims(userinfo={"email": {"essential": True}}))
-    browser = house.signed_in(ada)
+async def test_a_claim_is_told_once_the_person_has_allowed_it(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada, scopes="openid")
+    asking = scene.asking(scope="openid", claims=claims(userinfo={"email": {"essential": True}}))
+    browser = scene.signed_in(ada)
     tab = await browser.tab().open(asking)
     # The person has not allowed the scope of this claim yet.
     assert tab.place.startswith("/ui/consent")
     assert "e-mail address" in tab.page.text
     await tab.send(answer="allow")
-    fields = {**ANSWERED, "code": left(tab)["code"], "client_id": house.client_id(house.app)}
-    tokens = (await house.unlimited.request("POST", TOKEN, body=urlencode(fields).encode(), headers=[FORM])).ok()
+    fields = {**ANSWERED, "code": left(tab)["code"], "client_id": scene.client_id(scene.app)}
+    tokens = (await scene.unlimited.request("POST", TOKEN, body=urlencode(fields).encode(), headers=[FORM])).ok()
     assert tokens["scope"] == "openid email"
     assert claims_of(tokens["id_token"])["email"] == ada.email
-    assert (await house.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email"] == ada.email
+    assert (await scene.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email"] == ada.email
     # From now on the person is not asked, and the value is told only if the claim is requested.
     told(await browser.request("GET", asking))
-    code = told(await browser.request("GET", house.asking(scope="openid")))["code"]
-    assert house.code(code)["scopes"] == ["openid"]
+    code = told(await browser.request("GET", scene.asking(scope="openid")))["code"]
+    assert scene.code(code)["scopes"] == ["openid"]
 
 
-async def test_a_claim_that_accounts_do_not_have_is_left_out(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
+async def test_a_claim_that_accounts_do_not_have_is_left_out(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
     asked = claims(userinfo={"birthdate": {"essential": True}}, id_token={"auth_time": {"essential": True}})
-    code = told(await house.signed_in(ada).request("GET", house.asking(claims=asked)))["code"]
-    assert house.code(code)["scopes"] == ["openid", "email"]
+    code = told(await scene.signed_in(ada).request("GET", scene.asking(claims=asked)))["code"]
+    assert scene.code(code)["scopes"] == ["openid", "email"]
 
 
-async def test_what_is_malformed_is_told_to_the_application(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    browser = house.signed_in(ada)
+async def test_what_is_malformed_is_told_to_the_application(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    browser = scene.signed_in(ada)
     for wrong in ("{", "[]", claims(userinfo=[]), claims(id_token={"sub": {"value": "ada"}})):
-        assert told(await browser.request("GET", house.asking(claims=wrong)))["error"] == "invalid_request"
-    assert house.codes() == []
+        assert told(await browser.request("GET", scene.asking(claims=wrong)))["error"] == "invalid_request"
+    assert scene.codes() == []
 
 
-async def test_an_essential_acr_and_a_sub_are_insisted_on(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    browser, bob = house.signed_in(ada), house.people.add("bob@example.org")
+async def test_an_essential_acr_and_a_sub_are_insisted_on(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    browser, bob = scene.signed_in(ada), scene.people.add("bob@example.org")
 
     async def error(asked: str, **changes: str) -> str | None:
-        return told(await browser.request("GET", house.asking(prompt="none", claims=asked, **changes))).get("error")
+        return told(await browser.request("GET", scene.asking(prompt="none", claims=asked, **changes))).get("error")
 
     for values in ("phr", TWO_FACTORS):
         essential = claims(id_token={"acr": {"essential": True, "values": [values]}})
@@ -67,8 +67,8 @@ async def test_an_essential_acr_and_a_sub_are_insisted_on(house: Arriving, ada: 
     of_bob = claims(userinfo={"sub": {"value": str(bob.user)}})
     assert await error(of_bob) == "login_required"
     # Two expected subjects match nobody.
-    assert await error(of_bob, id_token_hint=await house.id_token(ada)) == "invalid_request"
-    assert await error(claims(id_token={"sub": {"value": str(ada.user)}}), id_token_hint=await house.id_token(ada)) is None
+    assert await error(of_bob, id_token_hint=await scene.id_token(ada)) == "invalid_request"
+    assert await error(claims(id_token={"sub": {"value": str(ada.user)}}), id_token_hint=await scene.id_token(ada)) is None
 
 
 async def test_a_request_that_is_pushed_may_have_claims(relying: Relying) -> None:

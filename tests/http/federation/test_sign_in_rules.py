@@ -39,21 +39,21 @@ def protect(people: People, person: Person) -> None:
 
 
 @pytest.fixture
-async def grace(house: Arriving) -> Person:
+async def grace(scene: Arriving) -> Person:
     """A member of acme who can sign in, and has no second factor."""
-    return house.tenants.join(await house.people.with_password(PASSWORD, "grace@acme.example"), house.acme)
+    return scene.tenants.join(await scene.people.with_password(PASSWORD, "grace@acme.example"), scene.acme)
 
 
-async def sign_in(house: Arriving, person: Person) -> Tab:
-    tab = await house.browser().tab().open(house.asking())
+async def sign_in(scene: Arriving, person: Person) -> Tab:
+    tab = await scene.browser().tab().open(scene.asking())
     await tab.send(email=person.email)
     return await tab.send(password=PASSWORD)
 
 
-async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_may_put_it_off(house: Arriving, grace: Person) -> None:
-    house.allow(grace)
-    require(house.people, house.acme, grace_days=3)
-    tab = await sign_in(house, grace)
+async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_may_put_it_off(scene: Arriving, grace: Person) -> None:
+    scene.allow(grace)
+    require(scene.people, scene.acme, grace_days=3)
+    tab = await sign_in(scene, grace)
     assert tab.place.startswith(f"{REQUIRED}?flow=")
     assert "Acme requires two-step sign-in" in tab.page.text
     assert "You have until" in tab.page.text
@@ -62,14 +62,14 @@ async def test_within_the_grace_period_a_member_is_reminded_at_the_sign_in_and_m
     await tab.send(tab.page.forms.index(later[0]))
     left(tab)
     # People are reminded at the sign-in, not at each application.
-    told(await tab.tabs.request("GET", house.asking()))
-    told(await tab.tabs.request("GET", house.asking(prompt="none")))
+    told(await tab.tabs.request("GET", scene.asking()))
+    told(await tab.tabs.request("GET", scene.asking(prompt="none")))
 
 
-async def test_two_clicks_put_it_off_once(house: Arriving, grace: Person) -> None:
-    house.allow(grace)
-    require(house.people, house.acme, grace_days=3)
-    tab = await sign_in(house, grace)
+async def test_two_clicks_put_it_off_once(scene: Arriving, grace: Person) -> None:
+    scene.allow(grace)
+    require(scene.people, scene.acme, grace_days=3)
+    tab = await sign_in(scene, grace)
     (form,) = [form for form in tab.page.forms if form.action.startswith(REQUIRED)]
 
     async def send() -> str:
@@ -79,24 +79,24 @@ async def test_two_clicks_put_it_off_once(house: Arriving, grace: Person) -> Non
 
     codes = [*await all_at_once(send, send), await send()]
     assert len({*codes}) == 3
-    house.people.change("update flows set completed_at = completed_at - interval '11 seconds'")
+    scene.people.change("update flows set completed_at = completed_at - interval '11 seconds'")
     late = await tab.tabs.request("POST", form.action, form.fields)
     assert (late.status, b"out of date" in late.body) == (400, True)
 
 
-async def test_who_puts_it_off_is_asked_for_consent_and_not_again(house: Arriving, grace: Person) -> None:
-    require(house.people, house.acme, grace_days=3)
-    tab = await sign_in(house, grace)
+async def test_who_puts_it_off_is_asked_for_consent_and_not_again(scene: Arriving, grace: Person) -> None:
+    require(scene.people, scene.acme, grace_days=3)
+    tab = await sign_in(scene, grace)
     await tab.send([form.action.partition("?")[0] for form in tab.page.forms].index(REQUIRED))
     assert tab.place.startswith("/ui/consent")
     await tab.send(answer="allow")
     left(tab)
 
 
-async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_application(house: Arriving, grace: Person) -> None:
-    house.allow(grace)
-    require(house.people, house.acme)
-    tab = await sign_in(house, grace)
+async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_application(scene: Arriving, grace: Person) -> None:
+    scene.allow(grace)
+    require(scene.people, scene.acme)
+    tab = await sign_in(scene, grace)
     assert "The time to set it up is over" in tab.page.text
     assert REQUIRED not in [form.action.partition("?")[0] for form in tab.page.forms]
     # A person who sends the form all the same gets no further, on this page or on another.
@@ -107,33 +107,33 @@ async def test_afterwards_the_way_leads_over_the_set_up_and_back_to_the_applicat
     for place in ("/ui/authorize", "/ui/consent"):
         assert (await tab.tabs.tab().open(f"{place}?flow={flow}")).place == tab.place
     await tab.tabs.request("POST", "/ui/consent", {**form, "answer": "allow"})
-    assert told(await tab.tabs.request("GET", house.asking(prompt="none")))["error"] == "interaction_required"
-    assert house.codes() == []
+    assert told(await tab.tabs.request("GET", scene.asking(prompt="none")))["error"] == "interaction_required"
+    assert scene.codes() == []
     await tab.send(0)
     assert tab.place.startswith(f"{SET_UP}/set-up?to=/ui/authorize")
     secret = secret_on(tab.shown.body)
-    house.log.remember(secret)
+    scene.log.remember(secret)
     await tab.send(len(tab.page.forms) - 1, code="12")
     assert tab.status == 400
     await tab.send(len(tab.page.forms) - 1, code=pyotp.TOTP(secret).now())
     (onward,) = [link for link in tab.page.links if link.startswith("/ui/authorize?flow=")]
     await tab.open(onward)
     left(tab)
-    assert len(house.codes()) == 1
+    assert len(scene.codes()) == 1
 
 
-async def test_the_page_that_is_loaded_again_after_the_set_up_leaves(house: Arriving, grace: Person) -> None:
-    house.allow(grace)
-    require(house.people, house.acme)
-    tab = await sign_in(house, grace)
-    protect(house.people, grace)
+async def test_the_page_that_is_loaded_again_after_the_set_up_leaves(scene: Arriving, grace: Person) -> None:
+    scene.allow(grace)
+    require(scene.people, scene.acme)
+    tab = await sign_in(scene, grace)
+    protect(scene.people, grace)
     await tab.open(tab.place)
     left(tab)
 
 
-async def test_one_may_go_back_or_take_another_account(house: Arriving, grace: Person) -> None:
-    require(house.people, house.acme)
-    tab = await sign_in(house, grace)
+async def test_one_may_go_back_or_take_another_account(scene: Arriving, grace: Person) -> None:
+    require(scene.people, scene.acme)
+    tab = await sign_in(scene, grace)
     last = len(tab.page.forms) - 1
     other = await tab.tabs.tab().open(tab.place)
     await other.send(last, answer="another")
@@ -142,27 +142,27 @@ async def test_one_may_go_back_or_take_another_account(house: Arriving, grace: P
     assert left(tab)["error"] == "access_denied"
 
 
-async def test_nobody_else_is_asked(house: Arriving, grace: Person, ada: Person) -> None:
-    house.allow(ada)
-    house.allow(grace)
-    globex = house.tenants.add("globex")
-    house.tenants.join(grace, globex)
-    require(house.people, globex)
-    told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
-    require(house.people, house.acme)
+async def test_nobody_else_is_asked(scene: Arriving, grace: Person, ada: Person) -> None:
+    scene.allow(ada)
+    scene.allow(grace)
+    globex = scene.tenants.add("globex")
+    scene.tenants.join(grace, globex)
+    require(scene.people, globex)
+    told(await scene.signed_in(scene.tenants.session(grace)).request("GET", scene.asking()))
+    require(scene.people, scene.acme)
     # An end user is not a member, so the rule does not apply.
-    told(await house.signed_in(ada).request("GET", house.asking()))
-    protect(house.people, grace)
-    told(await house.signed_in(house.tenants.session(grace)).request("GET", house.asking()))
+    told(await scene.signed_in(ada).request("GET", scene.asking()))
+    protect(scene.people, grace)
+    told(await scene.signed_in(scene.tenants.session(grace)).request("GET", scene.asking()))
 
 
-async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(house: Arriving, ada: Person) -> None:
-    house.allow(ada)
-    limit_sessions(house.people, house.acme, 1)
-    told(await house.signed_in(ada, age=3500).request("GET", house.asking()))
-    old = house.signed_in(house.tenants.session(ada), age=3700)
-    assert told(await old.request("GET", house.asking(prompt="none")))["error"] == "login_required"
-    assert (await old.tab().open(house.asking())).place.startswith("/ui/sign-in/password?flow=")
+async def test_a_sign_in_that_is_too_old_for_the_organization_is_made_again(scene: Arriving, ada: Person) -> None:
+    scene.allow(ada)
+    limit_sessions(scene.people, scene.acme, 1)
+    told(await scene.signed_in(ada, age=3500).request("GET", scene.asking()))
+    old = scene.signed_in(scene.tenants.session(ada), age=3700)
+    assert told(await old.request("GET", scene.asking(prompt="none")))["error"] == "login_required"
+    assert (await old.tab().open(scene.asking())).place.startswith("/ui/sign-in/password?flow=")
     # The person's own account stays open in that browser.
     is_page(await old.request("GET", "/ui"), 200)
 

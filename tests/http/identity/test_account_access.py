@@ -73,18 +73,18 @@ async def test_a_password_change_beside_the_revocation_of_a_trusted_device(poste
     """Both lock the device and its sessions. In different orders, the first would hold the sessions and wait for the device, while the
     second held the device and waited for the sessions: a deadlock, which ends one of them with an error in the log, and fails the test.
     """
-    house = await trusting(postern, people)
-    changing, revoking = people.session_of(house.ada), people.session_of(house.ada)
+    scene = await trusting(postern, people)
+    changing, revoking = people.session_of(scene.ada), people.session_of(scene.ada)
     (device,) = people.rows("select id from devices where trusted_until is not null")
     answers: list[Received] = []
 
     async def change() -> None:
         body = {"current_password": PASSWORD, "new_password": ANOTHER}
-        answers.append(await house.client.post("/api/user/change-password", body, token=await people.token(changing)))
+        answers.append(await scene.client.post("/api/user/change-password", body, token=await people.token(changing)))
 
     async def revoke() -> None:
         path = f"/api/user/devices/{device['id']}"
-        answers.append(await house.client.request("DELETE", path, token=await people.token(revoking)))
+        answers.append(await scene.client.request("DELETE", path, token=await people.token(revoking)))
 
     on_it = f"select from sessions where device_id = '{device['id']}'"
     async with queue_for(people, database_url, on_it) as queue:
@@ -99,9 +99,9 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
     postern: Postern, people: People, database_url: str, by: str
 ) -> None:
     """Both lock the account and the device. In different orders, each could hold one and wait for the other."""
-    house = await trusting(postern, people)
+    scene = await trusting(postern, people)
     administration = postern.platform.account_administration
-    user, email = UserId(house.ada.user), Email(house.ada.email)
+    user, email = UserId(scene.ada.user), Email(scene.ada.email)
     answers: list[Received] = []
 
     async def end() -> None:
@@ -119,7 +119,7 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
                 await uow.commit()
 
     async def sign_in() -> None:
-        answers.append(await house.trusted.login(house.ada))
+        answers.append(await scene.trusted.login(scene.ada))
 
     async with queue_for(people, database_url, "select from users") as queue:
         await queue.join(end)
@@ -132,11 +132,11 @@ async def test_a_sign_in_with_a_trusted_device_beside_the_end_of_the_account(
 async def test_a_code_beside_the_end_of_the_account(postern: Postern, people: People) -> None:
     """Both lock the account before the half-done sign-in."""
     for turn in range(4):
-        house = await trusting(postern, people, f"ada{turn}@example.org")
-        stranger = Browser(house.client, SAFARI)
-        preauths = [(await stranger.tokens(house.ada))["access_token"] for _ in range(6)]
+        scene = await trusting(postern, people, f"ada{turn}@example.org")
+        stranger = Browser(scene.client, SAFARI)
+        preauths = [(await stranger.tokens(scene.ada))["access_token"] for _ in range(6)]
         calls = [partial(stranger.verify, one, "ABCD-EFGH") for one in preauths]
-        end = partial(postern.platform.account_administration.reset_password, Email(house.ada.email), "test", by_mail=False)
+        end = partial(postern.platform.account_administration.reset_password, Email(scene.ada.email), "test", by_mail=False)
         await all_at_once(*calls[:3], end, *calls[3:])
-        waiting = people.rows("select from preauthentications where consumed_at is null and user_id = %s", house.ada.user)
+        waiting = people.rows("select from preauthentications where consumed_at is null and user_id = %s", scene.ada.user)
         assert waiting == []

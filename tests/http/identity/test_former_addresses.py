@@ -114,73 +114,73 @@ HOWS: Final = [FormerAddressScene.by_herself, FormerAddressScene.by_a_service, F
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> FormerAddressScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> FormerAddressScene:
     return FormerAddressScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("begin", HOWS)
 async def test_what_was_sent_to_an_address_that_somebody_gave_up_goes_with_them(
-    house: FormerAddressScene, begin: Beginning, database_url: str
+    scene: FormerAddressScene, begin: Beginning, database_url: str
 ) -> None:
-    rita, move = await begin(house)
-    sent = await house.invites(house.globex)
-    await house.postbox.empty()
+    rita, move = await begin(scene)
+    sent = await scene.invites(scene.globex)
+    await scene.postbox.empty()
     await move(NEW)
-    assert house.former() == [OLD]
-    assert OLD in dump(house.people, database_url)
-    assert house.said_of(sent) == [OLD, OLD]
-    await house.goes(rita)
-    assert house.invitation(sent) == ("cancelled", NOBODY)
-    assert house.said_of(sent) == []
-    after = dump(house.people, database_url)
+    assert scene.former() == [OLD]
+    assert OLD in dump(scene.people, database_url)
+    assert scene.said_of(sent) == [OLD, OLD]
+    await scene.goes(rita)
+    assert scene.invitation(sent) == ("cancelled", NOBODY)
+    assert scene.said_of(sent) == []
+    after = dump(scene.people, database_url)
     assert [value for value in (OLD, NEW) if value in after] == []
 
 
 @pytest.mark.parametrize("moves", [False, True])
 async def test_an_address_in_the_letters_of_a_language_goes_from_texts_too(
-    house: FormerAddressScene, database_url: str, *, moves: bool
+    scene: FormerAddressScene, database_url: str, *, moves: bool
 ) -> None:
     """The address's key differs from the text of the address. Here the text is in a receiver's answer about an invitation."""
     written = "Rita@forget-me-b\u00fccher.example"
-    rita = house.verified(written)
-    house.people.change("update users set email_key = %s where id = %s", Email(written).key, rita.user)
+    rita = scene.verified(written)
+    scene.people.change("update users set email_key = %s where id = %s", Email(written).key, rita.user)
     hook = {"name": "hook", "url": "http://127.0.0.1:1/", "events": ["user.invited"]}
-    made = (await house.request("POST", "/api/organizations/globex/webhooks", hook, by=house.rival)).ok()
-    house.log.remember(made["secret"])
-    await house.invites(house.globex, written)
-    await house.postbox.empty()
-    house.people.change("update webhook_deliveries set response_body = %s", f"invited: {written}")
+    made = (await scene.request("POST", "/api/organizations/globex/webhooks", hook, by=scene.rival)).ok()
+    scene.log.remember(made["secret"])
+    await scene.invites(scene.globex, written)
+    await scene.postbox.empty()
+    scene.people.change("update webhook_deliveries set response_body = %s", f"invited: {written}")
     if moves:
-        house.people.change("update users set email = %s, email_key = %s, updated_at = now() where id = %s", NEW, NEW, rita.user)
-    await house.goes(rita)
-    assert house.people.rows("select response_body from webhook_deliveries") == [{"response_body": None}]
-    after = dump(house.people, database_url).casefold()
+        scene.people.change("update users set email = %s, email_key = %s, updated_at = now() where id = %s", NEW, NEW, rita.user)
+    await scene.goes(rita)
+    assert scene.people.rows("select response_body from webhook_deliveries") == [{"response_body": None}]
+    after = dump(scene.people, database_url).casefold()
     assert [value for value in (written, Email(written).key, NEW) if value.casefold() in after] == []
 
 
 @pytest.mark.parametrize("begin", HOWS)
-async def test_whoever_has_the_address_next_loses_nothing(house: FormerAddressScene, begin: Beginning) -> None:
-    rita, move = await begin(house)
-    theirs = await house.invites(house.globex)
-    await house.postbox.asked_for()
+async def test_whoever_has_the_address_next_loses_nothing(scene: FormerAddressScene, begin: Beginning) -> None:
+    rita, move = await begin(scene)
+    theirs = await scene.invites(scene.globex)
+    await scene.postbox.asked_for()
     await move(NEW)
     # Also while nobody has the address.
-    since = await house.invites(house.acme)
-    next_holder = house.verified(OLD)
-    initrode = house.tenants.add("initrode")
-    chief = house.resident(initrode, "owner", "chief")
-    last = UUID((await house.invite(OLD, by=chief, of=initrode))["invitation"]["id"])
-    async with house.postern.foundation.unit_of_work() as uow:
+    since = await scene.invites(scene.acme)
+    next_holder = scene.verified(OLD)
+    initrode = scene.tenants.add("initrode")
+    chief = scene.resident(initrode, "owner", "chief")
+    last = UUID((await scene.invite(OLD, by=chief, of=initrode))["invitation"]["id"])
+    async with scene.postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(Mail(OLD, "Yours", "Hello", "Hello").as_job())
         await uow.commit()
-    await house.goes(rita)
-    assert house.invitation(theirs) == ("cancelled", NOBODY)
-    assert house.invitation(since) == house.invitation(last) == ("pending", OLD)
-    assert house.said_of(since) == house.said_of(last) == [OLD, OLD]
-    assert (house.row(next_holder)["email"], house.row(next_holder)["deactivated_at"]) == (OLD, None)
-    assert len(await house.own(next_holder)) == 2
+    await scene.goes(rita)
+    assert scene.invitation(theirs) == ("cancelled", NOBODY)
+    assert scene.invitation(since) == scene.invitation(last) == ("pending", OLD)
+    assert scene.said_of(since) == scene.said_of(last) == [OLD, OLD]
+    assert (scene.row(next_holder)["email"], scene.row(next_holder)["deactivated_at"]) == (OLD, None)
+    assert len(await scene.own(next_holder)) == 2
     # Her mails are removed, also the mail that told the old address about the new one. Later mails still wait.
-    mails = [Mail.of_job(job.payload) for job in await house.postern.foundation.jobs.claim(["mail", "organization.mail"], 20, LEASE)]
+    mails = [Mail.of_job(job.payload) for job in await scene.postern.foundation.jobs.claim(["mail", "organization.mail"], 20, LEASE)]
     assert {mail.to for mail in mails} == {OLD}
     assert sorted("Yours" in mail.subject for mail in mails) == [False, False, True]
     assert [mail for mail in mails if NEW in mail.text or "globex" in mail.text.lower()] == []
@@ -188,106 +188,106 @@ async def test_whoever_has_the_address_next_loses_nothing(house: FormerAddressSc
 
 @pytest.mark.parametrize("begin", [FormerAddressScene.by_a_service, FormerAddressScene.by_a_directory])
 async def test_so_it_is_when_a_service_or_a_directory_deletes_the_account(
-    house: FormerAddressScene, begin: Beginning, database_url: str
+    scene: FormerAddressScene, begin: Beginning, database_url: str
 ) -> None:
-    rita, move = await begin(house)
-    sent = await house.invites(house.globex)
-    await house.postbox.empty()
+    rita, move = await begin(scene)
+    sent = await scene.invites(scene.globex)
+    await scene.postbox.empty()
     await move(NEW)
     if begin is FormerAddressScene.by_a_service:
-        answer = await house.client.request("DELETE", f"{SERVICE_USERS}/{rita.user}", headers=await house.key())
+        answer = await scene.client.request("DELETE", f"{SERVICE_USERS}/{rita.user}", headers=await scene.key())
     else:
-        answer = await house.directory.ask("DELETE", f"{USERS}/{rita.user}")
+        answer = await scene.directory.ask("DELETE", f"{USERS}/{rita.user}")
     assert answer.status == 204
-    assert house.people.rows("select from users where id = %s", rita.user) == []
-    await house.finish()
-    assert house.invitation(sent) == ("cancelled", NOBODY)
-    after = dump(house.people, database_url)
+    assert scene.people.rows("select from users where id = %s", rita.user) == []
+    await scene.finish()
+    assert scene.invitation(sent) == ("cancelled", NOBODY)
+    after = dump(scene.people, database_url)
     assert [value for value in (OLD, NEW) if value in after] == []
     # A later invitation to the address is for another person.
-    since = await house.invites(house.acme)
-    await house.finish()
-    assert house.invitation(since) == ("pending", OLD)
+    since = await scene.invites(scene.acme)
+    await scene.finish()
+    assert scene.invitation(since) == ("pending", OLD)
 
 
-async def test_several_addresses_each_count_until_they_were_given_up(house: FormerAddressScene, database_url: str) -> None:
-    rita, move = await house.by_herself()
+async def test_several_addresses_each_count_until_they_were_given_up(scene: FormerAddressScene, database_url: str) -> None:
+    rita, move = await scene.by_herself()
     await move(NEW)
-    stays = await house.invites(house.globex)
-    goes = await house.invites(house.globex, NEW)
+    stays = await scene.invites(scene.globex)
+    goes = await scene.invites(scene.globex, NEW)
     await move(THIRD)
-    assert house.former() == [NEW, OLD]
-    await house.goes(rita)
-    assert (house.invitation(stays), house.invitation(goes)) == (("pending", OLD), ("cancelled", NOBODY))
-    after = dump(house.people, database_url)
+    assert scene.former() == [NEW, OLD]
+    await scene.goes(rita)
+    assert (scene.invitation(stays), scene.invitation(goes)) == (("pending", OLD), ("cancelled", NOBODY))
+    after = dump(scene.people, database_url)
     assert [value for value in (NEW, THIRD) if value in after] == []
 
 
-async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(house: FormerAddressScene, database_url: str) -> None:
-    rita, move = await house.by_herself()
+async def test_an_address_that_somebody_came_back_to_is_theirs_up_to_the_end(scene: FormerAddressScene, database_url: str) -> None:
+    rita, move = await scene.by_herself()
     await move(NEW)
     await move(OLD)
-    sent = await house.invites(house.globex)
-    await house.goes(rita)
-    assert house.invitation(sent) == ("cancelled", NOBODY)
-    assert [value for value in (OLD, NEW) if value in dump(house.people, database_url)] == []
+    sent = await scene.invites(scene.globex)
+    await scene.goes(rita)
+    assert scene.invitation(sent) == ("cancelled", NOBODY)
+    assert [value for value in (OLD, NEW) if value in dump(scene.people, database_url)] == []
     # An address that was given up twice counts up to the second time.
-    ruth, move = await house.by_herself()
+    ruth, move = await scene.by_herself()
     await move(NEW)
     await move(OLD)
-    sent = await house.invites(house.globex)
+    sent = await scene.invites(scene.globex)
     await move(NEW)
-    await house.goes(ruth)
-    assert house.invitation(sent) == ("cancelled", NOBODY)
+    await scene.goes(ruth)
+    assert scene.invitation(sent) == ("cancelled", NOBODY)
 
 
-async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(house: FormerAddressScene) -> None:
-    rita, move = await house.by_herself()
-    await house.invites(house.acme)
-    (mail,) = await house.postbox.empty()
-    assert (await house.accept(token_in(link_in(mail)))).status == 200
+async def test_an_accepted_invitation_makes_a_former_address_nobodys_for_longer(scene: FormerAddressScene) -> None:
+    rita, move = await scene.by_herself()
+    await scene.invites(scene.acme)
+    (mail,) = await scene.postbox.empty()
+    assert (await scene.accept(token_in(link_in(mail)))).status == 200
     await move(NEW)
-    house.verified(OLD)
-    since = await house.invites(house.globex)
-    await house.goes(rita)
-    assert house.invitation(since) == ("pending", OLD)
+    scene.verified(OLD)
+    since = await scene.invites(scene.globex)
+    await scene.goes(rita)
+    assert scene.invitation(since) == ("pending", OLD)
 
 
-async def test_what_nobody_has_proved_does_not_count_afterwards_either(house: FormerAddressScene) -> None:
-    sent = await house.invites(house.globex)
-    rita, move = await house.by_a_directory()
-    house.people.change("update users set email_verified_at = null where id = %s", rita.user)
-    house.people.change("delete from former_addresses")
+async def test_what_nobody_has_proved_does_not_count_afterwards_either(scene: FormerAddressScene) -> None:
+    sent = await scene.invites(scene.globex)
+    rita, move = await scene.by_a_directory()
+    scene.people.change("update users set email_verified_at = null where id = %s", rita.user)
+    scene.people.change("delete from former_addresses")
     await move(NEW)
-    assert house.former() == []
-    await house.goes(rita)
-    assert house.invitation(sent) == ("pending", OLD)
+    assert scene.former() == []
+    await scene.goes(rita)
+    assert scene.invitation(sent) == ("pending", OLD)
 
 
-async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(house: FormerAddressScene) -> None:
+async def test_an_address_that_has_to_be_proved_again_was_proved_all_the_same(scene: FormerAddressScene) -> None:
     """The service has chosen another spelling, so the address must be proved again."""
-    rita, move = await house.by_a_service()
-    sent = await house.invites(house.globex)
+    rita, move = await scene.by_a_service()
+    sent = await scene.invites(scene.globex)
     await move(OLD.upper())
-    assert house.row(rita)["email_verified_at"] is None
-    since = await house.invites(house.acme)
-    await house.goes(rita)
-    assert (house.invitation(sent), house.invitation(since)) == (("cancelled", NOBODY), ("pending", OLD))
+    assert scene.row(rita)["email_verified_at"] is None
+    since = await scene.invites(scene.acme)
+    await scene.goes(rita)
+    assert (scene.invitation(sent), scene.invitation(since)) == (("cancelled", NOBODY), ("pending", OLD))
 
 
-async def test_forgetting_gives_up_no_address(house: FormerAddressScene) -> None:
+async def test_forgetting_gives_up_no_address(scene: FormerAddressScene) -> None:
     """The request to be forgotten keeps the address itself."""
-    rita = house.verified(OLD)
-    (await house.forget(rita, by=house.governor)).ok()
-    assert house.former() == []
+    rita = scene.verified(OLD)
+    (await scene.forget(rita, by=scene.governor)).ok()
+    assert scene.former() == []
 
 
-async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(house: FormerAddressScene) -> None:
-    rita, move = await house.by_herself()
-    sent = await house.invites(house.globex)
+async def test_what_stands_in_place_of_addresses_is_not_looked_for_either(scene: FormerAddressScene) -> None:
+    rita, move = await scene.by_herself()
+    sent = await scene.invites(scene.globex)
     await move(NEW)
-    house.people.change("update former_addresses set email_key = %s, held_until = now() + interval '1 day'", NOBODY)
-    house.people.change("update invitations set email = %s, email_key = %s, status = 'cancelled', closed_at = now()", NOBODY, NOBODY)
+    scene.people.change("update former_addresses set email_key = %s, held_until = now() + interval '1 day'", NOBODY)
+    scene.people.change("update invitations set email = %s, email_key = %s, status = 'cancelled', closed_at = now()", NOBODY, NOBODY)
     with trio.fail_after(PATIENCE):
-        await house.goes(rita)
-    assert house.invitation(sent) == ("cancelled", NOBODY)
+        await scene.goes(rita)
+    assert scene.invitation(sent) == ("cancelled", NOBODY)

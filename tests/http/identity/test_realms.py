@@ -58,7 +58,7 @@ class RealmScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch) -> RealmScene:
+def scene(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch) -> RealmScene:
     async def answers(*_site: object, **_how: object) -> None:
         """The provider is there whenever somebody looks: `tests/http/upstream/test_led_by_domain.py` has those that are not."""
 
@@ -66,14 +66,14 @@ def house(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytes
     return RealmScene(postern, people, unlimited(postern), log)
 
 
-async def test_an_address_of_no_routed_domain_signs_in_here(house: RealmScene) -> None:
-    assert await house.look_up("ada@example.org") == HERE
+async def test_an_address_of_no_routed_domain_signs_in_here(scene: RealmScene) -> None:
+    assert await scene.look_up("ada@example.org") == HERE
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_shared_provider_is_named(house: RealmScene, login: str) -> None:
-    route(house.people, house.acme, NAME, login=login)
-    assert await house.look_up(f"Ada@{NAME.upper()}") == {
+async def test_a_shared_provider_is_named(scene: RealmScene, login: str) -> None:
+    route(scene.people, scene.acme, NAME, login=login)
+    assert await scene.look_up(f"Ada@{NAME.upper()}") == {
         "connection_id": None,
         "provider_name": "websuite",
         "domain_verified": True,
@@ -82,172 +82,172 @@ async def test_a_shared_provider_is_named(house: RealmScene, login: str) -> None
 
 
 @pytest.mark.parametrize("login", ["password_allowed", "upstream_only", FALLBACK])
-async def test_a_provider_of_its_own_is_named_by_its_id(house: RealmScene, login: str) -> None:
-    route(house.people, house.acme, NAME, provider=None, own=house.own, login=login)
-    assert await house.look_up(f"ada@{NAME}") == {
-        "connection_id": str(house.own),
+async def test_a_provider_of_its_own_is_named_by_its_id(scene: RealmScene, login: str) -> None:
+    route(scene.people, scene.acme, NAME, provider=None, own=scene.own, login=login)
+    assert await scene.look_up(f"ada@{NAME}") == {
+        "connection_id": str(scene.own),
         "provider_name": "Acme single sign-on",
         "domain_verified": True,
         "auth_method": "upstream",
     }
 
 
-async def test_a_route_without_provider_says_only_that_the_domain_is_verified(house: RealmScene) -> None:
-    route(house.people, house.acme, NAME, provider=None, login="password_allowed", join="on")
-    assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
+async def test_a_route_without_provider_says_only_that_the_domain_is_verified(scene: RealmScene) -> None:
+    route(scene.people, scene.acme, NAME, provider=None, login="password_allowed", join="on")
+    assert await scene.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
 
 
-async def test_letters_beyond_ascii_lead_to_the_same_domain(house: RealmScene) -> None:
-    route(house.people, house.acme, "xn--bcher-kva.example")
-    assert (await house.look_up("ada@bücher.example"))["auth_method"] == "oauth"
+async def test_letters_beyond_ascii_lead_to_the_same_domain(scene: RealmScene) -> None:
+    route(scene.people, scene.acme, "xn--bcher-kva.example")
+    assert (await scene.look_up("ada@bücher.example"))["auth_method"] == "oauth"
 
 
-async def test_a_domain_stands_for_itself_alone(house: RealmScene) -> None:
-    route(house.people, house.acme, NAME)
+async def test_a_domain_stands_for_itself_alone(scene: RealmScene) -> None:
+    route(scene.people, scene.acme, NAME)
     for domain in (f"mail.{NAME}", "example", f"x{NAME}"):
-        assert await house.look_up(f"ada@{domain}.example") == HERE
+        assert await scene.look_up(f"ada@{domain}.example") == HERE
 
 
 @pytest.mark.parametrize("email", ["", "ada", "@", f"a b@{NAME}", 1, None])
-async def test_what_is_no_address_is_refused(house: RealmScene, email: Any) -> None:
-    assert refused(await house.client.post(LOOKUP, {"email": email})) == (400, "BAD_REQUEST")
+async def test_what_is_no_address_is_refused(scene: RealmScene, email: Any) -> None:
+    assert refused(await scene.client.post(LOOKUP, {"email": email})) == (400, "BAD_REQUEST")
 
 
-async def test_a_route_that_is_not_proved_does_nothing(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, proved=False)
-    assert await house.look_up(person.email) == HERE
-    assert (await house.sign_in(person.email)).status == 200
+async def test_a_route_that_is_not_proved_does_nothing(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, proved=False)
+    assert await scene.look_up(person.email) == HERE
+    assert (await scene.sign_in(person.email)).status == 200
 
 
 @pytest.mark.parametrize("status", ["pending", "suspended", "rejected"])
-async def test_an_organization_that_is_not_active_decides_on_nothing(house: RealmScene, status: str) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME)
-    house.people.change("update organizations set status = %s", status)
-    assert await house.look_up(person.email) == HERE
-    assert (await house.sign_in(person.email)).status == 200
+async def test_an_organization_that_is_not_active_decides_on_nothing(scene: RealmScene, status: str) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME)
+    scene.people.change("update organizations set status = %s", status)
+    assert await scene.look_up(person.email) == HERE
+    assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_a_lost_proof_opens_the_ways_again(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME)
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
-    house.people.change("update domain_routes set verified_at = null, next_check_at = null")
-    assert (await house.sign_in(person.email)).status == 200
+async def test_a_lost_proof_opens_the_ways_again(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME)
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
+    scene.people.change("update domain_routes set verified_at = null, next_check_at = null")
+    assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_no_password_opens_where_only_the_provider_will_do(house: RealmScene) -> None:
+async def test_no_password_opens_where_only_the_provider_will_do(scene: RealmScene) -> None:
     """The answer is the same for every address of the domain and every password, so nobody learns of accounts or guesses passwords."""
-    known, unproved, gone = await house.person(), await house.person("new"), await house.person("gone")
-    house.people.change("update users set email_verified_at = null where id = %s", unproved.user)
-    house.people.change("update users set deactivated_at = now() where id = %s", gone.user)
-    without = house.people.add(f"without@{NAME}")
-    route(house.people, house.acme, NAME)
+    known, unproved, gone = await scene.person(), await scene.person("new"), await scene.person("gone")
+    scene.people.change("update users set email_verified_at = null where id = %s", unproved.user)
+    scene.people.change("update users set deactivated_at = now() where id = %s", gone.user)
+    without = scene.people.add(f"without@{NAME}")
+    route(scene.people, scene.acme, NAME)
     answers = []
     for email in (known.email, unproved.email, gone.email, without.email, f"nobody@{NAME}"):
         for password in (PASSWORD, "a wrong one"):
-            answer = await house.sign_in(email, password)
+            answer = await scene.sign_in(email, password)
             body = answer.json()
             answers.append((answer.status, body["error"], body["error_code"], sorted(name for name, _ in answer.headers)))
     assert {one[:3] for one in answers} == {(403, answers[0][1], "FORBIDDEN")}
     assert len({tuple(one[3]) for one in answers}) == 1
     assert LOOKUP in answers[0][1]
-    assert house.people.rows("select from sessions where authenticated_by is not null and user_id = %s", known.user) == []
-    assert house.failures()[:2] == ["provider_required", "wrong_password"]
+    assert scene.people.rows("select from sessions where authenticated_by is not null and user_id = %s", known.user) == []
+    assert scene.failures()[:2] == ["provider_required", "wrong_password"]
 
 
-async def test_it_is_logged_and_limited_as_every_attempt(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME)
-    statuses = [(await house.client.post(LOGIN, {"email": person.email, "password": f"guess {n}"})).status for n in range(11)]
+async def test_it_is_logged_and_limited_as_every_attempt(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME)
+    statuses = [(await scene.client.post(LOGIN, {"email": person.email, "password": f"guess {n}"})).status for n in range(11)]
     assert statuses == [403] * 10 + [429]
 
 
-async def test_where_both_will_do_a_password_does(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, login="password_allowed")
-    assert (await house.sign_in(person.email)).status == 200
-    assert house.log.events("request")[-1]["db_round_trips"] <= 5
+async def test_where_both_will_do_a_password_does(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, login="password_allowed")
+    assert (await scene.sign_in(person.email)).status == 200
+    assert scene.log.events("request")[-1]["db_round_trips"] <= 5
 
 
-async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, login=FALLBACK)
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
-    await house.outage()
-    assert (await house.sign_in(person.email)).status == 200
-    assert await house.look_up(person.email) == {**HERE, "domain_verified": True}
-    await house.recover()
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
-    assert (await house.look_up(person.email))["auth_method"] == "oauth"
-    change_route(house.people, NAME, login_policy="upstream_only")
-    await house.outage()
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
-    assert (await house.look_up(person.email))["auth_method"] == "oauth"
+async def test_a_provider_that_is_away_is_done_without_only_where_the_policy_says_so(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, login=FALLBACK)
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
+    await scene.outage()
+    assert (await scene.sign_in(person.email)).status == 200
+    assert await scene.look_up(person.email) == {**HERE, "domain_verified": True}
+    await scene.recover()
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
+    assert (await scene.look_up(person.email))["auth_method"] == "oauth"
+    change_route(scene.people, NAME, login_policy="upstream_only")
+    await scene.outage()
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
+    assert (await scene.look_up(person.email))["auth_method"] == "oauth"
 
 
-async def test_an_outage_is_forgotten_after_a_while(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, login=FALLBACK)
-    await house.outage(ago=timedelta(minutes=10))
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+async def test_an_outage_is_forgotten_after_a_while(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, login=FALLBACK)
+    await scene.outage(ago=timedelta(minutes=10))
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
     # A failure that happened earlier but is reported later changes nothing.
-    await house.outage(ago=timedelta(minutes=1))
-    await house.outage(ago=timedelta(minutes=30))
-    assert (await house.sign_in(person.email)).status == 200
+    await scene.outage(ago=timedelta(minutes=1))
+    await scene.outage(ago=timedelta(minutes=30))
+    assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_the_outage_of_another_provider_is_none(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, login=FALLBACK)
-    await house.outage("officesuite")
-    assert refused(await house.sign_in(person.email)) == FORBIDDEN
+async def test_the_outage_of_another_provider_is_none(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, login=FALLBACK)
+    await scene.outage("officesuite")
+    assert refused(await scene.sign_in(person.email)) == FORBIDDEN
 
 
 @pytest.mark.parametrize("ending", ["disabled", "gone", "away"])
-async def test_a_provider_of_its_own_that_cannot_be_used(house: RealmScene, ending: str) -> None:
-    route(house.people, house.acme, NAME, provider=None, own=house.own, login=FALLBACK)
-    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
+async def test_a_provider_of_its_own_that_cannot_be_used(scene: RealmScene, ending: str) -> None:
+    route(scene.people, scene.acme, NAME, provider=None, own=scene.own, login=FALLBACK)
+    assert (await scene.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
     if ending == "disabled":
-        house.people.change("update upstream_providers set enabled = false")
+        scene.people.change("update upstream_providers set enabled = false")
     elif ending == "gone":
-        house.people.change("update upstream_providers set org_id = %s", house.globex.id)
+        scene.people.change("update upstream_providers set org_id = %s", scene.globex.id)
     else:
-        await house.outage(str(house.own))
-    assert await house.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
-    change_route(house.people, NAME, login_policy="upstream_only")
+        await scene.outage(str(scene.own))
+    assert await scene.look_up(f"ada@{NAME}") == {**HERE, "domain_verified": True}
+    change_route(scene.people, NAME, login_policy="upstream_only")
     # People are told to go to the provider, although its sign-in will fail.
-    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
-    change_route(house.people, NAME, login_policy="password_allowed")
-    assert (await house.look_up(f"ada@{NAME}"))["auth_method"] == "password"
+    assert (await scene.look_up(f"ada@{NAME}"))["auth_method"] == "upstream"
+    change_route(scene.people, NAME, login_policy="password_allowed")
+    assert (await scene.look_up(f"ada@{NAME}"))["auth_method"] == "password"
 
 
-async def test_credentials_that_are_removed_leave_no_provider(house: RealmScene) -> None:
-    person = await house.person()
-    route(house.people, house.acme, NAME, login=FALLBACK)
-    house.people.change("delete from oauth_credentials")
-    assert (await house.sign_in(person.email)).status == 200
+async def test_credentials_that_are_removed_leave_no_provider(scene: RealmScene) -> None:
+    person = await scene.person()
+    route(scene.people, scene.acme, NAME, login=FALLBACK)
+    scene.people.change("delete from oauth_credentials")
+    assert (await scene.sign_in(person.email)).status == 200
 
 
-async def test_no_organization_shuts_out_the_owners_of_the_platform(house: RealmScene) -> None:
-    owner = await house.person("root")
-    house.people.change("update users set is_platform_owner = true")
-    route(house.people, house.acme, NAME)
-    assert (await house.sign_in(owner.email)).status == 200
+async def test_no_organization_shuts_out_the_owners_of_the_platform(scene: RealmScene) -> None:
+    owner = await scene.person("root")
+    scene.people.change("update users set is_platform_owner = true")
+    route(scene.people, scene.acme, NAME)
+    assert (await scene.sign_in(owner.email)).status == 200
     # With a wrong password the answer is the same as for anybody.
-    assert refused(await house.sign_in(owner.email, "a wrong one")) == FORBIDDEN
+    assert refused(await scene.sign_in(owner.email, "a wrong one")) == FORBIDDEN
 
 
-async def test_sessions_go_on_and_a_password_proves_nothing_in_them(house: RealmScene) -> None:
-    person = await house.person()
-    tokens = await house.browser.tokens(person)
-    route(house.people, house.acme, NAME)
+async def test_sessions_go_on_and_a_password_proves_nothing_in_them(scene: RealmScene) -> None:
+    person = await scene.person()
+    tokens = await scene.browser.tokens(person)
+    route(scene.people, scene.acme, NAME)
     token = tokens["access_token"]
-    assert (await house.client.get("/api/user", token=token)).status == 200
-    answer = await house.client.post("/api/auth/reauthenticate", {"password": PASSWORD}, token=token)
+    assert (await scene.client.get("/api/user", token=token)).status == 200
+    answer = await scene.client.post("/api/auth/reauthenticate", {"password": PASSWORD}, token=token)
     assert refused(answer) == FORBIDDEN
-    assert (await house.browser.refresh(tokens["refresh_token"])).status == 200
+    assert (await scene.browser.refresh(tokens["refresh_token"])).status == 200
 
 
 ASKS: Final[dict[str, tuple[str, Callable[[str], dict[str, str]]]]] = {
@@ -257,68 +257,68 @@ ASKS: Final[dict[str, tuple[str, Callable[[str], dict[str, str]]]]] = {
 
 
 @pytest.mark.parametrize("kind", ASKS)
-async def test_no_mail_opens_a_way_of_ours(house: RealmScene, kind: str) -> None:
-    person, owner = await house.person(), await house.person("root")
-    house.people.change("update users set is_platform_owner = true where id = %s", owner.user)
-    box = Postbox(house.postern)
+async def test_no_mail_opens_a_way_of_ours(scene: RealmScene, kind: str) -> None:
+    person, owner = await scene.person(), await scene.person("root")
+    scene.people.change("update users set is_platform_owner = true where id = %s", owner.user)
+    box = Postbox(scene.postern)
     path, body = ASKS[kind]
-    first = await house.client.post(path, body(person.email))
+    first = await scene.client.post(path, body(person.email))
     assert [mail.to for mail in await box.empty()] == [person.email]
-    route(house.people, house.acme, NAME)
-    again = await house.client.post(path, body(person.email))
+    route(scene.people, scene.acme, NAME)
+    again = await scene.client.post(path, body(person.email))
     assert (again.status, again.body) == (first.status, first.body)
     assert await box.empty() == []
-    await house.client.post(path, body(owner.email))
+    await scene.client.post(path, body(owner.email))
     assert [mail.to for mail in await box.empty()] == [owner.email]
 
 
-async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(house: RealmScene) -> None:
-    person = await house.person()
-    box = Postbox(house.postern)
-    await house.client.post("/api/auth/forgot-password", {"email": person.email})
+async def test_a_mailed_link_is_of_no_use_once_only_the_provider_will_do(scene: RealmScene) -> None:
+    person = await scene.person()
+    box = Postbox(scene.postern)
+    await scene.client.post("/api/auth/forgot-password", {"email": person.email})
     (mail,) = await box.empty()
-    route(house.people, house.acme, NAME)
+    route(scene.people, scene.acme, NAME)
     reset = {"token": token_in(link_in(mail)), "new_password": NEW}
-    assert refused(await house.client.post("/api/auth/reset-password", reset)) == FORBIDDEN
+    assert refused(await scene.client.post("/api/auth/reset-password", reset)) == FORBIDDEN
     # The link is not used up: once passwords are allowed again, the link works, too.
-    change_route(house.people, NAME, login_policy="password_allowed")
-    assert (await house.client.post("/api/auth/reset-password", reset)).status == 200
-    assert (await house.sign_in(person.email, NEW)).status == 200
+    change_route(scene.people, NAME, login_policy="password_allowed")
+    assert (await scene.client.post("/api/auth/reset-password", reset)).status == 200
+    assert (await scene.sign_in(person.email, NEW)).status == 200
 
 
-async def test_no_passkey_opens_where_only_the_provider_will_do(house: RealmScene) -> None:
-    person = await house.person()
-    token = (await house.sign_in(person.email)).json()["access_token"]
-    owner = Owner(house.client, house.people, house.postern, person, token)
+async def test_no_passkey_opens_where_only_the_provider_will_do(scene: RealmScene) -> None:
+    person = await scene.person()
+    token = (await scene.sign_in(person.email)).json()["access_token"]
+    owner = Owner(scene.client, scene.people, scene.postern, person, token)
     passkey, _ = await owner.add()
-    route(house.people, house.acme, NAME)
+    route(scene.people, scene.acme, NAME)
     assert refused(await owner.sign_in(passkey)) == FORBIDDEN
-    change_route(house.people, NAME, login_policy="password_allowed")
+    change_route(scene.people, NAME, login_policy="password_allowed")
     assert (await owner.sign_in(passkey)).status == 200
 
 
-async def test_an_owner_of_the_platform_resets_a_password_all_the_same(house: RealmScene) -> None:
-    owner = await house.person("root")
-    house.people.change("update users set is_platform_owner = true")
-    route(house.people, house.acme, NAME)
-    box = Postbox(house.postern)
-    await house.client.post("/api/auth/forgot-password", {"email": owner.email})
+async def test_an_owner_of_the_platform_resets_a_password_all_the_same(scene: RealmScene) -> None:
+    owner = await scene.person("root")
+    scene.people.change("update users set is_platform_owner = true")
+    route(scene.people, scene.acme, NAME)
+    box = Postbox(scene.postern)
+    await scene.client.post("/api/auth/forgot-password", {"email": owner.email})
     (mail,) = await box.empty()
-    assert (await house.client.post("/api/auth/reset-password", {"token": token_in(link_in(mail)), "new_password": NEW})).status == 200
+    assert (await scene.client.post("/api/auth/reset-password", {"token": token_in(link_in(mail)), "new_password": NEW})).status == 200
 
 
-async def test_registering_and_verifying_stay_open(house: RealmScene) -> None:
+async def test_registering_and_verifying_stay_open(scene: RealmScene) -> None:
     """An account alone lets nobody in, and the provider's sign-in will find it."""
-    route(house.people, house.acme, NAME)
-    answer = await house.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
+    route(scene.people, scene.acme, NAME)
+    answer = await scene.client.post("/api/auth/register", {"email": f"ada@{NAME}", "password": PASSWORD})
     assert answer.status == 200
-    (mail,) = await Postbox(house.postern).empty()
-    assert (await house.client.get(f"/auth/verify-email?token={token_in(link_in(mail))}")).status == 200
-    assert refused(await house.sign_in(f"ada@{NAME}")) == FORBIDDEN
+    (mail,) = await Postbox(scene.postern).empty()
+    assert (await scene.client.get(f"/auth/verify-email?token={token_in(link_in(mail))}")).status == 200
+    assert refused(await scene.sign_in(f"ada@{NAME}")) == FORBIDDEN
 
 
-async def test_round_trips_of_the_lookup(house: RealmScene) -> None:
-    route(house.people, house.acme, NAME)
+async def test_round_trips_of_the_lookup(scene: RealmScene) -> None:
+    route(scene.people, scene.acme, NAME)
     for email, most in (("ada@example.org", 1), (f"ada@{NAME}", 2)):
-        await house.client.post(LOOKUP, {"email": email})
-        assert house.log.events("request")[-1]["db_round_trips"] <= most
+        await scene.client.post(LOOKUP, {"email": email})
+        assert scene.log.events("request")[-1]["db_round_trips"] <= most

@@ -308,10 +308,10 @@ async def test_not_me_removes_an_account_that_was_never_anybodys(
 async def test_not_me_leaves_an_account_that_something_holds(
     tie: str, tabs: Tabs, people: People, postern: Postern, postbox: Postbox, log: CapturedLog
 ) -> None:
-    house = Inviting(postern, people, tabs.client, log)
+    scene = Inviting(postern, people, tabs.client, log)
     link = await registered(tabs, postbox, log)
     (row,) = people.rows("select id from users where email = %s", ADA)
-    people.change(tie, house.acme.id, row["id"])
+    people.change(tie, scene.acme.id, row["id"])
     tab = await tabs.tab().open(link.replace(PAGE, f"{PAGE}/not-me"))
     await tab.send()
     assert tab.place == REFUSED
@@ -459,8 +459,8 @@ async def test_another_sites_form_is_refused(
 async def test_where_only_the_provider_will_do_no_password_is_asked_for(
     tabs: Tabs, elsewhere: Tabs, people: People, postern: Postern, postbox: Postbox, log: CapturedLog
 ) -> None:
-    house = Inviting(postern, people, tabs.client, log)
-    route(people, house.acme, "example.org")
+    scene = Inviting(postern, people, tabs.client, log)
+    route(people, scene.acme, "example.org")
     link = await registered(tabs, postbox, log)
     for place in ("", "/new-password"):
         tab = await elsewhere.tab().open(link.replace(PAGE, PAGE + place))

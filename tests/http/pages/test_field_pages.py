@@ -58,18 +58,18 @@ class FieldPageScene(Arriving):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> FieldPageScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> FieldPageScene:
     return FieldPageScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_page_asks_once_and_keeps_the_answers(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    await house.declare("motto", of_installation=True, asked_at="sign_in")
-    await house.declare("grade", "number", asked_at="sign_in", rule={"minimum": 1, "maximum": 5})
-    await house.declare("tags", "list", asked_at="sign_in")
-    await house.declare("late", asked_at="registration")
-    await house.declare("silent")
-    tab = await house.sign_in(ada)
+async def test_a_page_asks_once_and_keeps_the_answers(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    await scene.declare("motto", of_installation=True, asked_at="sign_in")
+    await scene.declare("grade", "number", asked_at="sign_in", rule={"minimum": 1, "maximum": 5})
+    await scene.declare("tags", "list", asked_at="sign_in")
+    await scene.declare("late", asked_at="registration")
+    await scene.declare("silent")
+    tab = await scene.sign_in(ada)
     assert tab.place.startswith(f"{PAGE}?flow=")
     said = tab.page.text
     assert "Motto" in said
@@ -82,149 +82,149 @@ async def test_a_page_asks_once_and_keeps_the_answers(house: FieldPageScene) -> 
     assert tab.shown.status == 400
     assert "Grade: Enter a number from 1 to 5" in tab.page.text
     assert "one" in tab.page.forms[0].fields["values"]
-    assert house.values(ada) == []
+    assert scene.values(ada) == []
     await tab.send(fields=names, values=["Count", "3", "one\n\n two \n"])
     assert tab.place == "/ui"
-    assert house.values(ada) == [{"motto": "Count"}, {"grade": 3, "tags": ["one", "two"]}]
-    assert (await house.sign_in(ada)).place == "/ui"
-    told = [(one["organization_id"], one["details"]["keys"]) for one in house.told("audit_log") if one["name"] == "user.fields.updated"]
-    assert told == [(None, ["motto"]), (house.acme.id, ["grade", "tags"])]
+    assert scene.values(ada) == [{"motto": "Count"}, {"grade": 3, "tags": ["one", "two"]}]
+    assert (await scene.sign_in(ada)).place == "/ui"
+    told = [(one["organization_id"], one["details"]["keys"]) for one in scene.told("audit_log") if one["name"] == "user.fields.updated"]
+    assert told == [(None, ["motto"]), (scene.acme.id, ["grade", "tags"])]
     # A field that comes later is asked for alone.
-    await house.declare("hired", "date", asked_at="sign_in")
-    tab = await house.sign_in(ada)
+    await scene.declare("hired", "date", asked_at="sign_in")
+    tab = await scene.sign_in(ada)
     assert "Hired" in tab.page.text
     assert "Grade" not in tab.page.text
 
 
-async def test_not_now_is_an_answer_unless_a_field_is_required(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    await house.declare("nickname", asked_at="sign_in")
-    tab = await house.sign_in(ada, "/ui/sign-in?to=/ui/sessions")
+async def test_not_now_is_an_answer_unless_a_field_is_required(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    await scene.declare("nickname", asked_at="sign_in")
+    tab = await scene.sign_in(ada, "/ui/sign-in?to=/ui/sessions")
     assert "Not now" in tab.page.text
     await tab.send(fields=["acme/nickname"], values=["x"], answer="later")
     assert tab.place == "/ui/sessions"
-    assert house.values(ada) == []
-    assert (await house.sign_in(ada)).place == "/ui"
-    await house.declare("legal_name", asked_at="sign_in", required=True)
+    assert scene.values(ada) == []
+    assert (await scene.sign_in(ada)).place == "/ui"
+    await scene.declare("legal_name", asked_at="sign_in", required=True)
     for sent in ({"answer": "later"}, {}, {"fields": ["acme/legal_name"], "values": [" "]}):
-        tab = await house.sign_in(ada)
+        tab = await scene.sign_in(ada)
         assert "Not now" not in tab.page.text
         await tab.send(**sent)
         assert tab.shown.status == 400
         assert "Answer this question" in tab.page.text
     await tab.send(fields=["acme/legal_name"], values=["Ada"])
     assert tab.place == "/ui"
-    assert (await house.sign_in(ada)).place == "/ui"
-    assert house.values(ada) == [{"legal_name": "Ada"}]
+    assert (await scene.sign_in(ada)).place == "/ui"
+    assert scene.values(ada) == [{"legal_name": "Ada"}]
 
 
-async def test_answers_that_no_page_has_read_lack_no_required_field_either(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    await house.declare("legal_name", asked_at="sign_in", required=True)
-    await house.declare("nickname", asked_at="sign_in")
-    values, user, now = house.postern.tenancy.profile_values, UserId(ada.user), datetime.now(UTC)
+async def test_answers_that_no_page_has_read_lack_no_required_field_either(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    await scene.declare("legal_name", asked_at="sign_in", required=True)
+    await scene.declare("nickname", asked_at="sign_in")
+    values, user, now = scene.postern.tenancy.profile_values, UserId(ada.user), datetime.now(UTC)
     flow = Flow(FlowId(uuid4()), FlowPurpose.ACCOUNT, {}, Wanted(), now, now + timedelta(hours=1))
     asked = await values.asked(user, flow)
     for given in ({}, {"acme": {"nickname": "Countess"}}, {"acme": {"legal_name": "", "nickname": "Countess"}}):
         with pytest.raises(BadRequest, match="legal_name: this field is required"):
             await values.answer(user, flow, asked, given, Actor(user))
-    assert house.values(ada) == []
+    assert scene.values(ada) == []
     assert await values.asked(user, flow) == asked
 
 
-async def test_a_form_sent_twice_or_for_other_fields_changes_nothing_more(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    await house.declare("nickname", asked_at="sign_in")
-    await house.declare("department", written_by=["administrator"])
-    await house.declare("motto", of_installation=True)
-    tab = await house.sign_in(ada)
+async def test_a_form_sent_twice_or_for_other_fields_changes_nothing_more(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    await scene.declare("nickname", asked_at="sign_in")
+    await scene.declare("department", written_by=["administrator"])
+    await scene.declare("motto", of_installation=True)
+    tab = await scene.sign_in(ada)
     flow = tab.place.partition("flow=")[2]
     token = tab.page.forms[0].fields["form_token"]
     sent = {"flow": flow, "form_token": token, "fields": ["acme/nickname", "acme/department", "/motto", "globex/x"], "values": list("abcd")}
     for _ in range(2):
         answer = await tab.tabs.request("POST", f"{PAGE}?flow={flow}", sent)
         assert (answer.status, answer.header("location")) == (303, "/ui")
-    assert house.values(ada) == [{"nickname": "a"}]
+    assert scene.values(ada) == [{"nickname": "a"}]
     assert (await tab.tabs.request("GET", f"{PAGE}?flow={flow}")).header("location") == "/ui"
 
 
-async def test_a_newcomer_on_the_way_to_an_application_answers_its_organization_and_still_consents(house: FieldPageScene) -> None:
-    ada = await house.newcomer(member=False)
-    await house.declare("company", asked_at="registration", required=True)
-    house.tenants.add("globex")
-    tab = await house.sign_in(ada, house.asking())
+async def test_a_newcomer_on_the_way_to_an_application_answers_its_organization_and_still_consents(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer(member=False)
+    await scene.declare("company", asked_at="registration", required=True)
+    scene.tenants.add("globex")
+    tab = await scene.sign_in(ada, scene.asking())
     assert tab.place.startswith(PAGE)
     assert "Acme asks for this, keeps your answers, and sees your address" in tab.page.text
     await tab.send(fields=["acme/company"], values=["Engines"])
     assert tab.place.startswith("/ui/consent")
-    assert house.values(ada) == [{"company": "Engines"}]
-    (tie,) = house.people.rows("select own_since, first_login_at from service_users where user_id = %s", ada.user)
+    assert scene.values(ada) == [{"company": "Engines"}]
+    (tie,) = scene.people.rows("select own_since, first_login_at from service_users where user_id = %s", ada.user)
     assert tie == {"own_since": None, "first_login_at": None}
     # Elsewhere nobody asks for it.
-    assert (await house.sign_in(ada)).place == "/ui"
+    assert (await scene.sign_in(ada)).place == "/ui"
 
 
-async def test_a_newcomer_who_answers_nothing_is_not_tied_to_the_organization_by_it(house: FieldPageScene) -> None:
-    ada = await house.newcomer(member=False)
-    await house.declare("company", asked_at="registration")
-    tab = await house.sign_in(ada, house.asking())
+async def test_a_newcomer_who_answers_nothing_is_not_tied_to_the_organization_by_it(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer(member=False)
+    await scene.declare("company", asked_at="registration")
+    tab = await scene.sign_in(ada, scene.asking())
     assert tab.place.startswith(PAGE)
     await tab.send(fields=["acme/company"], values=["Engines"], answer="later")
     assert tab.place.startswith("/ui/consent")
-    assert house.values(ada) == []
-    assert house.people.rows("select user_id from service_users") == []
+    assert scene.values(ada) == []
+    assert scene.people.rows("select user_id from service_users") == []
 
 
-async def test_an_application_for_members_asks_nobody_else(house: FieldPageScene) -> None:
-    ada = await house.newcomer(member=False)
-    await house.declare("company", asked_at="sign_in", required=True)
-    house.set(house.app, sign_in_policy="members")
-    tab = await house.sign_in(ada, house.asking())
+async def test_an_application_for_members_asks_nobody_else(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer(member=False)
+    await scene.declare("company", asked_at="sign_in", required=True)
+    scene.set(scene.app, sign_in_policy="members")
+    tab = await scene.sign_in(ada, scene.asking())
     assert not tab.place.startswith(PAGE)
-    assert house.people.rows("select user_id from service_users") == []
+    assert scene.people.rows("select user_id from service_users") == []
 
 
-async def test_an_organization_that_merely_lists_somebody_asks_after_the_confirmation(house: FieldPageScene) -> None:
-    ada = await house.newcomer(member=False)
-    house.tenants.join(ada, house.acme, listed=True)
-    await house.declare("nickname", asked_at="sign_in")
-    tab = await house.sign_in(ada)
+async def test_an_organization_that_merely_lists_somebody_asks_after_the_confirmation(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer(member=False)
+    scene.tenants.join(ada, scene.acme, listed=True)
+    await scene.declare("nickname", asked_at="sign_in")
+    tab = await scene.sign_in(ada)
     assert tab.place.startswith("/ui/confirm-membership")
     await tab.send(answers="later")
     assert tab.place == "/ui"
-    tab = await house.sign_in(ada)
-    await tab.send(answers=f"yes:{house.acme.id}")
+    tab = await scene.sign_in(ada)
+    await tab.send(answers=f"yes:{scene.acme.id}")
     assert tab.place.startswith(PAGE)
     await tab.send(fields=["acme/nickname"], values=["x"])
     assert tab.place == "/ui"
 
 
-async def test_where_nothing_is_asked_the_sign_in_waits_for_nothing(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    await house.declare("silent")
+async def test_where_nothing_is_asked_the_sign_in_waits_for_nothing(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    await scene.declare("silent")
 
     def trips() -> list[int]:
-        return [line["db_round_trips"] for line in house.log.events("request") if line["method"] == "POST"]
+        return [line["db_round_trips"] for line in scene.log.events("request") if line["method"] == "POST"]
 
-    await house.sign_in(ada)
+    await scene.sign_in(ada)
     before = len(trips())
-    assert (await house.sign_in(ada, "/ui/sign-in?to=/ui/sessions")).place == "/ui/sessions"
+    assert (await scene.sign_in(ada, "/ui/sign-in?to=/ui/sessions")).place == "/ui/sessions"
     usual = trips()[before:]
-    await house.declare("asked", asked_at="sign_in")
+    await scene.declare("asked", asked_at="sign_in")
     before = len(trips())
-    assert (await house.sign_in(ada, "/ui/sign-in?to=/ui/sessions")).place.startswith(PAGE)
+    assert (await scene.sign_in(ada, "/ui/sign-in?to=/ui/sessions")).place.startswith(PAGE)
     assert trips()[before:] == usual
 
 
-async def test_people_see_and_change_what_is_kept_of_them(house: FieldPageScene) -> None:
-    ada = await house.newcomer()
-    tab = await house.sign_in(ada)
+async def test_people_see_and_change_what_is_kept_of_them(scene: FieldPageScene) -> None:
+    ada = await scene.newcomer()
+    tab = await scene.sign_in(ada)
     assert b"/ui/details" not in (await tab.open("/ui/profile")).shown.body
     assert "Nothing is kept" in (await tab.open(DETAILS)).page.text
-    await house.declare("nickname")
-    await house.declare("member", "boolean", written_by=["administrator"])
+    await scene.declare("nickname")
+    await scene.declare("member", "boolean", written_by=["administrator"])
     path = f"/api/organizations/acme/users/{ada.user}/profile"
-    assert (await house.request("PATCH", path, {"values": {"member": True}})).status == 200
+    assert (await scene.request("PATCH", path, {"values": {"member": True}})).status == 200
     assert b"/ui/details" in (await tab.open("/ui/profile")).shown.body
     assert "Member Yes" in (await tab.open(DETAILS)).page.text
     await tab.send(1, fields=["acme/nickname"], values=["x" * 1001])
@@ -232,4 +232,4 @@ async def test_people_see_and_change_what_is_kept_of_them(house: FieldPageScene)
     assert "Nickname: Enter 1 to 1000 characters" in tab.page.text
     await tab.send(1, fields=["acme/nickname", "acme/member"], values=["Ada", "no"])
     assert "Your answers are saved" in tab.page.text
-    assert house.values(ada) == [{"nickname": "Ada", "member": True}]
+    assert scene.values(ada) == [{"nickname": "Ada", "member": True}]

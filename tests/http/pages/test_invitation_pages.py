@@ -22,7 +22,7 @@ PAGE = "/ui/invitations/accept"
 
 
 @pytest.fixture
-def house(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
+def scene(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
     return Inviting(postern, people, client, log)
 
 
@@ -31,13 +31,13 @@ def text_of(answer: Received) -> str:
     return PageReader(answer.body).text
 
 
-async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Inviting) -> None:
-    token = (await house.invite("Bob@example.org", "admin"))["token"]
-    link = (await house.client.get(f"/invitations/accept?token={token}")).header("location") or ""
+async def test_a_person_sees_who_invites_them_to_what_and_accepts(scene: Inviting) -> None:
+    token = (await scene.invite("Bob@example.org", "admin"))["token"]
+    link = (await scene.client.get(f"/invitations/accept?token={token}")).header("location") or ""
     # To look at the page does not use the link up.
-    shown, again = [await house.client.get(link.removeprefix(BASE_URL)) for _ in range(2)]
+    shown, again = [await scene.client.get(link.removeprefix(BASE_URL)) for _ in range(2)]
     assert (shown.status, again.status, is_page(shown)) == (200, 200, True)
-    assert house.statuses() == ["pending"]
+    assert scene.statuses() == ["pending"]
     read = text_of(shown)
     assert "You are invited to Acme" in read
     assert "For Bob@example.org Role Administrator Valid until" in read
@@ -46,60 +46,60 @@ async def test_a_person_sees_who_invites_them_to_what_and_accepts(house: Invitin
     assert form.inputs["token"]["value"] == token
     assert re.findall(rb'<button type="submit"[^>]* name="answer" value="(\w+)"', shown.body) == [b"accept", b"decline"]
 
-    answer = await send(house.client, PAGE, token=token, answer="accept")
+    answer = await send(scene.client, PAGE, token=token, answer="accept")
     assert (answer.status, answer.header("location")) == (303, f"/ui/invitations/accepted?token={token}")
-    assert house.members()["Bob@example.org"] == "admin"
-    done = await house.client.get("/ui/invitations/accepted")
+    assert scene.members()["Bob@example.org"] == "admin"
+    done = await scene.client.get("/ui/invitations/accepted")
     assert done.status == 200
     assert is_page(done)
     # A form that is sent twice acts once. A moment later, the page tells the invitation's outcome.
-    again = await send(house.client, PAGE, token=token, answer="accept")
+    again = await send(scene.client, PAGE, token=token, answer="accept")
     assert (again.status, again.header("location")) == (303, f"/ui/invitations/accepted?token={token}")
-    assert (await send(house.client, PAGE, token=token, answer="decline")).status == 400
-    house.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
-    for again in (await send(house.client, PAGE, token=token, answer="accept"), await house.client.get(f"{PAGE}?token={token}")):
+    assert (await send(scene.client, PAGE, token=token, answer="decline")).status == 400
+    scene.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
+    for again in (await send(scene.client, PAGE, token=token, answer="accept"), await scene.client.get(f"{PAGE}?token={token}")):
         assert again.status == 400
         assert is_page(again)
         assert "accepted already" in text_of(again)
 
 
-async def test_a_person_declines(house: Inviting) -> None:
-    token = (await house.invite())["token"]
-    answer = await send(house.client, PAGE, token=token, answer="decline")
+async def test_a_person_declines(scene: Inviting) -> None:
+    token = (await scene.invite())["token"]
+    answer = await send(scene.client, PAGE, token=token, answer="decline")
     assert (answer.status, answer.header("location")) == (303, f"/ui/invitations/declined?token={token}")
-    assert house.statuses() == ["rejected"]
-    again = await send(house.client, PAGE, token=token, answer="decline")
+    assert scene.statuses() == ["rejected"]
+    again = await send(scene.client, PAGE, token=token, answer="decline")
     assert (again.status, again.header("location")) == (303, f"/ui/invitations/declined?token={token}")
-    assert (await send(house.client, PAGE, token=token, answer="accept")).status == 400
-    done = await house.client.get("/ui/invitations/declined")
+    assert (await send(scene.client, PAGE, token=token, answer="accept")).status == 400
+    done = await scene.client.get("/ui/invitations/declined")
     assert (done.status, is_page(done)) == (200, True)
-    assert "has been declined" in text_of(await house.client.get(f"{PAGE}?token={token}"))
+    assert "has been declined" in text_of(await scene.client.get(f"{PAGE}?token={token}"))
 
 
-async def test_a_token_of_ones_own_list_opens_it_too(house: Inviting) -> None:
-    bob = house.verified("bob@example.org")
-    await house.invite()
-    (own,) = await house.own(bob)
-    assert "You are invited to Acme" in text_of(await house.client.get(f"{PAGE}?token={own['token']}"))
-    assert (await send(house.client, PAGE, token=own["token"], answer="accept")).status == 303
+async def test_a_token_of_ones_own_list_opens_it_too(scene: Inviting) -> None:
+    bob = scene.verified("bob@example.org")
+    await scene.invite()
+    (own,) = await scene.own(bob)
+    assert "You are invited to Acme" in text_of(await scene.client.get(f"{PAGE}?token={own['token']}"))
+    assert (await send(scene.client, PAGE, token=own["token"], answer="accept")).status == 303
 
 
-async def test_it_does_not_tell_whether_the_address_has_an_account(house: Inviting) -> None:
+async def test_it_does_not_tell_whether_the_address_has_an_account(scene: Inviting) -> None:
     """The inviter has the token, too, and must not learn that."""
-    house.verified("bob@example.org")
-    tokens = [(await house.invite(email))["token"] for email in ("bob@example.org", "eve@example.org")]
-    shown = [await house.client.get(f"{PAGE}?token={token}") for token in tokens]
+    scene.verified("bob@example.org")
+    tokens = [(await scene.invite(email))["token"] for email in ("bob@example.org", "eve@example.org")]
+    shown = [await scene.client.get(f"{PAGE}?token={token}") for token in tokens]
     one, other = (re.sub(r"(bob|eve)@|value=\"[^\"]*\"|, \d\d:\d\d UTC", "", answer.body.decode()) for answer in shown)
     assert one == other
 
 
 @pytest.mark.parametrize("given", [{}, {"answer": ""}, {"answer": "yes"}, {"answer": "ACCEPT"}])
-async def test_without_a_yes_or_no_nothing_happens(given: dict[str, str], house: Inviting) -> None:
-    token = (await house.invite())["token"]
-    refused = await send(house.client, PAGE, (("sec-fetch-site", "same-origin"),), token=token, **given)
+async def test_without_a_yes_or_no_nothing_happens(given: dict[str, str], scene: Inviting) -> None:
+    token = (await scene.invite())["token"]
+    refused = await send(scene.client, PAGE, (("sec-fetch-site", "same-origin"),), token=token, **given)
     assert refused.status == 400
     assert is_page(refused)
-    assert house.statuses() == ["pending"]
+    assert scene.statuses() == ["pending"]
 
 
 BAD_LINKS = ["", "?token=", "?token=x", "?token=%3Cscript%3Ealert(1)%3C/script%3E", "?token=%00%ff", "?token=" + "x" * 5000]
@@ -114,55 +114,55 @@ async def test_without_a_good_link_there_is_a_page_that_says_so(query: str, clie
     assert b"<script" not in answer.body
 
 
-async def test_one_whose_time_has_passed_says_what_can_be_done(house: Inviting) -> None:
-    token = (await house.invite())["token"]
-    house.overdue()
-    for answer in (await house.client.get(f"{PAGE}?token={token}"), await send(house.client, PAGE, token=token, answer="accept")):
+async def test_one_whose_time_has_passed_says_what_can_be_done(scene: Inviting) -> None:
+    token = (await scene.invite())["token"]
+    scene.overdue()
+    for answer in (await scene.client.get(f"{PAGE}?token={token}"), await send(scene.client, PAGE, token=token, answer="accept")):
         assert answer.status == 400
         assert "has expired" in text_of(answer)
         assert "another invitation" in text_of(answer)
-    assert house.happened() == ["user.invited", "invitation.expired"]
+    assert scene.happened() == ["user.invited", "invitation.expired"]
 
 
-async def test_what_stands_against_it_is_said_in_words(house: Inviting) -> None:
-    token = (await house.invite())["token"]
-    house.people.change("update organizations set max_users = 1")
-    answer = await send(house.client, PAGE, token=token, answer="accept")
+async def test_what_stands_against_it_is_said_in_words(scene: Inviting) -> None:
+    token = (await scene.invite())["token"]
+    scene.people.change("update organizations set max_users = 1")
+    answer = await send(scene.client, PAGE, token=token, answer="accept")
     assert (answer.status, is_page(answer)) == (400, True)
     assert "make room" in text_of(answer)
-    house.people.change("update organizations set status = 'suspended'")
-    answer = await send(house.client, PAGE, token=token, answer="accept")
+    scene.people.change("update organizations set status = 'suspended'")
+    answer = await send(scene.client, PAGE, token=token, answer="accept")
     assert (answer.status, is_page(answer)) == (403, True)
     assert "not active" in text_of(answer)
-    assert house.statuses() == ["pending"]
+    assert scene.statuses() == ["pending"]
 
 
-async def test_a_role_is_told_by_its_name(house: Inviting) -> None:
-    house.role("rev-1", Capability.MEMBERS_VIEW)
-    token = (await house.invite(role="rev-1"))["token"]
+async def test_a_role_is_told_by_its_name(scene: Inviting) -> None:
+    scene.role("rev-1", Capability.MEMBERS_VIEW)
+    token = (await scene.invite(role="rev-1"))["token"]
     for name in ("Revisionsabteilung Nord", "<b>\u202eadmin</b> {{ 77 * 77 }}"):
-        house.people.change("update roles set name = %s", name)
-        shown = await house.client.get(f"{PAGE}?token={token}")
+        scene.people.change("update roles set name = %s", name)
+        shown = await scene.client.get(f"{PAGE}?token={token}")
         assert f"<bdi>{escape(name)}</bdi>".encode() in shown.body
         assert "rev-1" not in text_of(shown)
         assert "5929" not in text_of(shown)
-    member = (await house.invite("eve@example.org"))["token"]
-    german = await house.client.get(f"{PAGE}?token={member}", headers=[("accept-language", "de")])
+    member = (await scene.invite("eve@example.org"))["token"]
+    german = await scene.client.get(f"{PAGE}?token={member}", headers=[("accept-language", "de")])
     assert "Rolle Mitglied" in text_of(german)
 
 
-async def test_one_whose_role_is_not_known_any_longer_still_shows(house: Inviting) -> None:
+async def test_one_whose_role_is_not_known_any_longer_still_shows(scene: Inviting) -> None:
     """A role that an invitation offers cannot be deleted. Its row may go all the same, when the organization's rows are removed."""
-    house.role("rev-1", Capability.MEMBERS_VIEW)
-    token = (await house.invite(role="rev-1"))["token"]
-    house.people.change("update invitations set role_id = null")
-    assert "rev-1" in text_of(await house.client.get(f"{PAGE}?token={token}"))
+    scene.role("rev-1", Capability.MEMBERS_VIEW)
+    token = (await scene.invite(role="rev-1"))["token"]
+    scene.people.change("update invitations set role_id = null")
+    assert "rev-1" in text_of(await scene.client.get(f"{PAGE}?token={token}"))
 
 
-async def test_hostile_names_stay_names(house: Inviting) -> None:
+async def test_hostile_names_stay_names(scene: Inviting) -> None:
     name = "<script>alert(1)</script>\" onload='x' {{ 777 * 777 }}"
-    house.people.change("update organizations set name = %s", name)
-    answer = await house.client.get(f"{PAGE}?token={(await house.invite())['token']}")
+    scene.people.change("update organizations set name = %s", name)
+    answer = await scene.client.get(f"{PAGE}?token={(await scene.invite())['token']}")
     assert f"You are invited to <bdi>{name}</bdi>" in unescape(answer.body.decode())
     assert Form(answer.body).scripts == 0
     assert b"603729" not in answer.body
@@ -171,12 +171,12 @@ async def test_hostile_names_stay_names(house: Inviting) -> None:
 @pytest.mark.parametrize(
     "headers", [(("sec-fetch-site", "cross-site"),), (("sec-fetch-site", "none"),), (("origin", "https://evil.example"),)]
 )
-async def test_another_sites_form_is_refused(headers: tuple[tuple[str, str], ...], house: Inviting) -> None:
-    token = (await house.invite())["token"]
-    answer = await send(house.client, PAGE, headers=headers, token=token, answer="accept")
+async def test_another_sites_form_is_refused(headers: tuple[tuple[str, str], ...], scene: Inviting) -> None:
+    token = (await scene.invite())["token"]
+    answer = await send(scene.client, PAGE, headers=headers, token=token, answer="accept")
     assert answer.status == 403
     assert is_page(answer)
-    assert house.statuses() == ["pending"]
+    assert scene.statuses() == ["pending"]
 
 
 async def test_nobody_tries_links_without_end(client: Client) -> None:

@@ -21,24 +21,24 @@ OTHER: Final = "some other words in a row"
 
 
 @pytest.fixture
-def house(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
+def scene(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
     return Inviting(postern, people, client, log)
 
 
-async def invited(house: Inviting, email: str = "bob@example.org") -> tuple[str, str]:
+async def invited(scene: Inviting, email: str = "bob@example.org") -> tuple[str, str]:
     """The token that the inviter was shown, and the one in the mail."""
-    issued = await house.invite(email)
-    ((to, mailed),) = await house.mailed()
+    issued = await scene.invite(email)
+    ((to, mailed),) = await scene.mailed()
     assert to == email
     return issued["token"], mailed
 
 
-async def opened(house: Inviting, token: str) -> Tab:
-    return await Tabs(house.client).tab().open(f"{PAGE}?token={token}")
+async def opened(scene: Inviting, token: str) -> Tab:
+    return await Tabs(scene.client).tab().open(f"{PAGE}?token={token}")
 
 
-def person(house: Inviting, email: str = "bob@example.org") -> dict[str, object]:
-    rows = house.people.rows("select id, password_hash, email_verified_at, deactivated_at from users where email = %s", email)
+def person(scene: Inviting, email: str = "bob@example.org") -> dict[str, object]:
+    rows = scene.people.rows("select id, password_hash, email_verified_at, deactivated_at from users where email = %s", email)
     return rows[0] if rows else {}
 
 
@@ -46,48 +46,48 @@ def refuses_here(answer: Received) -> bool:
     return answer.status == 400 and b"A password cannot be chosen here" in answer.body
 
 
-async def test_a_newcomer_chooses_a_password_and_is_in(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
+async def test_a_newcomer_chooses_a_password_and_is_in(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     assert (tab.page.forms[0].action, "new-password") == (HERE, tab.page.inputs["password"]["autocomplete"])
-    assert person(house) == {}
+    assert person(scene) == {}
     await tab.send(password=GOOD)
     assert (tab.place, tab.status) == ("/ui/organizations/acme?done=joined", 200)
     assert "You are now a member." in tab.page.text
     assert tab.tabs.session is not None
-    bob = person(house)
+    bob = person(scene)
     assert bob["password_hash"] is not None
     assert bob["email_verified_at"] is not None
-    assert house.members()["bob@example.org"] == "member"
-    (own,) = house.people.rows("select own_since from memberships where user_id = %s", bob["id"])
+    assert scene.members()["bob@example.org"] == "member"
+    (own,) = scene.people.rows("select own_since from memberships where user_id = %s", bob["id"])
     assert own["own_since"] is not None
     # The sign-in is one like any other: in the log, with a device. Nobody tells the person that a password was changed.
-    assert [row["provider"] for row in house.people.rows("select provider from login_events where success")] == ["password"]
-    mails = [mail.subject for mail in await house.postbox.empty()]
+    assert [row["provider"] for row in scene.people.rows("select provider from login_events where success")] == ["password"]
+    mails = [mail.subject for mail in await scene.postbox.empty()]
     assert not [subject for subject in mails if "password" in subject.lower()], mails
-    changes = house.people.rows("select details from audit_log where action = 'security.password.changed'")
+    changes = scene.people.rows("select details from audit_log where action = 'security.password.changed'")
     assert [one["details"]["how"] for one in changes] == ["set"]
 
 
-async def test_the_inviters_token_opens_no_account(house: Inviting) -> None:
-    shown, mailed = await invited(house)
-    tab = await opened(house, shown)
+async def test_the_inviters_token_opens_no_account(scene: Inviting) -> None:
+    shown, mailed = await invited(scene)
+    tab = await opened(scene, shown)
     assert "password" not in tab.page.inputs
     # Not even if the inviter makes up the form of the other page.
-    other = await opened(house, mailed)
+    other = await opened(scene, mailed)
     refused = await tab.tabs.request("POST", HERE, {"token": shown, "password": GOOD, "form_token": await own_token(tab)})
     assert refuses_here(refused)
-    assert (person(house), house.statuses()) == ({}, ["pending"])
+    assert (person(scene), scene.statuses()) == ({}, ["pending"])
     # Accepting makes the account, and mails the address a link. Nobody is signed in.
     await tab.send(answer="accept")
     assert tab.tabs.session is None
     assert "If you had no account yet" in tab.page.text
-    assert (person(house)["password_hash"], person(house)["email_verified_at"]) == (None, None)
-    assert [mail.subject for mail in await house.postbox.empty()] == ["Choose a password for your account at Acme"]
+    assert (person(scene)["password_hash"], person(scene)["email_verified_at"]) == (None, None)
+    assert [mail.subject for mail in await scene.postbox.empty()] == ["Choose a password for your account at Acme"]
     # The other token is used up by then, too.
     await other.send(password=GOOD)
     assert (other.status, other.tabs.session) == (400, None)
-    assert person(house)["password_hash"] is None
+    assert person(scene)["password_hash"] is None
 
 
 async def own_token(tab: Tab) -> str:
@@ -95,14 +95,14 @@ async def own_token(tab: Tab) -> str:
     return str((await tab.tabs.tab().open("/ui/sign-in")).page.forms[0].fields["form_token"])
 
 
-async def test_a_mail_server_of_the_organizations_own_proves_nothing(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    house.people.change("update invitations set mailed_digest = null, token_digest = sha256(%s)", mailed.encode())
-    tab = await opened(house, mailed)
+async def test_a_mail_server_of_the_organizations_own_proves_nothing(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    scene.people.change("update invitations set mailed_digest = null, token_digest = sha256(%s)", mailed.encode())
+    tab = await opened(scene, mailed)
     assert "password" not in tab.page.inputs
     refused = await tab.tabs.request("POST", HERE, {"token": mailed, "password": GOOD, "form_token": await own_token(tab)})
     assert refuses_here(refused)
-    assert (person(house), house.statuses()) == ({}, ["pending"])
+    assert (person(scene), scene.statuses()) == ({}, ["pending"])
 
 
 @pytest.mark.parametrize(
@@ -116,66 +116,66 @@ async def test_a_mail_server_of_the_organizations_own_proves_nothing(house: Invi
         "update users set password_hash = 'x', email_verified_at = now() where id = %s",
     ],
 )
-async def test_an_account_in_use_keeps_its_ways_in(house: Inviting, use: str) -> None:
+async def test_an_account_in_use_keeps_its_ways_in(scene: Inviting, use: str) -> None:
     """Somebody has registered with the address, or has signed in with it."""
-    bob = house.people.add("bob@example.org")
-    house.people.change("update users set password_hash = null, email_verified_at = null where id = %s", bob.user)
-    house.people.change("delete from sessions where user_id = %s", bob.user)
-    house.people.change(use, bob.user)
-    _, mailed = await invited(house)
-    before = person(house)
-    tab = await opened(house, mailed)
+    bob = scene.people.add("bob@example.org")
+    scene.people.change("update users set password_hash = null, email_verified_at = null where id = %s", bob.user)
+    scene.people.change("delete from sessions where user_id = %s", bob.user)
+    scene.people.change(use, bob.user)
+    _, mailed = await invited(scene)
+    before = person(scene)
+    tab = await opened(scene, mailed)
     assert "password" not in tab.page.inputs
     refused = await tab.tabs.request("POST", HERE, {"token": mailed, "password": GOOD, "form_token": await own_token(tab)})
     assert refuses_here(refused)
-    assert (person(house), house.statuses()) == (before, ["pending"])
+    assert (person(scene), scene.statuses()) == (before, ["pending"])
 
 
 async def test_an_account_that_comes_into_use_while_the_password_is_hashed_keeps_its_ways_in(
-    house: Inviting, monkeypatch: pytest.MonkeyPatch
+    scene: Inviting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
-    meanwhile(monkeypatch, house.postern.identity.passwords, "hash", lambda: house.people.add("bob@example.org"))
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
+    meanwhile(monkeypatch, scene.postern.identity.passwords, "hash", lambda: scene.people.add("bob@example.org"))
     await tab.send(password=GOOD)
     assert (refuses_here(tab.shown), tab.tabs.session) == (True, None)
-    assert (person(house)["password_hash"], house.statuses()) == (None, ["pending"])
-    assert "bob@example.org" not in house.members()
+    assert (person(scene)["password_hash"], scene.statuses()) == (None, ["pending"])
+    assert "bob@example.org" not in scene.members()
 
 
-async def test_the_first_password_of_a_proved_account_ends_the_links_mailed_before(house: Inviting) -> None:
+async def test_the_first_password_of_a_proved_account_ends_the_links_mailed_before(scene: Inviting) -> None:
     """The owner has proved the address, and has no way in: neither a password nor a session is left."""
-    bob = house.verified("bob@example.org")
-    house.people.change("delete from sessions where user_id = %s", bob.user)
-    assert (await house.client.post("/api/auth/forgot-password", {"email": bob.email})).status == 200
-    earlier = await house.postbox.token()
-    _, mailed = await invited(house)
-    verified_at = person(house)["email_verified_at"]
-    tab = await opened(house, mailed)
+    bob = scene.verified("bob@example.org")
+    scene.people.change("delete from sessions where user_id = %s", bob.user)
+    assert (await scene.client.post("/api/auth/forgot-password", {"email": bob.email})).status == 200
+    earlier = await scene.postbox.token()
+    _, mailed = await invited(scene)
+    verified_at = person(scene)["email_verified_at"]
+    tab = await opened(scene, mailed)
     await tab.send(password=GOOD)
     assert (tab.place, tab.tabs.session is not None) == ("/ui/organizations/acme?done=joined", True)
-    assert (person(house)["id"], person(house)["email_verified_at"]) == (bob.user, verified_at)
-    refused = await house.client.post("/api/auth/reset-password", {"token": earlier, "new_password": OTHER})
+    assert (person(scene)["id"], person(scene)["email_verified_at"]) == (bob.user, verified_at)
+    refused = await scene.client.post("/api/auth/reset-password", {"token": earlier, "new_password": OTHER})
     assert refused.status == 400
 
 
-async def test_an_account_that_was_only_made_is_opened(house: Inviting) -> None:
+async def test_an_account_that_was_only_made_is_opened(scene: Inviting) -> None:
     """A directory made it, and nobody ever signed in to it."""
-    bob = house.people.add("bob@example.org")
-    house.people.change("update users set password_hash = null, email_verified_at = null where id = %s", bob.user)
-    house.people.change("delete from sessions where user_id = %s", bob.user)
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
+    bob = scene.people.add("bob@example.org")
+    scene.people.change("update users set password_hash = null, email_verified_at = null where id = %s", bob.user)
+    scene.people.change("delete from sessions where user_id = %s", bob.user)
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     await tab.send(password=GOOD)
     assert (tab.place, tab.tabs.session is not None) == ("/ui/organizations/acme?done=joined", True)
-    assert person(house)["id"] == bob.user
+    assert person(scene)["id"] == bob.user
 
 
-async def test_a_refused_password_leaves_the_invitation(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
+async def test_a_refused_password_leaves_the_invitation(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     await tab.send(password="short")
-    assert (tab.status, house.statuses(), person(house)) == (400, ["pending"], {})
+    assert (tab.status, scene.statuses(), person(scene)) == (400, ["pending"], {})
     # The error stands at the field alone, which has the focus.
     assert "There is a problem" not in tab.page.text
     assert "autofocus" in tab.page.inputs["password"]
@@ -183,26 +183,26 @@ async def test_a_refused_password_leaves_the_invitation(house: Inviting) -> None
     assert tab.tabs.session is not None
 
 
-async def test_a_form_that_is_sent_twice_signs_in_both_times_and_never_another_password(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
+async def test_a_form_that_is_sent_twice_signs_in_both_times_and_never_another_password(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     form = tab.page.forms[0]
     await tab.send(password=GOOD)
     again = await tab.tabs.request("POST", HERE, {**form.fields, "password": GOOD})
     assert again.status == 303
-    thief = await Tabs(house.client).tab().open("/ui/sign-in")
+    thief = await Tabs(scene.client).tab().open("/ui/sign-in")
     for password in (OTHER, GOOD):
         refused = await thief.tabs.request("POST", HERE, {"token": mailed, "password": password, "form_token": await own_token(thief)})
         assert (refused.status, thief.tabs.session is not None) == ((400, False) if password == OTHER else (303, True))
-    house.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
+    scene.people.change("update invitations set closed_at = closed_at - interval '11 seconds'")
     late = await tab.tabs.request("POST", HERE, {**form.fields, "password": GOOD})
     assert (late.status, b"accepted already" in late.body) == (400, True)
-    assert len(house.people.rows("select from memberships where user_id = %s", person(house)["id"])) == 1
+    assert len(scene.people.rows("select from memberships where user_id = %s", person(scene)["id"])) == 1
 
 
-async def test_of_two_at_once_one_chooses(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    tabs = [await opened(house, mailed) for _ in range(4)]
+async def test_of_two_at_once_one_chooses(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tabs = [await opened(scene, mailed) for _ in range(4)]
     forms = [tab.page.forms[0] for tab in tabs]
     passwords = [f"{number} good words in a row" for number in range(4)]
 
@@ -212,34 +212,34 @@ async def test_of_two_at_once_one_chooses(house: Inviting) -> None:
     answers = await all_at_once(*(partial(send, number) for number in range(4)))
     assert sorted(answer.status for answer in answers) == [303, 400, 400, 400]
     assert [tab.tabs.session is not None for tab in tabs].count(True) == 1
-    assert house.statuses() == ["accepted"]
-    assert len(house.people.rows("select from sessions where user_id = %s", person(house)["id"])) == 1
+    assert scene.statuses() == ["accepted"]
+    assert len(scene.people.rows("select from sessions where user_id = %s", person(scene)["id"])) == 1
 
 
-async def test_the_page_after_the_answer_is_the_organizations(house: Inviting) -> None:
-    house.verified("bob@example.org")
-    house.people.change("update organizations set name = 'Acme Metals', primary_color = '#a01040'")
-    shown, mailed = await invited(house)
-    tab = await opened(house, mailed)
+async def test_the_page_after_the_answer_is_the_organizations(scene: Inviting) -> None:
+    scene.verified("bob@example.org")
+    scene.people.change("update organizations set name = 'Acme Metals', primary_color = '#a01040'")
+    shown, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     assert "sign in as you always do" in tab.page.text
     await tab.send(answer="accept")
     assert "You are now a member of Acme Metals Sign in as bob@example.org to go on." in tab.page.text
     assert b"pages-a01040.css" in tab.shown.body
     # The inviter's token tells nothing about the account.
-    other = await Tabs(house.client).tab().open(f"/ui/invitations/accepted?token={shown}")
+    other = await Tabs(scene.client).tab().open(f"/ui/invitations/accepted?token={shown}")
     assert "Sign in to go on. If you had no account yet" in other.page.text
     assert "bob@example.org" not in other.page.text
     # Without a token that is known, the page names nobody.
-    assert "Acme" not in (await Tabs(house.client).tab().open("/ui/invitations/accepted?token=x")).page.text
-    assert "Acme" not in (await Tabs(house.client).tab().open("/ui/invitations/accepted")).page.text
+    assert "Acme" not in (await Tabs(scene.client).tab().open("/ui/invitations/accepted?token=x")).page.text
+    assert "Acme" not in (await Tabs(scene.client).tab().open("/ui/invitations/accepted")).page.text
 
 
-async def test_another_sites_form_and_another_browsers_are_refused(house: Inviting) -> None:
-    _, mailed = await invited(house)
-    tab = await opened(house, mailed)
+async def test_another_sites_form_and_another_browsers_are_refused(scene: Inviting) -> None:
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
     fields = {**tab.page.forms[0].fields, "password": GOOD}
     for broken in ({"form_token": ""}, {"form_token": "x"}):
         refused = await tab.tabs.request("POST", HERE, {**fields, **broken})
         assert refused.status == 403
-    assert (await Tabs(house.client).request("POST", HERE, fields)).status == 403
-    assert (person(house), house.statuses()) == ({}, ["pending"])
+    assert (await Tabs(scene.client).request("POST", HERE, fields)).status == 403
+    assert (person(scene), scene.statuses()) == ({}, ["pending"])

@@ -116,14 +116,14 @@ async def test_two_clicks_register_once(tabs: Tabs, people: People, postern: Pos
 async def test_the_page_and_the_mail_have_the_looks_of_the_organization(
     tabs: Tabs, people: People, postern: Postern, log: CapturedLog
 ) -> None:
-    house = Inviting(postern, people, tabs.client, log)
+    scene = Inviting(postern, people, tabs.client, log)
     tab = await tabs.tab().open("/ui/register?org_slug=acme")
     assert "Acme" in tab.page.text
     await tab.send(email="short", password="x")
     assert "Acme" in tab.page.text
     await tab.send(email="bob@example.org", password=PASSWORD)
     assert "Acme" in tab.page.text
-    (mail,) = await house.postbox.empty()
+    (mail,) = await scene.postbox.empty()
     assert "Acme" in mail.text
     assert "Acme" not in (await tabs.tab().open("/ui/register?org_slug=nothing")).page.text
 
@@ -204,16 +204,16 @@ async def test_the_link_to_a_new_address(tabs: Tabs, client: Client, people: Peo
 
 @pytest.mark.parametrize("signed_in", [False, True])
 async def test_the_link_of_an_invitation(signed_in: bool, tabs: Tabs, postern: Postern, people: People, log: CapturedLog) -> None:
-    house = Inviting(postern, people, tabs.client, log)
+    scene = Inviting(postern, people, tabs.client, log)
     bob = await people.with_password(PASSWORD, "bob@example.org")
     if signed_in:
         await sign_in(await tabs.tab().open("/ui/sign-in"), bob.email, PASSWORD)
-    await house.invite()
-    tab = await follow_redirected(tabs, await house.postbox.link())
+    await scene.invite()
+    tab = await follow_redirected(tabs, await scene.postbox.link())
     assert "You are invited to" in tab.page.text
     await tab.send(answer="accept")
     assert tab.place.startswith("/ui/invitations/accepted?token=")
-    assert house.members()["bob@example.org"] == "member"
+    assert scene.members()["bob@example.org"] == "member"
     await tab.open(tab.page.links[-1])
     assert (tab.place == "/ui") is signed_in
 

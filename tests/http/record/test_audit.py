@@ -65,31 +65,31 @@ class AuditScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> AuditScene:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> AuditScene:
     return AuditScene(postern, people, client, log)
 
 
-async def test_an_entry_says_who_did_what_to_whom_from_where(house: AuditScene) -> None:
-    before = house.postern.foundation.clock.now()
-    owner = house.people.add("owner@postern.example", platform_owner=True)
-    actor = Actor(UserId(house.admin.user), UserId(owner.user), "2001:db8::7", "Mozilla/5.0")
-    target = Target("user", str(house.admin.user))
-    await house.record(
+async def test_an_entry_says_who_did_what_to_whom_from_where(scene: AuditScene) -> None:
+    before = scene.postern.foundation.clock.now()
+    owner = scene.people.add("owner@postern.example", platform_owner=True)
+    actor = Actor(UserId(scene.admin.user), UserId(owner.user), "2001:db8::7", "Mozilla/5.0")
+    target = Target("user", str(scene.admin.user))
+    await scene.record(
         "user.invited", target, actor=actor, details={"role": "member", "n": 5}, personal={"invited_email": "new@example.org"}
     )
     for linked in (False, True):
         if linked:
-            await house.link()
-        (entry,) = (await house.page())["logs"]
-        assert before <= datetime.fromisoformat(entry.pop("created_at")) <= house.postern.foundation.clock.now()
+            await scene.link()
+        (entry,) = (await scene.page())["logs"]
+        assert before <= datetime.fromisoformat(entry.pop("created_at")) <= scene.postern.foundation.clock.now()
         assert UUID(entry.pop("id")).version == 7
         assert entry == {
-            "org_id": str(house.acme.id),
-            "actor": {"id": str(house.admin.user), "email": "admin@acme.example", "name": None, "is_platform_owner": False},
+            "org_id": str(scene.acme.id),
+            "actor": {"id": str(scene.admin.user), "email": "admin@acme.example", "name": None, "is_platform_owner": False},
             "impersonator": {"id": str(owner.user), "email": "owner@postern.example", "name": None, "is_platform_owner": False},
             "action": "user.invited",
             "target_type": "user",
-            "target_id": str(house.admin.user),
+            "target_id": str(scene.admin.user),
             "ip_address": "2001:db8::7",
             "user_agent": "Mozilla/5.0",
             "success": True,
@@ -97,25 +97,25 @@ async def test_an_entry_says_who_did_what_to_whom_from_where(house: AuditScene) 
         }
 
 
-async def test_what_the_system_did_has_no_actor_and_no_address(house: AuditScene) -> None:
-    await house.record("invitation.expired", Target("invitation", "1"), actor=SYSTEM, success=False)
-    (entry,) = (await house.page())["logs"]
+async def test_what_the_system_did_has_no_actor_and_no_address(scene: AuditScene) -> None:
+    await scene.record("invitation.expired", Target("invitation", "1"), actor=SYSTEM, success=False)
+    (entry,) = (await scene.page())["logs"]
     assert [entry[name] for name in ("actor", "impersonator", "ip_address", "user_agent", "success")] == [None, None, None, None, False]
 
 
-async def test_an_actor_who_is_gone_is_named_so(house: AuditScene) -> None:
+async def test_an_actor_who_is_gone_is_named_so(scene: AuditScene) -> None:
     gone = UserId(uuid4())
-    await house.record(actor=Actor(gone, gone))
-    (entry,) = (await house.page())["logs"]
+    await scene.record(actor=Actor(gone, gone))
+    (entry,) = (await scene.page())["logs"]
     nobody = {"id": str(gone), "email": "deleted-user@unknown", "name": None, "is_platform_owner": False}
     assert entry["actor"] == entry["impersonator"] == nobody
 
 
-async def test_what_was_forgotten_of_an_entry_is_named_so(house: AuditScene) -> None:
-    await house.record(details={"role": "member"}, personal={"invited_email": "new@example.org"})
-    await house.link()
-    house.people.change("delete from audit_personal")
-    (entry,) = (await house.page())["logs"]
+async def test_what_was_forgotten_of_an_entry_is_named_so(scene: AuditScene) -> None:
+    await scene.record(details={"role": "member"}, personal={"invited_email": "new@example.org"})
+    await scene.link()
+    scene.people.change("delete from audit_personal")
+    (entry,) = (await scene.page())["logs"]
     assert [entry[name] for name in ("ip_address", "user_agent", "details")] == [
         "0.0.0.0",  # noqa: S104 - nothing is bound to it
         "anonymized",
@@ -123,27 +123,27 @@ async def test_what_was_forgotten_of_an_entry_is_named_so(house: AuditScene) -> 
     ]
 
 
-async def test_the_newest_come_first_linked_or_not(house: AuditScene) -> None:
-    recorded = await house.record(times=3)
-    await house.link()
-    recorded += await house.record(times=4)
-    await house.record(tenant=house.globex, times=3)
-    assert await house.listed() == recorded[::-1]
-    await house.link()
-    assert await house.listed() == recorded[::-1]
+async def test_the_newest_come_first_linked_or_not(scene: AuditScene) -> None:
+    recorded = await scene.record(times=3)
+    await scene.link()
+    recorded += await scene.record(times=4)
+    await scene.record(tenant=scene.globex, times=3)
+    assert await scene.listed() == recorded[::-1]
+    await scene.link()
+    assert await scene.listed() == recorded[::-1]
 
 
 @pytest.mark.parametrize("waiting", [0, 1, 3, 4, 7, 10])
-async def test_pages_join_without_a_gap_or_a_repetition(house: AuditScene, waiting: int) -> None:
-    recorded = await house.record(times=10 - waiting)
-    await house.link()
-    recorded += await house.record(times=waiting)
-    await house.record(tenant=house.globex, times=2)
+async def test_pages_join_without_a_gap_or_a_repetition(scene: AuditScene, waiting: int) -> None:
+    recorded = await scene.record(times=10 - waiting)
+    await scene.link()
+    recorded += await scene.record(times=waiting)
+    await scene.record(tenant=scene.globex, times=2)
     for limit in (1, 3, 5, 10, 100):
         pages_read: list[str] = []
         last = -(-10 // limit)
         for number in range(1, last + 1):
-            page = await house.page(f"?page={number}&limit={limit}")
+            page = await scene.page(f"?page={number}&limit={limit}")
             pages_read += [one["id"] for one in page["logs"]]
             assert page["pagination"] == {
                 "page": number,
@@ -154,33 +154,33 @@ async def test_pages_join_without_a_gap_or_a_repetition(house: AuditScene, waiti
                 "has_prev": number > 1,
             }
         assert pages_read == recorded[::-1]
-        beyond = await house.page(f"?page={last + 1}&limit={limit}")
+        beyond = await scene.page(f"?page={last + 1}&limit={limit}")
         assert beyond["logs"] == []
         assert beyond["pagination"]["total"] == 10
         assert beyond["pagination"]["has_next"] is False
 
 
-async def test_an_empty_log_is_an_empty_page(house: AuditScene) -> None:
+async def test_an_empty_log_is_an_empty_page(scene: AuditScene) -> None:
     for query in ("", "?success=false"):
-        assert await house.page(query) == {
+        assert await scene.page(query) == {
             "logs": [],
             "pagination": {"page": 1, "limit": 50, "total": 0, "total_pages": 0, "has_next": False, "has_prev": False},
         }
 
 
-async def test_a_page_far_beyond_the_end_is_empty(house: AuditScene) -> None:
-    await house.record()
-    page = await house.page("?page=10000000&limit=100")
+async def test_a_page_far_beyond_the_end_is_empty(scene: AuditScene) -> None:
+    await scene.record()
+    page = await scene.page("?page=10000000&limit=100")
     assert (page["logs"], page["pagination"]["total"]) == ([], 1)
 
 
-async def test_filters_find_what_matches_all_of_them(house: AuditScene) -> None:
-    other = UserId(house.people.add().user)
-    invited = await house.record("user.invited", Target("user", "7"))
-    removed = await house.record("user.removed", Target("user", "8"))
-    by_other = await house.record("user.removed", Target("user", "7"), actor=Actor(other))
-    failed = await house.record("role.created", Target("role", "7"), success=False)
-    await house.record("user.removed", Target("user", "7"), tenant=house.globex)
+async def test_filters_find_what_matches_all_of_them(scene: AuditScene) -> None:
+    other = UserId(scene.people.add().user)
+    invited = await scene.record("user.invited", Target("user", "7"))
+    removed = await scene.record("user.removed", Target("user", "8"))
+    by_other = await scene.record("user.removed", Target("user", "7"), actor=Actor(other))
+    failed = await scene.record("role.created", Target("role", "7"), success=False)
+    await scene.record("user.removed", Target("user", "7"), tenant=scene.globex)
     wanted = {
         "action=user.removed": by_other + removed,
         "target_type=user": by_other + removed + invited,
@@ -188,7 +188,7 @@ async def test_filters_find_what_matches_all_of_them(house: AuditScene) -> None:
         "target_type=role&target_id=7": failed,
         "target_type=role&target_id=8": [],
         f"actor_id={other}": by_other,
-        f"actor_id={house.admin.user}": failed + removed + invited,
+        f"actor_id={scene.admin.user}": failed + removed + invited,
         "success=false": failed,
         "success=true": by_other + removed + invited,
         "action=user.removed&target_type=user&target_id=8&success=true": removed,
@@ -197,57 +197,57 @@ async def test_filters_find_what_matches_all_of_them(house: AuditScene) -> None:
     }
     for linked in (False, True):
         if linked:
-            await house.link()
+            await scene.link()
         for query, found in wanted.items():
-            page = await house.page(f"?{query}")
+            page = await scene.page(f"?{query}")
             assert [one["id"] for one in page["logs"]] == found, query
             assert page["pagination"]["total"] == len(found), query
 
 
-async def test_each_type_of_target_can_be_asked_for(house: AuditScene) -> None:
-    written = {one.value: await house.record("organization.updated", Target(one.value, "7")) for one in TargetType}
+async def test_each_type_of_target_can_be_asked_for(scene: AuditScene) -> None:
+    written = {one.value: await scene.record("organization.updated", Target(one.value, "7")) for one in TargetType}
     for kind, found in written.items():
-        assert [one["id"] for one in (await house.page(f"?target_type={kind}&target_id=7"))["logs"]] == found, kind
+        assert [one["id"] for one in (await scene.page(f"?target_type={kind}&target_id=7"))["logs"]] == found, kind
     assert "upstream_provider" in written
 
 
-async def test_a_span_of_time_has_its_beginning_and_not_its_end(house: AuditScene) -> None:
-    recorded = [(await house.record())[0] for _ in range(4)]
-    times = {one["id"]: one["created_at"] for one in (await house.page())["logs"]}
+async def test_a_span_of_time_has_its_beginning_and_not_its_end(scene: AuditScene) -> None:
+    recorded = [(await scene.record())[0] for _ in range(4)]
+    times = {one["id"]: one["created_at"] for one in (await scene.page())["logs"]}
     first, second, third, fourth = recorded
-    assert await house.listed(f"?since={times[second]}") == [fourth, third, second]
-    assert await house.listed(f"?until={times[third]}") == [second, first]
-    assert await house.listed(f"?since={times[second]}&until={times[fourth]}") == [third, second]
+    assert await scene.listed(f"?since={times[second]}") == [fourth, third, second]
+    assert await scene.listed(f"?until={times[third]}") == [second, first]
+    assert await scene.listed(f"?since={times[second]}&until={times[fourth]}") == [third, second]
     # The same moment in another time zone.
     elsewhere = (datetime.fromisoformat(times[second]) + timedelta(hours=5)).isoformat().replace("+00:00", "+05:00")
-    assert await house.listed(f"?since={quote(elsewhere)}") == [fourth, third, second]
-    assert await house.listed("?since=0001-01-01T00:00:00%2B14:00&until=9999-12-31T23:59:59-14:00") == recorded[::-1]
+    assert await scene.listed(f"?since={quote(elsewhere)}") == [fourth, third, second]
+    assert await scene.listed("?since=0001-01-01T00:00:00%2B14:00&until=9999-12-31T23:59:59-14:00") == recorded[::-1]
 
 
-async def test_filtered_pages_join_too(house: AuditScene) -> None:
-    recorded = await house.record("user.invited", times=7)
-    await house.record("user.removed", times=3)
+async def test_filtered_pages_join_too(scene: AuditScene) -> None:
+    recorded = await scene.record("user.invited", times=7)
+    await scene.record("user.removed", times=3)
     read: list[str] = []
     for number in (1, 2, 3):
-        page = await house.page(f"?action=user.invited&limit=3&page={number}")
+        page = await scene.page(f"?action=user.invited&limit=3&page={number}")
         read += [one["id"] for one in page["logs"]]
         assert (page["pagination"]["total"], page["pagination"]["total_pages"]) == (7, 3)
     assert read == recorded[::-1]
 
 
-async def test_a_filtered_list_ends_where_counting_ends(house: AuditScene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_filtered_list_ends_where_counting_ends(scene: AuditScene, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("core.domain.record.audit", "adapters.postgres.record.audit"):
         monkeypatch.setattr(f"{module}.MOST_COUNTED", 20)
-    recorded = await house.record("user.invited", times=25)
-    page = await house.page("?action=user.invited&limit=10&page=2")
+    recorded = await scene.record("user.invited", times=25)
+    page = await scene.page("?action=user.invited&limit=10&page=2")
     assert [one["id"] for one in page["logs"]] == recorded[::-1][10:20]
     assert page["pagination"] == {"page": 2, "limit": 10, "total": 20, "total_pages": 2, "has_next": False, "has_prev": True}
-    beyond = await house.ask("?action=user.invited&limit=10&page=3")
+    beyond = await scene.ask("?action=user.invited&limit=10&page=3")
     assert (beyond.status, beyond.error_code) == (400, "BAD_REQUEST")
     assert "since and until" in beyond.json()["error"]
     # Without a filter the list has no such end.
-    assert (await house.page("?limit=10&page=3"))["pagination"]["total"] == 25
-    assert len(await house.listed("?limit=10&page=3")) == 5
+    assert (await scene.page("?limit=10&page=3"))["pagination"]["total"] == 25
+    assert len(await scene.listed("?limit=10&page=3")) == 5
 
 
 def test_the_end_of_a_filtered_list_is_the_one_that_is_documented() -> None:
@@ -292,8 +292,8 @@ REFUSED: Final = (
 
 
 @pytest.mark.parametrize("query", REFUSED)
-async def test_a_query_that_makes_no_sense_is_refused(house: AuditScene, query: str) -> None:
-    answer = await house.ask(f"?{query}")
+async def test_a_query_that_makes_no_sense_is_refused(scene: AuditScene, query: str) -> None:
+    answer = await scene.ask(f"?{query}")
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
@@ -310,63 +310,63 @@ HOSTILE: Final = (
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-async def test_hostile_filters_find_just_what_they_say(house: AuditScene, text: str) -> None:
-    await house.record()
-    recorded = await house.record("user.joined", Target("user", text), actor=Actor(user_agent=text), details={text: text})
-    (entry,) = (await house.page(f"?target_type=user&target_id={quote(text)}"))["logs"]
+async def test_hostile_filters_find_just_what_they_say(scene: AuditScene, text: str) -> None:
+    await scene.record()
+    recorded = await scene.record("user.joined", Target("user", text), actor=Actor(user_agent=text), details={text: text})
+    (entry,) = (await scene.page(f"?target_type=user&target_id={quote(text)}"))["logs"]
     assert entry["id"] == recorded[0]
     assert (entry["target_id"], entry["user_agent"], entry["details"]) == (text, text, {text: text})
     # No event has such a name, so the list is empty.
-    assert (await house.page(f"?action={quote(text)}"))["logs"] == []
+    assert (await scene.page(f"?action={quote(text)}"))["logs"] == []
 
 
-async def test_another_organizations_log_is_not_seen(house: AuditScene) -> None:
-    theirs = await house.record(tenant=house.globex, times=3)
-    entries = await house.record(times=2)
-    await house.link()
-    theirs += await house.record(tenant=house.globex, times=2)
-    assert await house.listed() == entries[::-1]
-    for query in ("?success=true", "?action=role.created", "?target_type=role&target_id=1", f"?actor_id={house.admin.user}"):
-        page = await house.page(query)
+async def test_another_organizations_log_is_not_seen(scene: AuditScene) -> None:
+    theirs = await scene.record(tenant=scene.globex, times=3)
+    entries = await scene.record(times=2)
+    await scene.link()
+    theirs += await scene.record(tenant=scene.globex, times=2)
+    assert await scene.listed() == entries[::-1]
+    for query in ("?success=true", "?action=role.created", "?target_type=role&target_id=1", f"?actor_id={scene.admin.user}"):
+        page = await scene.page(query)
         assert [one["id"] for one in page["logs"]] == entries[::-1]
         assert page["pagination"]["total"] == 2
-    answer = await house.ask(path="/api/organizations/globex/audit-log")
+    answer = await scene.ask(path="/api/organizations/globex/audit-log")
     assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
 
 
-async def test_what_is_about_the_platform_is_in_no_organizations_log(house: AuditScene) -> None:
-    async with house.postern.foundation.unit_of_work() as uow:
-        await uow.record(Event("user.logout", Actor(UserId(house.admin.user)), Target("user", str(house.admin.user))))
+async def test_what_is_about_the_platform_is_in_no_organizations_log(scene: AuditScene) -> None:
+    async with scene.postern.foundation.unit_of_work() as uow:
+        await uow.record(Event("user.logout", Actor(UserId(scene.admin.user)), Target("user", str(scene.admin.user))))
         await uow.commit()
-    assert await house.listed() == await house.listed("?success=true") == []
+    assert await scene.listed() == await scene.listed("?success=true") == []
 
 
-async def test_only_who_may_see_it_does(house: AuditScene) -> None:
-    tenants = house.tenants
-    allowed = tenants.role(house.acme, "auditor", {Capability.AUDIT_LOGS_VIEW})
-    others = tenants.role(house.acme, "all_but", set(Capability) - {Capability.AUDIT_LOGS_VIEW})
+async def test_only_who_may_see_it_does(scene: AuditScene) -> None:
+    tenants = scene.tenants
+    allowed = tenants.role(scene.acme, "auditor", {Capability.AUDIT_LOGS_VIEW})
+    others = tenants.role(scene.acme, "all_but", set(Capability) - {Capability.AUDIT_LOGS_VIEW})
     expected = {"owner": 200, "admin": 200, "member": 403}
-    statuses = {role: (await house.ask(by=tenants.member(house.acme, role))).status for role in expected}
+    statuses = {role: (await scene.ask(by=tenants.member(scene.acme, role))).status for role in expected}
     assert statuses == expected
-    assert (await house.ask(by=tenants.member(house.acme, allowed))).status == 200
-    assert (await house.ask(by=tenants.member(house.acme, others))).status == 403
-    assert (await house.ask(by=house.people.add(platform_owner=True))).status == 403
-    assert (await house.client.get(LIST)).status == 401
-    assert (await house.ask(path="/api/organizations/nowhere/audit-log")).status == 404
-    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
-    answer = await house.ask()
+    assert (await scene.ask(by=tenants.member(scene.acme, allowed))).status == 200
+    assert (await scene.ask(by=tenants.member(scene.acme, others))).status == 403
+    assert (await scene.ask(by=scene.people.add(platform_owner=True))).status == 403
+    assert (await scene.client.get(LIST)).status == 401
+    assert (await scene.ask(path="/api/organizations/nowhere/audit-log")).status == 404
+    scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
+    answer = await scene.ask()
     assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
 
 
-async def test_every_action_of_the_interface_is_named_with_label_and_category(house: AuditScene) -> None:
-    answer = await house.ask("/event-types")
+async def test_every_action_of_the_interface_is_named_with_label_and_category(scene: AuditScene) -> None:
+    answer = await scene.ask("/event-types")
     assert answer.status == 200
     types = {one["value"]: one for one in answer.json()}
     assert len(types) == len(answer.json())
     assert set(types) >= OF_THE_INTERFACE
     assert all(one["label"] and one["category"] and set(one) == {"value", "label", "category"} for one in types.values())
     assert not [value for value in types if value.startswith("platform.")]
-    assert (await house.ask("/event-types", by=house.tenants.member(house.acme))).status == 403
+    assert (await scene.ask("/event-types", by=scene.tenants.member(scene.acme))).status == 403
 
 
 OF_THE_INTERFACE: Final = {
@@ -384,15 +384,15 @@ OF_THE_INTERFACE: Final = {
 ROUND_TRIPS: Final = {"": 2, "?page=3&limit=2": 2, "?action=role.created": 2, "/event-types": 1}
 
 
-async def test_round_trips(house: AuditScene) -> None:
-    await house.record(times=4)
-    await house.link()
-    await house.record(times=3)
+async def test_round_trips(scene: AuditScene) -> None:
+    await scene.record(times=4)
+    await scene.link()
+    await scene.record(times=3)
     measured: dict[str, int] = {}
     for _ in ("warm", "measured"):
         for query in ROUND_TRIPS:
-            house.log.entries.clear()
-            assert (await house.ask(query)).status == 200
-            (line,) = house.log.events("request")
+            scene.log.entries.clear()
+            assert (await scene.ask(query)).status == 200
+            (line,) = scene.log.events("request")
             measured[query] = line["db_round_trips"]
     assert measured == ROUND_TRIPS

@@ -109,48 +109,48 @@ class Incident(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> Incident:
+def scene(postern: Postern, people: People, log: CapturedLog) -> Incident:
     return Incident(postern, people, unlimited(postern), log)
 
 
-async def test_a_sign_up_is_told_from_the_request_to_the_mail(house: Incident, log: CapturedLog) -> None:
+async def test_a_sign_up_is_told_from_the_request_to_the_mail(scene: Incident, log: CapturedLog) -> None:
     log.remember(SECRET)
-    answer = await house.client.post("/api/auth/register", {"email": "ada@example.org", "password": SECRET})
+    answer = await scene.client.post("/api/auth/register", {"email": "ada@example.org", "password": SECRET})
     answer.ok(200)
     request = answer.header("x-request-id") or ""
-    told = await house.story(request)
+    told = await scene.story(request)
     assert "audit entry" in {row.noun for row in told.rows}
     assert [(row.recipient, row.state) for row in told.rows if row.noun == "mail"] == [("***@example.org", "waiting")]
     assert {row.request for row in told.rows} == {UUID(request)}
-    async with house.working():
+    async with scene.working():
         # Of the two jobs, the mail's own is left: the job that queued it is done.
-        await house.until(lambda: bool(log.events("job_failed") and house.people.rows(_DELAYED) and len(house.caused("jobs")) == 1))
-        assert house.caused("jobs") == [UUID(request)]
-        house.hurry()
-        await house.until(lambda: bool(log.events("mail_sent")))
-    assert house.transport.causes == [UUID(request)] * 2, "another attempt follows from the same request"
-    assert set(house.lines("request", "account_mail_handled", "job_failed", "mail_sent")) == {request}
-    assert all(set(house.caused(table)) == {UUID(request)} for table in ("audit_entries", "events") if house.caused(table))
-    assert "mail" not in {row.noun for row in (await house.story(request)).rows}, "a mail that has left leaves no row"
+        await scene.until(lambda: bool(log.events("job_failed") and scene.people.rows(_DELAYED) and len(scene.caused("jobs")) == 1))
+        assert scene.caused("jobs") == [UUID(request)]
+        scene.hurry()
+        await scene.until(lambda: bool(log.events("mail_sent")))
+    assert scene.transport.causes == [UUID(request)] * 2, "another attempt follows from the same request"
+    assert set(scene.lines("request", "account_mail_handled", "job_failed", "mail_sent")) == {request}
+    assert all(set(scene.caused(table)) == {UUID(request)} for table in ("audit_entries", "events") if scene.caused(table))
+    assert "mail" not in {row.noun for row in (await scene.story(request)).rows}, "a mail that has left leaves no row"
 
 
-async def test_a_delivery_and_its_further_attempts_are_told(house: Incident) -> None:
+async def test_a_delivery_and_its_further_attempts_are_told(scene: Incident) -> None:
     async with receiving(answering(500)) as receiver:
-        await house.webhook(receiver)
-        request = await house.invite()
-        async with house.working():
+        await scene.webhook(receiver)
+        request = await scene.invite()
+        async with scene.working():
             await receiver.until(1)
-            await house.until(lambda: bool(house.people.rows("select 1 as one from webhook_deliveries where attempts = 1")))
-            (delivery,) = [row for row in (await house.story(request)).rows if row.noun == "delivery"]
+            await scene.until(lambda: bool(scene.people.rows("select 1 as one from webhook_deliveries where attempts = 1")))
+            (delivery,) = [row for row in (await scene.story(request)).rows if row.noun == "delivery"]
             assert (delivery.state, delivery.attempts, delivery.error) == ("waiting, answered 500", 1, "answered 500")
             assert delivery.next_at is not None
             receiver.answer = answering(200)
-            house.hurry()
+            scene.hurry()
             await receiver.until(2)
-            await house.until(lambda: bool(house.people.rows("select 1 as one from webhook_deliveries where delivered_at is not null")))
-        assert house.lines("webhook_attempted") == [str(request)] * 2
+            await scene.until(lambda: bool(scene.people.rows("select 1 as one from webhook_deliveries where delivered_at is not null")))
+        assert scene.lines("webhook_attempted") == [str(request)] * 2
         assert str(request) not in repr(receiver.calls), "the receiver does not learn the id"
-    told = await house.story(request)
+    told = await scene.story(request)
     rows = [row for row in told.rows if row.noun != "mail"]
     assert [(row.noun, row.what.partition(" ")[0], row.organization) for row in rows] == [
         ("audit entry", "user.invited", "acme"),
@@ -158,65 +158,65 @@ async def test_a_delivery_and_its_further_attempts_are_told(house: Incident) -> 
         ("delivery", "user.invited", "acme"),
     ]
     assert rows[-1].state == "delivered, answered 200"
-    assert [row.actor for row in rows] == [house.owner.user, house.owner.user, None]
-    other = await house.invite("another@acme.example")
-    assert not {row.id for row in (await house.story(other)).rows} & {row.id for row in told.rows}
+    assert [row.actor for row in rows] == [scene.owner.user, scene.owner.user, None]
+    other = await scene.invite("another@acme.example")
+    assert not {row.id for row in (await scene.story(other)).rows} & {row.id for row in told.rows}
 
 
-async def test_a_replayed_delivery_follows_from_the_replay(house: Incident) -> None:
-    invited = await house.invite()
+async def test_a_replayed_delivery_follows_from_the_replay(scene: Incident) -> None:
+    invited = await scene.invite()
     async with receiving(answering(200)) as receiver:
-        await house.webhook(receiver)
-        (webhook,) = house.people.rows("select id from webhooks")
+        await scene.webhook(receiver)
+        (webhook,) = scene.people.rows("select id from webhooks")
         path = f"/api/organizations/acme/webhooks/{webhook['id']}/replay"
-        answer = await house.request("POST", path, {"since": (datetime.now(UTC) - timedelta(hours=1)).isoformat()})
+        answer = await scene.request("POST", path, {"since": (datetime.now(UTC) - timedelta(hours=1)).isoformat()})
         assert answer.ok(200)["queued"] == 1
         replayed = answer.header("x-request-id") or ""
-        assert [row.noun for row in (await house.story(replayed)).rows if row.noun == "delivery"] == ["delivery"]
+        assert [row.noun for row in (await scene.story(replayed)).rows if row.noun == "delivery"] == ["delivery"]
         # A further attempt by hand goes on with the same story.
-        (delivery,) = house.people.rows("select id from webhook_deliveries")
-        again = await house.request("POST", path.replace("replay", f"deliveries/{delivery['id']}/redeliver"))
+        (delivery,) = scene.people.rows("select id from webhook_deliveries")
+        again = await scene.request("POST", path.replace("replay", f"deliveries/{delivery['id']}/redeliver"))
         again.ok(200)
-        assert house.caused("webhook_deliveries") == [UUID(replayed)]
-        assert house.caused("events")[0] == invited
+        assert scene.caused("webhook_deliveries") == [UUID(replayed)]
+        assert scene.caused("events")[0] == invited
 
 
-async def test_sign_ins_are_told(house: Incident) -> None:
-    answer = await house.client.post(LOGIN, {"email": house.owner.email, "password": SECRET})
+async def test_sign_ins_are_told(scene: Incident) -> None:
+    answer = await scene.client.post(LOGIN, {"email": scene.owner.email, "password": SECRET})
     assert answer.status == 401
-    (sign_in,) = [row for row in (await house.story(answer.header("x-request-id") or "")).rows if row.noun == "sign-in"]
+    (sign_in,) = [row for row in (await scene.story(answer.header("x-request-id") or "")).rows if row.noun == "sign-in"]
     # Nobody knows who tried.
-    assert (sign_in.what, sign_in.state, sign_in.actor) == (f"password user {house.owner.user}", "failed: no_password", None)
+    assert (sign_in.what, sign_in.state, sign_in.actor) == (f"password user {scene.owner.user}", "failed: no_password", None)
 
 
 @pytest.mark.parametrize("given", ["trace-7", "-" * 128, "..", "3f2504e04f8941d39a0c0305e82c3301"])
-async def test_the_text_of_a_client_finds_the_story_and_reaches_no_table(house: Incident, given: str) -> None:
+async def test_the_text_of_a_client_finds_the_story_and_reaches_no_table(scene: Incident, given: str) -> None:
     before = datetime.now(UTC) - timedelta(minutes=1)
-    token = await house.tenants.token(house.owner)
+    token = await scene.tenants.token(scene.owner)
     for slug in ("one", "two"):
         body = {"email": f"{slug}@acme.example", "role": "member"}
-        answer = await house.client.post("/api/organizations/acme/invitations", body, token=token, headers=[("x-request-id", given)])
+        answer = await scene.client.post("/api/organizations/acme/invitations", body, token=token, headers=[("x-request-id", given)])
         assert answer.header("x-request-id") == given
-    told = await house.story(given, before)
+    told = await scene.story(given, before)
     assert len({row.request for row in told.rows}) == 2, "the client sent two requests under one id"
     assert all(row.request.version == 8 and str(row.request).endswith(given_tail(given)) for row in told.rows)
-    assert house.lines("request") == list(map(str, sorted({row.request for row in told.rows})))
-    one = await house.story(house.lines("request")[0] or "")
+    assert scene.lines("request") == list(map(str, sorted({row.request for row in told.rows})))
+    one = await scene.story(scene.lines("request")[0] or "")
     assert 0 < len(one.rows) < len(told.rows), "the id of a log line needs no time, and tells one of them"
     for table in TABLES:
-        assert not house.people.rows(f"select 1 as one from {table} as row where strpos(row::text, %s) > 0", given)
+        assert not scene.people.rows(f"select 1 as one from {table} as row where strpos(row::text, %s) > 0", given)
 
 
-async def test_a_long_story_is_cut(house: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_story_is_cut(scene: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("adapters.postgres.record.stories.MOST_TOLD", 2)
     assert MOST_TOLD == 1_000
-    request = await house.invite()
-    told = await house.story(request)
+    request = await scene.invite()
+    told = await scene.story(request)
     assert (len(told.rows), told.is_whole) == (2, False)
 
 
-async def test_work_that_no_request_asked_for_names_none(house: Incident) -> None:
-    async with house.postern.foundation.unit_of_work() as uow:
+async def test_work_that_no_request_asked_for_names_none(scene: Incident) -> None:
+    async with scene.postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(NewJob("mail", {}))
         await uow.commit()
-    assert house.caused("jobs") == [None]
+    assert scene.caused("jobs") == [None]

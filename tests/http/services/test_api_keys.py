@@ -95,12 +95,12 @@ class ApiKeyScene(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> ApiKeyScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> ApiKeyScene:
     return ApiKeyScene(postern, people, unlimited(postern), log)
 
 
-async def test_a_key_is_shown_once_and_kept_as_a_digest(house: ApiKeyScene) -> None:
-    answer = await house.make(["write:users", "read:users"], "  Back\nend ")
+async def test_a_key_is_shown_once_and_kept_as_a_digest(scene: ApiKeyScene) -> None:
+    answer = await scene.make(["write:users", "read:users"], "  Back\nend ")
     assert answer.status == 201
     assert answer.header("cache-control") == "no-store"
     key = answer.json()
@@ -109,32 +109,32 @@ async def test_a_key_is_shown_once_and_kept_as_a_digest(house: ApiKeyScene) -> N
     assert key["key"].startswith(f"{key['prefix']}_")
     assert len(key["prefix"]) == len("sk_") + 6
     assert (key["name"], key["permissions"], key["expires_at"]) == ("Back end", ["write:users", "read:users"], None)
-    assert (key["service_id"], key["created_by"]) == (str(house.shop.id), str(house.admin.user))
-    (kept,) = house.people.rows("select service_id, prefix, digest, permissions from api_keys")
+    assert (key["service_id"], key["created_by"]) == (str(scene.shop.id), str(scene.admin.user))
+    (kept,) = scene.people.rows("select service_id, prefix, digest, permissions from api_keys")
     assert kept == {
-        "service_id": house.shop.id,
+        "service_id": scene.shop.id,
         "prefix": key["prefix"],
         "digest": sha256(key["key"].encode()).digest(),
         "permissions": ["write:users", "read:users"],
     }
     record = {name: value for name, value in key.items() if name != "key"} | {"last_used_at": None}
     assert set(record) == LISTED
-    assert await house.listed() == {"api_keys": [record], "total": 1}
-    one = await house.ask("GET", f"/{key['id']}")
+    assert await scene.listed() == {"api_keys": [record], "total": 1}
+    one = await scene.ask("GET", f"/{key['id']}")
     assert (one.status, one.json()) == (200, record)
 
 
-async def test_two_keys_have_nothing_in_common(house: ApiKeyScene) -> None:
-    keys = [(await house.made())["key"] for _ in range(20)]
+async def test_two_keys_have_nothing_in_common(scene: ApiKeyScene) -> None:
+    keys = [(await scene.made())["key"] for _ in range(20)]
     assert len({key.split("_")[1] for key in keys}) == len({key.split("_")[2] for key in keys}) == 20
 
 
-async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_hears_the_key(house: ApiKeyScene) -> None:
-    key = await house.made(["read:users", "read:service"], expires_in_days=30)
-    assert (await house.ask("DELETE", f"/{key['id']}")).status == 204
+async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_hears_the_key(scene: ApiKeyScene) -> None:
+    key = await scene.made(["read:users", "read:service"], expires_in_days=30)
+    assert (await scene.ask("DELETE", f"/{key['id']}")).status == 204
     details = {
         "api_key_id": key["id"],
-        "service_id": str(house.shop.id),
+        "service_id": str(scene.shop.id),
         "service_slug": "shop",
         "name": "Backend",
         "prefix": key["prefix"],
@@ -142,28 +142,28 @@ async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_h
         "expires_at": key["expires_at"],
     }
     common = {
-        "organization_id": house.acme.id,
-        "actor_id": house.admin.user,
+        "organization_id": scene.acme.id,
+        "actor_id": scene.admin.user,
         "target_type": "api_key",
         "target_id": key["id"],
         "details": details,
     }
     for table in ("events", "audit_log"):
-        assert house.told(table) == [{"name": "api_key.created", **common}, {"name": "api_key.deleted", **common}]
-    told = house.people.rows("select details::text from audit_log union all select details::text from events")
+        assert scene.told(table) == [{"name": "api_key.created", **common}, {"name": "api_key.deleted", **common}]
+    told = scene.people.rows("select details::text from audit_log union all select details::text from events")
     assert not any(key["key"].rpartition("_")[2] in one["details"] for one in told)
 
 
-async def test_a_key_lives_as_many_days_as_it_was_given_or_without_end(house: ApiKeyScene) -> None:
+async def test_a_key_lives_as_many_days_as_it_was_given_or_without_end(scene: ApiKeyScene) -> None:
     for days in (1, 30, 3650):
-        before = house.postern.foundation.clock.now()
-        key = await house.made(expires_in_days=days)
+        before = scene.postern.foundation.clock.now()
+        key = await scene.made(expires_in_days=days)
         expires, created = datetime.fromisoformat(key["expires_at"]), datetime.fromisoformat(key["created_at"])
         assert expires - created == timedelta(days=days)
-        assert before <= created <= house.postern.foundation.clock.now()
-        (kept,) = house.people.rows("select expires_at from api_keys where id = %s", key["id"])
+        assert before <= created <= scene.postern.foundation.clock.now()
+        (kept,) = scene.people.rows("select expires_at from api_keys where id = %s", key["id"])
         assert kept["expires_at"] == expires
-    assert (await house.made(expires_in_days=None))["expires_at"] is None
+    assert (await scene.made(expires_in_days=None))["expires_at"] is None
 
 
 WRONG: Final[tuple[dict[str, Any], ...]] = (
@@ -192,84 +192,84 @@ WRONG: Final[tuple[dict[str, Any], ...]] = (
 )
 
 
-async def test_what_cannot_be_is_refused(house: ApiKeyScene) -> None:
+async def test_what_cannot_be_is_refused(scene: ApiKeyScene) -> None:
     whole = {"name": "Backend", "permissions": ["read:users"]}
     for wrong in WRONG:
-        answer = await house.ask("POST", body={**whole, **wrong})
+        answer = await scene.ask("POST", body={**whole, **wrong})
         assert refused(answer) == (400, "BAD_REQUEST"), wrong
         (named,) = wrong
         assert named in answer.json()["error"], wrong
     for missing in whole:
-        answer = await house.ask("POST", body={name: value for name, value in whole.items() if name != missing})
+        answer = await scene.ask("POST", body={name: value for name, value in whole.items() if name != missing})
         assert refused(answer) == (400, "BAD_REQUEST"), missing
-    assert house.count() == 0
+    assert scene.count() == 0
     # Otherwise the requests are good.
-    assert (await house.make()).status == 201
+    assert (await scene.make()).status == 201
 
 
-async def test_a_permission_that_is_said_twice_is_one(house: ApiKeyScene) -> None:
-    key = await house.made(["read:service", "read:users", "read:service"])
+async def test_a_permission_that_is_said_twice_is_one(scene: ApiKeyScene) -> None:
+    key = await scene.made(["read:service", "read:users", "read:service"])
     assert key["permissions"] == ["read:service", "read:users"]
 
 
-async def test_every_permission_can_be_given_and_takes_what_the_interface_says(house: ApiKeyScene) -> None:
+async def test_every_permission_can_be_given_and_takes_what_the_interface_says(scene: ApiKeyScene) -> None:
     assert {permission.value: permission.capability.value for permission in Permission} == NEEDED
-    assert (await house.made(NEEDED))["permissions"] == list(NEEDED)
+    assert (await scene.made(NEEDED))["permissions"] == list(NEEDED)
 
 
-async def test_nobody_gives_a_key_what_they_may_not_do_themselves(house: ApiKeyScene) -> None:
+async def test_nobody_gives_a_key_what_they_may_not_do_themselves(scene: ApiKeyScene) -> None:
     """A person who may manage services and has one further capability tries to give each permission, and can give exactly those that this
     capability covers.
     """
     for further in sorted({*NEEDED.values(), "webhooks.manage"}):
         held = {"services.manage", further}
-        role = house.tenants.role(house.acme, further.replace(".", "-").replace("_", "-"), [Capability(one) for one in sorted(held)])
-        clerk = house.tenants.member(house.acme, role)
+        role = scene.tenants.role(scene.acme, further.replace(".", "-").replace("_", "-"), [Capability(one) for one in sorted(held)])
+        clerk = scene.tenants.member(scene.acme, role)
         given = [permission for permission, needed in NEEDED.items() if needed in held]
-        before = house.count()
+        before = scene.count()
         for permission, needed in NEEDED.items():
-            answer = await house.make([permission], by=clerk)
+            answer = await scene.make([permission], by=clerk)
             if permission in given:
                 assert answer.status == 201, (further, permission)
             else:
                 assert refused(answer) == (403, "FORBIDDEN"), (further, permission)
                 assert permission in answer.json()["error"]
                 assert needed in answer.json()["error"]
-        assert house.count() == before + len(given)
+        assert scene.count() == before + len(given)
         # Nor together with permissions that they may give.
-        assert (await house.make(NEEDED, by=clerk)).status == 403
-        assert (await house.make(given, by=clerk)).status == 201
+        assert (await scene.make(NEEDED, by=clerk)).status == 403
+        assert (await scene.make(given, by=clerk)).status == 201
 
 
-async def test_owner_and_admin_hold_all_and_members_make_none(house: ApiKeyScene) -> None:
+async def test_owner_and_admin_hold_all_and_members_make_none(scene: ApiKeyScene) -> None:
     for role, status in (("owner", 201), ("admin", 201), ("member", 403)):
-        person = house.tenants.member(house.acme, role)
-        assert (await house.make(NEEDED, by=person)).status == status, role
-        assert (await house.make(["read:users"], by=person)).status == status, role
+        person = scene.tenants.member(scene.acme, role)
+        assert (await scene.make(NEEDED, by=person)).status == status, role
+        assert (await scene.make(["read:users"], by=person)).status == status, role
 
 
-async def test_making_and_deleting_take_the_capability_to_manage_services_and_seeing_to_view_them(house: ApiKeyScene) -> None:
-    key = await house.made()
+async def test_making_and_deleting_take_the_capability_to_manage_services_and_seeing_to_view_them(scene: ApiKeyScene) -> None:
+    key = await scene.made()
     for capability in Capability:
-        role = house.tenants.role(house.acme, capability.value.replace(".", "-"), [capability])
-        who = house.tenants.member(house.acme, role)
-        seen = [(await house.ask("GET", path, by=who)).status for path in ("", f"/{key['id']}")]
+        role = scene.tenants.role(scene.acme, capability.value.replace(".", "-"), [capability])
+        who = scene.tenants.member(scene.acme, role)
+        seen = [(await scene.ask("GET", path, by=who)).status for path in ("", f"/{key['id']}")]
         # A role that manages members includes the views of a plain member.
         may_see = capability in {Capability.SERVICES_VIEW, Capability.MEMBERS_MANAGE}
         assert seen == ([200, 200] if may_see else [403, 403]), capability
         if capability is not Capability.SERVICES_MANAGE:
-            assert refused(await house.make(by=who)) == (403, "FORBIDDEN"), capability
-            assert refused(await house.ask("DELETE", f"/{key['id']}", by=who)) == (403, "FORBIDDEN"), capability
-    assert house.count() == 1
-    manager = house.tenants.member(house.acme, house.tenants.role(house.acme, "manager", [Capability.SERVICES_MANAGE]))
-    assert (await house.ask("DELETE", f"/{key['id']}", by=manager)).status == 204
+            assert refused(await scene.make(by=who)) == (403, "FORBIDDEN"), capability
+            assert refused(await scene.ask("DELETE", f"/{key['id']}", by=who)) == (403, "FORBIDDEN"), capability
+    assert scene.count() == 1
+    manager = scene.tenants.member(scene.acme, scene.tenants.role(scene.acme, "manager", [Capability.SERVICES_MANAGE]))
+    assert (await scene.ask("DELETE", f"/{key['id']}", by=manager)).status == 204
 
 
-async def test_members_see_keys_and_never_the_secret(house: ApiKeyScene) -> None:
-    key = await house.made()
-    member = house.tenants.member(house.acme)
+async def test_members_see_keys_and_never_the_secret(scene: ApiKeyScene) -> None:
+    key = await scene.made()
+    member = scene.tenants.member(scene.acme)
     for path in ("", f"/{key['id']}"):
-        answer = await house.ask("GET", path, by=member)
+        answer = await scene.ask("GET", path, by=member)
         assert answer.status == 200
         assert key["key"].rpartition("_")[2] not in answer.body.decode()
         assert b"digest" not in answer.body
@@ -277,68 +277,68 @@ async def test_members_see_keys_and_never_the_secret(house: ApiKeyScene) -> None
 
 
 @pytest.mark.parametrize(("taken", "permission"), [("end_users.manage", "write:users"), ("services.manage", "write:users")])
-async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(house: ApiKeyScene, taken: str, permission: str) -> None:
+async def test_a_caller_who_loses_a_capability_while_asking_can_no_longer_give_it(scene: ApiKeyScene, taken: str, permission: str) -> None:
     """The request was let in before. The use case checks the rights once more while it holds the organization's lock."""
-    own = house.tenants.role(house.acme, "clerk", [Capability.SERVICES_MANAGE, Capability.END_USERS_MANAGE])
-    clerk = house.tenants.member(house.acme, own)
+    own = scene.tenants.role(scene.acme, "clerk", [Capability.SERVICES_MANAGE, Capability.END_USERS_MANAGE])
+    clerk = scene.tenants.member(scene.acme, own)
     answers: list[Received] = []
 
     async def make() -> None:
-        answers.append(await house.make([permission], by=clerk))
+        answers.append(await scene.make([permission], by=clerk))
 
-    organization = OrganizationId(house.acme.id)
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+    organization = OrganizationId(scene.acme.id)
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
         await uow.members.hold(organization)
         nursery.start_soon(make)
-        await house.people.somebody_waits()
+        await scene.people.somebody_waits()
         role = await uow.roles.hold(organization, RoleId(own.id))
         assert role is not None
         await uow.roles.save(replace(role, permissions=role.permissions - {Capability(taken)}))
         await uow.commit()
     assert refused(answers[0]) == (403, "FORBIDDEN")
-    assert house.count() == 0
+    assert scene.count() == 0
 
 
-async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(house: ApiKeyScene) -> None:
+async def test_a_caller_who_is_removed_while_asking_leaves_no_key_behind(scene: ApiKeyScene) -> None:
     answers: list[Received] = []
 
     async def make() -> None:
-        answers.append(await house.make())
+        answers.append(await scene.make())
 
-    organization = OrganizationId(house.acme.id)
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+    organization = OrganizationId(scene.acme.id)
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
         await uow.members.hold(organization)
         nursery.start_soon(make)
-        await house.people.somebody_waits()
-        assert await uow.members.remove(organization, UserId(house.admin.user))
+        await scene.people.somebody_waits()
+        assert await uow.members.remove(organization, UserId(scene.admin.user))
         await uow.commit()
     assert refused(answers[0]) == (403, "FORBIDDEN")
-    assert house.count() == 0
+    assert scene.count() == 0
 
 
-async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(house: ApiKeyScene) -> None:
+async def test_no_key_comes_to_be_in_a_service_that_is_being_deleted(scene: ApiKeyScene) -> None:
     answers: list[Received] = []
 
     async def make() -> None:
-        answers.append(await house.make())
+        answers.append(await scene.make())
 
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
-        service = await uow.services.hold(OrganizationId(house.acme.id), "shop")
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
+        service = await uow.services.hold(OrganizationId(scene.acme.id), "shop")
         assert service is not None
         nursery.start_soon(make)
-        await house.people.somebody_waits()
-        await uow.services.delete(service.id, house.postern.foundation.clock.now())
+        await scene.people.somebody_waits()
+        await uow.services.delete(service.id, scene.postern.foundation.clock.now())
         await uow.commit()
     assert refused(answers[0]) == (404, "NOT_FOUND")
-    assert house.count() == 0
+    assert scene.count() == 0
 
 
-async def test_the_list_is_in_pages_the_youngest_first(house: ApiKeyScene) -> None:
-    ids = [(await house.made(name=f"Key {number}"))["id"] for number in range(5)]
+async def test_the_list_is_in_pages_the_youngest_first(scene: ApiKeyScene) -> None:
+    ids = [(await scene.made(name=f"Key {number}"))["id"] for number in range(5)]
     # For keys made at the same moment, the ids decide the order.
-    house.people.change("update api_keys set created_at = '2026-01-01'")
+    scene.people.change("update api_keys set created_at = '2026-01-01'")
     youngest = ids[::-1]
-    assert [one["id"] for one in (await house.listed())["api_keys"]] == youngest
+    assert [one["id"] for one in (await scene.listed())["api_keys"]] == youngest
     for query, expected in (
         ("?limit=2", youngest[:2]),
         ("?limit=2&offset=2", youngest[2:4]),
@@ -346,67 +346,67 @@ async def test_the_list_is_in_pages_the_youngest_first(house: ApiKeyScene) -> No
         ("?limit=100&offset=5", []),
         ("?offset=1000000000", []),
     ):
-        page = await house.listed(query)
+        page = await scene.listed(query)
         assert ([one["id"] for one in page["api_keys"]], page["total"]) == (expected, 5), query
-    assert await house.listed(of="app") == {"api_keys": [], "total": 0}
+    assert await scene.listed(of="app") == {"api_keys": [], "total": 0}
 
 
-async def test_fifty_are_a_page_when_nothing_is_said_and_a_hundred_at_most(house: ApiKeyScene) -> None:
-    fill(house, 120)
-    assert [len((await house.listed(query))["api_keys"]) for query in ("", "?limit=100", "?limit=100&offset=100")] == [50, 100, 20]
+async def test_fifty_are_a_page_when_nothing_is_said_and_a_hundred_at_most(scene: ApiKeyScene) -> None:
+    fill(scene, 120)
+    assert [len((await scene.listed(query))["api_keys"]) for query in ("", "?limit=100", "?limit=100&offset=100")] == [50, 100, 20]
 
 
-async def test_a_page_that_cannot_be_is_refused(house: ApiKeyScene) -> None:
+async def test_a_page_that_cannot_be_is_refused(scene: ApiKeyScene) -> None:
     for query in ("?limit=0", "?limit=101", "?limit=-1", "?limit=x", "?offset=-1", "?offset=1.5", "?offset=10000000001", "?limit="):
-        assert refused(await house.ask("GET", query)) == (400, "BAD_REQUEST"), query
+        assert refused(await scene.ask("GET", query)) == (400, "BAD_REQUEST"), query
 
 
-async def test_one_that_has_expired_stays_listed_until_it_is_deleted(house: ApiKeyScene) -> None:
-    key = await house.made(["read:subscriptions"], expires_in_days=1)
-    assert await house.use(key["key"]) == 200
-    house.people.change("update api_keys set expires_at = now()")
-    assert await house.use(key["key"]) == 401
-    page = await house.listed()
+async def test_one_that_has_expired_stays_listed_until_it_is_deleted(scene: ApiKeyScene) -> None:
+    key = await scene.made(["read:subscriptions"], expires_in_days=1)
+    assert await scene.use(key["key"]) == 200
+    scene.people.change("update api_keys set expires_at = now()")
+    assert await scene.use(key["key"]) == 401
+    page = await scene.listed()
     assert ([one["id"] for one in page["api_keys"]], page["total"]) == ([key["id"]], 1)
-    assert (await house.ask("GET", f"/{key['id']}")).status == 200
-    assert (await house.ask("DELETE", f"/{key['id']}")).status == 204
-    assert await house.listed() == {"api_keys": [], "total": 0}
+    assert (await scene.ask("GET", f"/{key['id']}")).status == 200
+    assert (await scene.ask("DELETE", f"/{key['id']}")).status == 204
+    assert await scene.listed() == {"api_keys": [], "total": 0}
 
 
-async def test_a_deleted_key_is_refused_with_the_next_request_and_is_gone(house: ApiKeyScene) -> None:
-    key, other = await house.made(["read:subscriptions"]), await house.made(["read:subscriptions"])
-    assert await house.use(key["key"]) == 200
-    answer = await house.ask("DELETE", f"/{key['id']}")
+async def test_a_deleted_key_is_refused_with_the_next_request_and_is_gone(scene: ApiKeyScene) -> None:
+    key, other = await scene.made(["read:subscriptions"]), await scene.made(["read:subscriptions"])
+    assert await scene.use(key["key"]) == 200
+    answer = await scene.ask("DELETE", f"/{key['id']}")
     assert (answer.status, answer.body) == (204, b"")
-    assert await house.use(key["key"]) == 401
-    assert await house.use(other["key"]) == 200
+    assert await scene.use(key["key"]) == 401
+    assert await scene.use(other["key"]) == 200
     for method in ("GET", "DELETE"):
-        assert refused(await house.ask(method, f"/{key['id']}")) == (404, "NOT_FOUND")
-    assert [one["id"] for one in (await house.listed())["api_keys"]] == [other["id"]]
+        assert refused(await scene.ask(method, f"/{key['id']}")) == (404, "NOT_FOUND")
+    assert [one["id"] for one in (await scene.listed())["api_keys"]] == [other["id"]]
 
 
-async def test_of_those_who_delete_one_at_once_one_does(house: ApiKeyScene) -> None:
-    key = await house.made()
+async def test_of_those_who_delete_one_at_once_one_does(scene: ApiKeyScene) -> None:
+    key = await scene.made()
     statuses: Counter[int] = Counter()
 
     async def delete() -> None:
-        statuses[(await house.ask("DELETE", f"/{key['id']}")).status] += 1
+        statuses[(await scene.ask("DELETE", f"/{key['id']}")).status] += 1
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             nursery.start_soon(delete)
     assert statuses == {204: 1, 404: 9}
-    assert [event["name"] for event in house.told("audit_log")] == ["api_key.created", "api_key.deleted"]
+    assert [event["name"] for event in scene.told("audit_log")] == ["api_key.created", "api_key.deleted"]
 
 
-async def test_keys_of_others_are_unknown_here(house: ApiKeyScene) -> None:
-    mine, of_app = await house.made(), await house.made(of="app")
-    their_admin = house.tenants.member(house.globex, "admin")
+async def test_keys_of_others_are_unknown_here(scene: ApiKeyScene) -> None:
+    mine, of_app = await scene.made(), await scene.made(of="app")
+    their_admin = scene.tenants.member(scene.globex, "admin")
     theirs = (
-        await house.ask("POST", body={"name": "X", "permissions": ["read:users"]}, by=their_admin, organization="/api/organizations/globex")
+        await scene.ask("POST", body={"name": "X", "permissions": ["read:users"]}, by=their_admin, organization="/api/organizations/globex")
     ).json()
-    house.log.remember(theirs["key"])
-    kept = house.people.rows("select * from api_keys order by id")
+    scene.log.remember(theirs["key"])
+    kept = scene.people.rows("select * from api_keys order by id")
     for path, of in (
         (f"/{theirs['id']}", "shop"),
         (f"/{of_app['id']}", "shop"),
@@ -421,77 +421,77 @@ async def test_keys_of_others_are_unknown_here(house: ApiKeyScene) -> None:
         (f"/{mine['id']}", "shop'--"),
     ):
         for method in ("GET", "DELETE"):
-            assert refused(await house.ask(method, path, of=of)) == (404, "NOT_FOUND"), (method, path, of)
+            assert refused(await scene.ask(method, path, of=of)) == (404, "NOT_FOUND"), (method, path, of)
     for of in ("nothing", "SHOP", "shop%00", "%25"):
-        assert refused(await house.ask("GET", of=of)) == (404, "NOT_FOUND")
-        assert refused(await house.make(of=of)) == (404, "NOT_FOUND")
+        assert refused(await scene.ask("GET", of=of)) == (404, "NOT_FOUND")
+        assert refused(await scene.make(of=of)) == (404, "NOT_FOUND")
     for method, path in (("GET", ""), ("POST", ""), ("GET", f"/{theirs['id']}"), ("DELETE", f"/{theirs['id']}")):
         body = {"name": "X", "permissions": ["read:users"]} if method == "POST" else None
-        answer = await house.ask(method, path, body, organization="/api/organizations/globex")
+        answer = await scene.ask(method, path, body, organization="/api/organizations/globex")
         assert refused(answer) == (403, "FORBIDDEN")
-    assert [one["id"] for one in (await house.listed())["api_keys"]] == [mine["id"]]
-    assert house.people.rows("select * from api_keys order by id") == kept
+    assert [one["id"] for one in (await scene.listed())["api_keys"]] == [mine["id"]]
+    assert scene.people.rows("select * from api_keys order by id") == kept
 
 
-async def test_the_keys_of_a_deleted_service_are_nowhere(house: ApiKeyScene) -> None:
-    key = await house.made(["read:subscriptions"])
-    house.people.change("update all_services set deleted_at = now() where id = %s", house.shop.id)
+async def test_the_keys_of_a_deleted_service_are_nowhere(scene: ApiKeyScene) -> None:
+    key = await scene.made(["read:subscriptions"])
+    scene.people.change("update all_services set deleted_at = now() where id = %s", scene.shop.id)
     for method, path in (("GET", ""), ("GET", f"/{key['id']}"), ("DELETE", f"/{key['id']}")):
-        assert refused(await house.ask(method, path)) == (404, "NOT_FOUND")
-    assert refused(await house.make()) == (404, "NOT_FOUND")
+        assert refused(await scene.ask(method, path)) == (404, "NOT_FOUND")
+    assert refused(await scene.make()) == (404, "NOT_FOUND")
     # The slug is free again, and its next owner gets nothing of the deleted organization.
-    house.tenants.service(house.acme, "shop")
-    assert await house.listed() == {"api_keys": [], "total": 0}
-    assert refused(await house.ask("DELETE", f"/{key['id']}")) == (404, "NOT_FOUND")
-    assert await house.use(key["key"]) == 401
+    scene.tenants.service(scene.acme, "shop")
+    assert await scene.listed() == {"api_keys": [], "total": 0}
+    assert refused(await scene.ask("DELETE", f"/{key['id']}")) == (404, "NOT_FOUND")
+    assert await scene.use(key["key"]) == 401
 
 
-async def test_an_organization_that_is_not_active_makes_shows_and_deletes_none(house: ApiKeyScene) -> None:
-    key = await house.made()
+async def test_an_organization_that_is_not_active_makes_shows_and_deletes_none(scene: ApiKeyScene) -> None:
+    key = await scene.made()
     for status in ("pending", "suspended", "rejected"):
-        house.people.change("update all_organizations set status = %s where slug = 'acme'", status)
+        scene.people.change("update all_organizations set status = %s where slug = 'acme'", status)
         for answer in (
-            await house.make(),
-            await house.ask("GET"),
-            await house.ask("GET", f"/{key['id']}"),
-            await house.ask("DELETE", f"/{key['id']}"),
+            await scene.make(),
+            await scene.ask("GET"),
+            await scene.ask("GET", f"/{key['id']}"),
+            await scene.ask("DELETE", f"/{key['id']}"),
         ):
             assert refused(answer) == (403, "ORGANIZATION_NOT_ACTIVE")
-    assert house.count() == 1
+    assert scene.count() == 1
 
 
-def fill(house: ApiKeyScene, keys: int) -> None:
-    house.people.change(
+def fill(scene: ApiKeyScene, keys: int) -> None:
+    scene.people.change(
         "insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)"
         " select gen_random_uuid(), %s, 'key', 'sk_' || lpad(number::text, 6, '0'), sha256(number::text::bytea), '{read:users}', %s, now()"
         "   from generate_series(1, %s) as number",
-        house.shop.id,
-        house.admin.user,
+        scene.shop.id,
+        scene.admin.user,
         keys,
     )
 
 
-async def test_a_service_has_a_thousand_at_most_however_many_are_made_at_once(house: ApiKeyScene) -> None:
-    fill(house, MOST_KEYS - 3)
+async def test_a_service_has_a_thousand_at_most_however_many_are_made_at_once(scene: ApiKeyScene) -> None:
+    fill(scene, MOST_KEYS - 3)
     statuses: Counter[int] = Counter()
 
     async def make() -> None:
-        statuses[(await house.make()).status] += 1
+        statuses[(await scene.make()).status] += 1
 
     async with trio.open_nursery() as nursery:
         for _ in range(20):
             nursery.start_soon(make)
     assert statuses == {201: 3, 400: 17}
-    answer = await house.make()
+    answer = await scene.make()
     assert refused(answer) == (400, "BAD_REQUEST")
     assert answer.json()["error"] == "A service has at most 1000 API keys: delete one first"
-    assert (await house.listed("?limit=1"))["total"] == MOST_KEYS
+    assert (await scene.listed("?limit=1"))["total"] == MOST_KEYS
     # The other service has room.
-    assert (await house.make(of="app")).status == 201
+    assert (await scene.make(of="app")).status == 201
 
 
-async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern: Postern) -> None:
-    taken = await house.made(of="app")
+async def test_a_prefix_that_is_taken_is_drawn_again(scene: ApiKeyScene, postern: Postern) -> None:
+    taken = await scene.made(of="app")
     secret, free = "x" * 43, "sk_zzzzzz_" + "y" * 43
     drawn = [f"{taken['prefix']}_{secret}", taken["key"], free]
 
@@ -511,24 +511,24 @@ async def test_a_prefix_that_is_taken_is_drawn_again(house: ApiKeyScene, postern
         postern.services.api_keys.presence,
         system=replace(postern.foundation.system, secrets=Draws()),
     )
-    member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.admin), "acme")
+    member = await postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.admin), "acme")
     created = await api_keys.create(
-        member, "shop", Actor(UserId(house.admin.user)), name="Late", permissions=(Permission.READ_SUBSCRIPTIONS,), expires_in_days=None
+        member, "shop", Actor(UserId(scene.admin.user)), name="Late", permissions=(Permission.READ_SUBSCRIPTIONS,), expires_in_days=None
     )
     assert drawn == []
     assert created.text.reveal() == free
-    assert [row["prefix"] for row in house.people.rows("select prefix from api_keys order by created_at")] == [taken["prefix"], "sk_zzzzzz"]
-    assert await house.use(free) == 200
-    assert [event["details"]["prefix"] for event in house.told("audit_log")] == [taken["prefix"], "sk_zzzzzz"]
+    assert [row["prefix"] for row in scene.people.rows("select prefix from api_keys order by created_at")] == [taken["prefix"], "sk_zzzzzz"]
+    assert await scene.use(free) == 200
+    assert [event["details"]["prefix"] for event in scene.told("audit_log")] == [taken["prefix"], "sk_zzzzzz"]
 
 
-async def test_a_key_outlives_the_account_of_its_maker(house: ApiKeyScene) -> None:
+async def test_a_key_outlives_the_account_of_its_maker(scene: ApiKeyScene) -> None:
     """The key belongs to the service. The list still names the maker, whom the audit log may have forgotten."""
-    maker = house.tenants.member(house.acme, "admin")
-    key = await house.made(["read:subscriptions"], by=maker)
-    house.people.change("delete from users where id = %s", maker.user)
-    assert await house.use(key["key"]) == 200
-    (listed,) = (await house.listed())["api_keys"]
+    maker = scene.tenants.member(scene.acme, "admin")
+    key = await scene.made(["read:subscriptions"], by=maker)
+    scene.people.change("delete from users where id = %s", maker.user)
+    assert await scene.use(key["key"]) == 200
+    (listed,) = (await scene.listed())["api_keys"]
     assert UUID(listed["created_by"]) == maker.user
 
 
@@ -542,23 +542,23 @@ def test_views_are_what_members_hold() -> None:
 ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("GET", "/{}"): 2, ("DELETE", "/{}"): 3}
 
 
-async def test_round_trips(house: ApiKeyScene) -> None:
+async def test_round_trips(scene: ApiKeyScene) -> None:
     measured: dict[tuple[str, str], int] = {}
     for _ in ("warm", "measured"):
         key = ""
         for method, path in ROUND_TRIPS:
-            house.log.entries.clear()
-            answer = await house.make() if method == "POST" else await house.ask(method, path.format(key))
+            scene.log.entries.clear()
+            answer = await scene.make() if method == "POST" else await scene.ask(method, path.format(key))
             assert answer.status in {200, 201, 204}, answer.body
             key = answer.json()["id"] if method == "POST" else key
-            (line,) = house.log.events("request")
+            (line,) = scene.log.events("request")
             measured[method, path] = line["db_round_trips"]
     assert measured == ROUND_TRIPS
 
 
-async def test_keys_and_secrets_of_one_address_count_together_and_are_deleted_without_end(house: ApiKeyScene, client: Client) -> None:
+async def test_keys_and_secrets_of_one_address_count_together_and_are_deleted_without_end(scene: ApiKeyScene, client: Client) -> None:
     """`client` is subject to the limits."""
-    token = await house.people.token(house.tenants.member(house.acme, "owner"))
+    token = await scene.people.token(scene.tenants.member(scene.acme, "owner"))
     statuses = Counter[int]()
     for _ in range(CREDENTIALS.burst // 2):
         for kind, body in (("api-keys", {"name": "x", "permissions": ["read:users"]}), ("client-secrets", None)):

@@ -59,80 +59,80 @@ class Inviters(Government):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> Inviters:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> Inviters:
     return Inviters(postern, people, client, log)
 
 
-async def test_who_may_not_assign_the_roles_of_an_application_invites_nobody_into_a_role_that_carries_them(house: Inviters) -> None:
-    await house.carry()
-    assert refused(await house.invite(house.manager)) == FORBIDDEN
-    assert refused(await house.invite(await house.robot(*MANAGER))) == FORBIDDEN
-    assert house.people.rows("select from invitations") == []
-    assert (await house.invite(house.keeper)).status == 200
+async def test_who_may_not_assign_the_roles_of_an_application_invites_nobody_into_a_role_that_carries_them(scene: Inviters) -> None:
+    await scene.carry()
+    assert refused(await scene.invite(scene.manager)) == FORBIDDEN
+    assert refused(await scene.invite(await scene.robot(*MANAGER))) == FORBIDDEN
+    assert scene.people.rows("select from invitations") == []
+    assert (await scene.invite(scene.keeper)).status == 200
 
 
-async def test_a_key_that_may_assign_them_invites(house: Inviters) -> None:
-    await house.carry()
-    issued = (await house.invite(await house.robot(*MANAGER, Capability.SERVICES_MANAGE))).ok()
-    assert (await house.client.post(ACCEPT, {"token": issued["token"]})).status == 200
-    assert house.joined()
+async def test_a_key_that_may_assign_them_invites(scene: Inviters) -> None:
+    await scene.carry()
+    issued = (await scene.invite(await scene.robot(*MANAGER, Capability.SERVICES_MANAGE))).ok()
+    assert (await scene.client.post(ACCEPT, {"token": issued["token"]})).status == 200
+    assert scene.joined()
 
 
-async def test_who_may_not_assign_them_accepts_nobody_on_behalf(house: Inviters) -> None:
-    await house.carry()
-    invitation = (await house.invite(house.keeper)).ok()["invitation"]["id"]
-    weak, strong = await house.robot(*MANAGER), await house.robot(*MANAGER, Capability.SERVICES_MANAGE)
-    for by in (house.manager, weak):
-        assert refused(await house.accept_on_behalf(invitation, by)) == FORBIDDEN
-        assert not house.joined()
-    assert (await house.accept_on_behalf(invitation, strong)).status == 200
-    assert house.joined()
+async def test_who_may_not_assign_them_accepts_nobody_on_behalf(scene: Inviters) -> None:
+    await scene.carry()
+    invitation = (await scene.invite(scene.keeper)).ok()["invitation"]["id"]
+    weak, strong = await scene.robot(*MANAGER), await scene.robot(*MANAGER, Capability.SERVICES_MANAGE)
+    for by in (scene.manager, weak):
+        assert refused(await scene.accept_on_behalf(invitation, by)) == FORBIDDEN
+        assert not scene.joined()
+    assert (await scene.accept_on_behalf(invitation, strong)).status == 200
+    assert scene.joined()
 
 
-async def test_an_assignment_that_is_younger_than_the_invitation_counts(house: Inviters) -> None:
-    issued = (await house.invite(house.manager)).ok()
-    await house.carry()
-    assert refused(await house.client.post(ACCEPT, {"token": issued["token"]})) == BAD_REQUEST
-    assert not house.joined()
+async def test_an_assignment_that_is_younger_than_the_invitation_counts(scene: Inviters) -> None:
+    issued = (await scene.invite(scene.manager)).ok()
+    await scene.carry()
+    assert refused(await scene.client.post(ACCEPT, {"token": issued["token"]})) == BAD_REQUEST
+    assert not scene.joined()
     # Whoever may assign the role answers in the invited person's place.
-    assert (await house.accept_on_behalf(issued["invitation"]["id"], house.keeper)).status == 200
-    assert house.joined()
+    assert (await scene.accept_on_behalf(issued["invitation"]["id"], scene.keeper)).status == 200
+    assert scene.joined()
 
 
-async def test_an_inviter_who_loses_the_right_backs_the_invitation_no_more(house: Inviters) -> None:
-    await house.carry()
-    issued = (await house.invite(house.keeper)).ok()
+async def test_an_inviter_who_loses_the_right_backs_the_invitation_no_more(scene: Inviters) -> None:
+    await scene.carry()
+    issued = (await scene.invite(scene.keeper)).ok()
     lost = "delete from relations where relation = %s and role_id = (select role_id from memberships where user_id = %s)"
-    house.people.change(lost, Capability.SERVICES_MANAGE.value, house.keeper.user)
-    assert refused(await house.client.post(ACCEPT, {"token": issued["token"]})) == BAD_REQUEST
-    assert not house.joined()
+    scene.people.change(lost, Capability.SERVICES_MANAGE.value, scene.keeper.user)
+    assert refused(await scene.client.post(ACCEPT, {"token": issued["token"]})) == BAD_REQUEST
+    assert not scene.joined()
 
 
-async def test_every_manager_of_members_gives_what_the_built_in_role_of_members_carries(house: Inviters) -> None:
-    await house.carry("member")
-    issued = (await house.invite(house.manager, "member")).ok()
-    assert (await house.client.post(ACCEPT, {"token": issued["token"]})).status == 200
-    assert house.joined()
+async def test_every_manager_of_members_gives_what_the_built_in_role_of_members_carries(scene: Inviters) -> None:
+    await scene.carry("member")
+    issued = (await scene.invite(scene.manager, "member")).ok()
+    assert (await scene.client.post(ACCEPT, {"token": issued["token"]})).status == 200
+    assert scene.joined()
 
 
-async def test_an_acceptance_sees_what_was_assigned_while_it_waited(house: Inviters, emptied_database_url: str) -> None:
-    issued = (await house.invite(house.manager)).ok()
-    await house.permission("refund")
-    await house.role("boss", ["refund"])
+async def test_an_acceptance_sees_what_was_assigned_while_it_waited(scene: Inviters, emptied_database_url: str) -> None:
+    issued = (await scene.invite(scene.manager)).ok()
+    await scene.permission("refund")
+    await scene.role("boss", ["refund"])
     answers: list[Received] = []
 
     async def accept() -> None:
-        answers.append(await house.client.post(ACCEPT, {"token": issued["token"]}))
+        answers.append(await scene.client.post(ACCEPT, {"token": issued["token"]}))
 
     with psycopg.connect(emptied_database_url) as other:
-        other.execute("select from organizations where id = %s for no key update", (house.acme.id,))
+        other.execute("select from organizations where id = %s for no key update", (scene.acme.id,))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             other.execute(
                 "insert into relations (organization_id, role_id, relation, object_type, object_id, id, service_id, created_at)"
                 " select service_roles.org_id, roles.id, 'holder', 'service_role', service_roles.id, gen_random_uuid(), service_id, now()"
                 "   from service_roles join roles on roles.slug = 'plain'"
             )
             other.commit()
-    assert (refused(answers[0]), house.joined()) == (BAD_REQUEST, False)
+    assert (refused(answers[0]), scene.joined()) == (BAD_REQUEST, False)

@@ -38,26 +38,26 @@ class ClaimScene(Telling):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> ClaimScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> ClaimScene:
     return ClaimScene(postern, people, unlimited(postern), log)
 
 
-async def test_claims_are_made_changed_and_deleted(house: ClaimScene) -> None:
-    made = (await house.claims("POST", body=CONSTANT)).ok(201)
+async def test_claims_are_made_changed_and_deleted(scene: ClaimScene) -> None:
+    made = (await scene.claims("POST", body=CONSTANT)).ok(201)
     assert {name: made[name] for name in CONSTANT} == CONSTANT
     assert made["person_writes"] is None
-    assert await house.listed() == [made]
-    changed = (await house.claims("PATCH", f"/{made['id']}", {"name": "grade", "into": ["userinfo", "saml"]})).ok()
+    assert await scene.listed() == [made]
+    changed = (await scene.claims("PATCH", f"/{made['id']}", {"name": "grade", "into": ["userinfo", "saml"]})).ok()
     assert changed == {**made, "name": "grade", "into": ["userinfo", "saml"]}
     # Nothing changes, so nothing is recorded.
-    assert (await house.claims("PATCH", f"/{made['id']}", {"name": "grade"})).ok() == changed
-    changed = (await house.claims("PATCH", f"/{made['id']}", {"source": "teams", "argument": None})).ok()
+    assert (await scene.claims("PATCH", f"/{made['id']}", {"name": "grade"})).ok() == changed
+    changed = (await scene.claims("PATCH", f"/{made['id']}", {"source": "teams", "argument": None})).ok()
     assert (changed["source"], changed["argument"]) == ("teams", None)
-    assert (await house.claims("DELETE", f"/{made['id']}")).status == 204
-    assert (await house.claims("DELETE", f"/{made['id']}")).status == 404
-    assert (await house.claims("PATCH", f"/{made['id']}", {"name": "grade"})).status == 404
-    assert await house.listed() == []
-    told, audited = house.told(), house.audited("service.claim.%")
+    assert (await scene.claims("DELETE", f"/{made['id']}")).status == 204
+    assert (await scene.claims("DELETE", f"/{made['id']}")).status == 404
+    assert (await scene.claims("PATCH", f"/{made['id']}", {"name": "grade"})).status == 404
+    assert await scene.listed() == []
+    told, audited = scene.told(), scene.audited("service.claim.%")
     assert [one["name"] for one in told] == [
         *("service.claim.created", "service.claim.updated", "service.claim.updated", "service.claim.deleted")
     ]
@@ -72,7 +72,7 @@ async def test_claims_are_made_changed_and_deleted(house: ClaimScene) -> None:
         "into": ["id_token"],
     }
     assert (told[1]["details"]["old_claim"], told[1]["details"]["old_into"]) == ("level", ["id_token"])
-    assert {(one["organization_id"], one["target_id"]) for one in audited} == {(house.acme.id, str(house.shop.service.id))}
+    assert {(one["organization_id"], one["target_id"]) for one in audited} == {(scene.acme.id, str(scene.shop.service.id))}
 
 
 REFUSED: Final[dict[str, dict[str, Any]]] = {
@@ -109,102 +109,102 @@ REFUSED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-async def test_what_is_refused(house: ClaimScene) -> None:
-    house.field(None, "nickname")
-    house.field(house.acme, "cost_center")
-    house.field(house.globex, "theirs")
-    kept = (await house.claims("POST", body={**CONSTANT, "name": "kept"})).ok(201)
+async def test_what_is_refused(scene: ClaimScene) -> None:
+    scene.field(None, "nickname")
+    scene.field(scene.acme, "cost_center")
+    scene.field(scene.globex, "theirs")
+    kept = (await scene.claims("POST", body={**CONSTANT, "name": "kept"})).ok(201)
     for reason, changes in REFUSED.items():
-        assert (await house.claims("POST", body={**CONSTANT, **changes})).status == 400, reason
-        assert (await house.claims("PATCH", f"/{kept['id']}", changes)).status == 400, reason
-    assert (await house.claims("PATCH", f"/{kept['id']}", {})).status == 400
-    assert await house.listed() == [kept]
+        assert (await scene.claims("POST", body={**CONSTANT, **changes})).status == 400, reason
+        assert (await scene.claims("PATCH", f"/{kept['id']}", changes)).status == 400, reason
+    assert (await scene.claims("PATCH", f"/{kept['id']}", {})).status == 400
+    assert await scene.listed() == [kept]
 
 
-async def test_a_constant_holds_any_value_of_json(house: ClaimScene) -> None:
+async def test_a_constant_holds_any_value_of_json(scene: ClaimScene) -> None:
     constant = [True, False, None, 1.5, "text", {"on": True, "off": None}]
-    made = (await house.claims("POST", body={**CONSTANT, "argument": constant})).ok(201)
+    made = (await scene.claims("POST", body={**CONSTANT, "argument": constant})).ok(201)
     assert made["argument"] == constant
-    assert await house.listed() == [made]
+    assert await scene.listed() == [made]
 
 
 @pytest.mark.parametrize("part", OrganizationPart)
-async def test_a_claim_is_made_of_each_part_of_the_organization(house: ClaimScene, part: OrganizationPart) -> None:
-    made = (await house.claims("POST", body={**CONSTANT, "source": "organization", "argument": part})).ok(201)
+async def test_a_claim_is_made_of_each_part_of_the_organization(scene: ClaimScene, part: OrganizationPart) -> None:
+    made = (await scene.claims("POST", body={**CONSTANT, "source": "organization", "argument": part})).ok(201)
     assert (made["source"], made["argument"]) == ("organization", part)
-    assert await house.listed() == [made]
+    assert await scene.listed() == [made]
 
 
-async def test_an_assertion_has_names_of_its_own(house: ClaimScene) -> None:
-    assert (await house.claims("POST", body={**CONSTANT, "name": "roles", "into": ["saml"]})).status == 201
-    assert (await house.claims("POST", body={**CONSTANT, "name": "https://aws.example/Role", "into": ["saml"]})).status == 201
-    assert (await house.claims("POST", body={**CONSTANT, "name": "groups", "into": ["saml", "id_token"]})).status == 400
+async def test_an_assertion_has_names_of_its_own(scene: ClaimScene) -> None:
+    assert (await scene.claims("POST", body={**CONSTANT, "name": "roles", "into": ["saml"]})).status == 201
+    assert (await scene.claims("POST", body={**CONSTANT, "name": "https://aws.example/Role", "into": ["saml"]})).status == 201
+    assert (await scene.claims("POST", body={**CONSTANT, "name": "groups", "into": ["saml", "id_token"]})).status == 400
 
 
-async def test_a_field_that_the_person_may_write_is_marked(house: ClaimScene) -> None:
-    house.field(house.acme, "cost_center")
-    house.field(house.acme, "desk", written_by=["administrator", "person"])
-    house.field(None, "desk", scope="profile", written_by=["person"])
+async def test_a_field_that_the_person_may_write_is_marked(scene: ClaimScene) -> None:
+    scene.field(scene.acme, "cost_center")
+    scene.field(scene.acme, "desk", written_by=["administrator", "person"])
+    scene.field(None, "desk", scope="profile", written_by=["person"])
     for name, source, key, marked in (
         ("a", "organization_field", "cost_center", False),
         ("b", "organization_field", "desk", True),
         ("c", "person_field", "desk", True),
     ):
         body = {"name": name, "source": source, "argument": key, "into": ["userinfo"]}
-        assert (await house.claims("POST", body=body)).ok(201)["person_writes"] is marked
-    assert [one["person_writes"] for one in await house.listed()] == [False, True, True]
-    house.people.change("delete from profile_fields where key = 'desk'")
-    assert [one["person_writes"] for one in await house.listed()] == [False, None, None]
+        assert (await scene.claims("POST", body=body)).ok(201)["person_writes"] is marked
+    assert [one["person_writes"] for one in await scene.listed()] == [False, True, True]
+    scene.people.change("delete from profile_fields where key = 'desk'")
+    assert [one["person_writes"] for one in await scene.listed()] == [False, None, None]
 
 
-async def test_of_two_claims_of_one_name_one_is_made(house: ClaimScene) -> None:
+async def test_of_two_claims_of_one_name_one_is_made(scene: ClaimScene) -> None:
     for _ in range(3):
-        made = await all_at_once(*[partial(house.claims, "POST", body=CONSTANT) for _ in range(4)])
+        made = await all_at_once(*[partial(scene.claims, "POST", body=CONSTANT) for _ in range(4)])
         assert Counter(one.status for one in made) == {201: 1, 409: 3}
-        house.people.change("delete from service_claims where name = 'level'")
-    first = (await house.claims("POST", body=CONSTANT)).ok(201)
-    second = (await house.claims("POST", body={**CONSTANT, "name": "grade"})).ok(201)
-    assert (await house.claims("PATCH", f"/{second['id']}", {"name": "level"})).status == 409
-    assert [one["id"] for one in await house.listed()] == [second["id"], first["id"]]
+        scene.people.change("delete from service_claims where name = 'level'")
+    first = (await scene.claims("POST", body=CONSTANT)).ok(201)
+    second = (await scene.claims("POST", body={**CONSTANT, "name": "grade"})).ok(201)
+    assert (await scene.claims("PATCH", f"/{second['id']}", {"name": "level"})).status == 409
+    assert [one["id"] for one in await scene.listed()] == [second["id"], first["id"]]
     # Another service may use the name.
-    assert (await house.claims("POST", body=CONSTANT, of="page")).status == 201
+    assert (await scene.claims("POST", body=CONSTANT, of="page")).status == 201
 
 
-async def test_a_service_has_at_most_fifty(house: ClaimScene) -> None:
+async def test_a_service_has_at_most_fifty(scene: ClaimScene) -> None:
     for number in range(49):
-        house.claim(house.shop, f"c{number}", "plan")
+        scene.claim(scene.shop, f"c{number}", "plan")
     assert Counter(
         one.status
-        for one in await all_at_once(*[partial(house.claims, "POST", body={**CONSTANT, "name": f"n{number}"}) for number in range(3)])
+        for one in await all_at_once(*[partial(scene.claims, "POST", body={**CONSTANT, "name": f"n{number}"}) for number in range(3)])
     ) == {201: 1, 400: 2}
 
 
-async def test_nobody_reaches_the_claims_of_another_organization(house: ClaimScene) -> None:
-    house.claim(house.theirs, "theirs", "plan")
-    (row,) = house.people.rows("select id from service_claims")
-    stranger = house.resident(house.globex, "owner")
-    for by, at, status in ((house.admin, "globex", 403), (stranger, "acme", 403), (house.admin, "acme", 404)):
+async def test_nobody_reaches_the_claims_of_another_organization(scene: ClaimScene) -> None:
+    scene.claim(scene.theirs, "theirs", "plan")
+    (row,) = scene.people.rows("select id from service_claims")
+    stranger = scene.resident(scene.globex, "owner")
+    for by, at, status in ((scene.admin, "globex", 403), (stranger, "acme", 403), (scene.admin, "acme", 404)):
         for method, body in (("PATCH", {"name": "mine"}), ("DELETE", None)):
-            assert (await house.claims(method, f"/{row['id']}", body, by=by, at=at)).status == status
-    assert (await house.claims("GET", of="no-such")).status == 404
-    assert (await house.claims("POST", body=CONSTANT, of="no-such")).status == 404
-    assert (await house.claims("GET", by=stranger)).status == 403
-    assert await house.listed() == []
-    assert (await house.claims("DELETE", f"/{uuid4()}")).status == 404
-    (kept,) = house.people.rows("select name from service_claims")
+            assert (await scene.claims(method, f"/{row['id']}", body, by=by, at=at)).status == status
+    assert (await scene.claims("GET", of="no-such")).status == 404
+    assert (await scene.claims("POST", body=CONSTANT, of="no-such")).status == 404
+    assert (await scene.claims("GET", by=stranger)).status == 403
+    assert await scene.listed() == []
+    assert (await scene.claims("DELETE", f"/{uuid4()}")).status == 404
+    (kept,) = scene.people.rows("select name from service_claims")
     assert kept["name"] == "theirs"
 
 
-async def test_members_look_and_managers_of_services_change(house: ClaimScene) -> None:
-    member = house.resident(house.acme, "member")
-    manager = house.resident(house.acme, house.tenants.role(house.acme, "apps", [Capability.SERVICES_MANAGE]))
-    made = (await house.claims("POST", body=CONSTANT, by=manager)).ok(201)
-    assert (await house.claims("GET", by=member)).status == 200
+async def test_members_look_and_managers_of_services_change(scene: ClaimScene) -> None:
+    member = scene.resident(scene.acme, "member")
+    manager = scene.resident(scene.acme, scene.tenants.role(scene.acme, "apps", [Capability.SERVICES_MANAGE]))
+    made = (await scene.claims("POST", body=CONSTANT, by=manager)).ok(201)
+    assert (await scene.claims("GET", by=member)).status == 200
     for method, path, body in (("POST", "", CONSTANT), ("PATCH", f"/{made['id']}", {"name": "x"}), ("DELETE", f"/{made['id']}", None)):
-        assert (await house.claims(method, path, body, by=member)).status == 403
+        assert (await scene.claims(method, path, body, by=member)).status == 403
 
 
-async def test_claims_go_with_their_service(house: ClaimScene) -> None:
-    house.claim(house.shop, "gone", "plan")
-    house.people.change("delete from all_services where id = %s", house.shop.service.id)
-    assert house.people.rows("select from service_claims") == []
+async def test_claims_go_with_their_service(scene: ClaimScene) -> None:
+    scene.claim(scene.shop, "gone", "plan")
+    scene.people.change("delete from all_services where id = %s", scene.shop.service.id)
+    assert scene.people.rows("select from service_claims") == []

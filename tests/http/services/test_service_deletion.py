@@ -33,16 +33,16 @@ class ServiceDeletionScene(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceDeletionScene:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceDeletionScene:
     return ServiceDeletionScene(postern, people, client, log)
 
 
-async def test_it_is_gone_at_once(house: ServiceDeletionScene) -> None:
-    in_shop, in_app = [await house.tenants.token_in(house.end_user, place) for place in (house.shop, house.app)]
-    answer = await house.ask("DELETE", "/shop")
+async def test_it_is_gone_at_once(scene: ServiceDeletionScene) -> None:
+    in_shop, in_app = [await scene.tenants.token_in(scene.end_user, place) for place in (scene.shop, scene.app)]
+    answer = await scene.ask("DELETE", "/shop")
     assert (answer.status, answer.body) == (204, b"")
-    assert [one["slug"] for one in (await house.ask("GET")).json()["services"]] == ["app"]
-    assert (await house.ask("GET")).json()["usage"]["current_services"] == 1
+    assert [one["slug"] for one in (await scene.ask("GET")).json()["services"]] == ["app"]
+    assert (await scene.ask("GET")).json()["usage"]["current_services"] == 1
     for method, path, body in (
         ("GET", "/shop", None),
         ("PATCH", "/shop", {"name": "X"}),
@@ -50,88 +50,88 @@ async def test_it_is_gone_at_once(house: ServiceDeletionScene) -> None:
         ("GET", "/shop/client-secrets", None),
         ("POST", "/shop/client-secrets", None),
     ):
-        assert (await house.ask(method, path, body)).status == 404, (method, path)
-    assert (await house.client.get("/api/user", token=in_shop)).status == 401
-    assert (await house.client.get("/api/user", token=in_app)).status == 200
+        assert (await scene.ask(method, path, body)).status == 404, (method, path)
+    assert (await scene.client.get("/api/user", token=in_shop)).status == 401
+    assert (await scene.client.get("/api/user", token=in_app)).status == 200
     # Accounts stay, since they belong to their people.
-    assert (await house.client.get("/api/user", token=await house.tenants.token(house.end_user))).status == 200
+    assert (await scene.client.get("/api/user", token=await scene.tenants.token(scene.end_user))).status == 200
 
 
-async def test_it_takes_a_fresh_proof_of_the_owner_in_person(house: ServiceDeletionScene) -> None:
+async def test_it_takes_a_fresh_proof_of_the_owner_in_person(scene: ServiceDeletionScene) -> None:
     stale = "update sessions set proved_at = now() - interval '1 day', created_at = now() - interval '1 day' where id = %s"
-    house.people.change(stale, house.owner.session)
-    answer = await house.ask("DELETE", "/shop")
+    scene.people.change(stale, scene.owner.session)
+    answer = await scene.ask("DELETE", "/shop")
     assert refused(answer) == (401, "REAUTHENTICATION_REQUIRED")
     assert 'error="insufficient_user_authentication"' in str(answer.header("www-authenticate"))
-    house.people.change("update sessions set proved_at = now() where id = %s", house.owner.session)
-    governor = house.people.add("root@example.org", platform_owner=True)
-    seen = house.tenants.session(house.owner, house.acme)
-    by = (governor.user, house.postern.foundation.ids.new())
-    house.people.change("update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", *by, seen.session)
-    acting = await house.tenants.token(seen, house.acme, token_use="impersonation", impersonator=str(governor.user))
-    assert refused(await house.client.request("DELETE", f"{SERVICES}/shop", token=acting)) == (403, "FORBIDDEN")
-    key = house.tenants.management_key(house.acme, house.owner, [*Capability])
-    assert refused(await house.client.request("DELETE", f"{SERVICES}/shop", token=key)) == (403, "FORBIDDEN")
-    assert {one["slug"] for one in (await house.ask("GET")).json()["services"]} == {"app", "shop"}
-    assert (await house.ask("DELETE", "/shop")).status == 204
+    scene.people.change("update sessions set proved_at = now() where id = %s", scene.owner.session)
+    governor = scene.people.add("root@example.org", platform_owner=True)
+    seen = scene.tenants.session(scene.owner, scene.acme)
+    by = (governor.user, scene.postern.foundation.ids.new())
+    scene.people.change("update sessions set impersonator_id = %s, impersonation_id = %s where id = %s", *by, seen.session)
+    acting = await scene.tenants.token(seen, scene.acme, token_use="impersonation", impersonator=str(governor.user))
+    assert refused(await scene.client.request("DELETE", f"{SERVICES}/shop", token=acting)) == (403, "FORBIDDEN")
+    key = scene.tenants.management_key(scene.acme, scene.owner, [*Capability])
+    assert refused(await scene.client.request("DELETE", f"{SERVICES}/shop", token=key)) == (403, "FORBIDDEN")
+    assert {one["slug"] for one in (await scene.ask("GET")).json()["services"]} == {"app", "shop"}
+    assert (await scene.ask("DELETE", "/shop")).status == 204
 
 
-async def test_its_slug_and_its_place_are_free_again(house: ServiceDeletionScene) -> None:
-    house.people.change("update all_organizations set max_services = 2")
-    assert (await house.ask("POST", body={"slug": "new", "name": "New", "service_type": "web"})).error_code == "SERVICE_LIMIT_EXCEEDED"
-    assert (await house.ask("DELETE", "/shop")).status == 204
-    answer = await house.ask("POST", body={"slug": "shop", "name": "Shop", "service_type": "web"})
+async def test_its_slug_and_its_place_are_free_again(scene: ServiceDeletionScene) -> None:
+    scene.people.change("update all_organizations set max_services = 2")
+    assert (await scene.ask("POST", body={"slug": "new", "name": "New", "service_type": "web"})).error_code == "SERVICE_LIMIT_EXCEEDED"
+    assert (await scene.ask("DELETE", "/shop")).status == 204
+    answer = await scene.ask("POST", body={"slug": "shop", "name": "Shop", "service_type": "web"})
     assert answer.status == 200
     # A new service of the same slug has none of the old one's data.
-    assert UUID(answer.json()["service"]["id"]) != house.shop.id
-    assert (await house.ask("GET")).json()["services"][1]["subscription_count"] == 0
+    assert UUID(answer.json()["service"]["id"]) != scene.shop.id
+    assert (await scene.ask("GET")).json()["services"][1]["subscription_count"] == 0
 
 
-async def test_it_is_audited_and_its_data_is_queued_to_go(house: ServiceDeletionScene) -> None:
-    (before,) = house.people.rows("select client_id from services where id = %s", house.shop.id)
-    assert (await house.ask("DELETE", "/shop")).status == 204
-    (entry,) = house.people.rows("select organization_id, actor_id, action, target_type, target_id, details from audit_log")
+async def test_it_is_audited_and_its_data_is_queued_to_go(scene: ServiceDeletionScene) -> None:
+    (before,) = scene.people.rows("select client_id from services where id = %s", scene.shop.id)
+    assert (await scene.ask("DELETE", "/shop")).status == 204
+    (entry,) = scene.people.rows("select organization_id, actor_id, action, target_type, target_id, details from audit_log")
     assert entry == {
-        "organization_id": house.acme.id,
-        "actor_id": house.owner.user,
+        "organization_id": scene.acme.id,
+        "actor_id": scene.owner.user,
         "action": "service.deleted",
         "target_type": "service",
-        "target_id": str(house.shop.id),
+        "target_id": str(scene.shop.id),
         "details": {"service_slug": "shop", "service_name": "Shop", "client_id": str(before["client_id"])},
     }
-    (job,) = house.people.rows("select kind, payload from jobs")
-    assert job == {"kind": "service.purge", "payload": {"service": str(house.shop.id)}}
+    (job,) = scene.people.rows("select kind, payload from jobs")
+    assert job == {"kind": "service.purge", "payload": {"service": str(scene.shop.id)}}
 
 
-async def test_nobody_but_the_owner_deletes_one(house: ServiceDeletionScene) -> None:
+async def test_nobody_but_the_owner_deletes_one(scene: ServiceDeletionScene) -> None:
     for role in ("admin", "member"):
-        who = house.tenants.member(house.acme, role)
-        answer = await house.ask("DELETE", "/shop", by=who)
+        who = scene.tenants.member(scene.acme, role)
+        answer = await scene.ask("DELETE", "/shop", by=who)
         assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
-    assert (await house.ask("GET", "/shop")).status == 200
+    assert (await scene.ask("GET", "/shop")).status == 200
 
 
-async def test_of_those_who_delete_it_at_once_one_does(house: ServiceDeletionScene) -> None:
+async def test_of_those_who_delete_it_at_once_one_does(scene: ServiceDeletionScene) -> None:
     statuses: Counter[int] = Counter()
 
     async def delete() -> None:
-        statuses[(await house.ask("DELETE", "/shop")).status] += 1
+        statuses[(await scene.ask("DELETE", "/shop")).status] += 1
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             nursery.start_soon(delete)
     assert statuses == {204: 1, 404: 9}
-    assert house.people.rows("select count(*) as n from jobs") == [{"n": 1}]
+    assert scene.people.rows("select count(*) as n from jobs") == [{"n": 1}]
 
 
-async def test_who_has_just_handed_the_organization_over_deletes_nothing(house: ServiceDeletionScene, postern: Postern) -> None:
+async def test_who_has_just_handed_the_organization_over_deletes_nothing(scene: ServiceDeletionScene, postern: Postern) -> None:
     """The request came in before the transfer, and is carried out after it."""
-    other = house.tenants.member(house.acme, "admin")
-    member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
-    house.people.change("update memberships set role = case user_id when %s then 'owner' else 'admin' end", other.user)
+    other = scene.tenants.member(scene.acme, "admin")
+    member = await postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.owner), "acme", Participation.ACTIVE)
+    scene.people.change("update memberships set role = case user_id when %s then 'owner' else 'admin' end", other.user)
     with pytest.raises(Forbidden):
         await postern.services.services.delete(member, "shop", Actor())
-    house.people.change("delete from memberships where user_id = %s", house.owner.user)
+    scene.people.change("delete from memberships where user_id = %s", scene.owner.user)
     with pytest.raises(Forbidden):
         await postern.services.services.delete(member, "shop", Actor())
-    assert house.people.rows("select count(*) as n from services where org_id = %s", house.acme.id) == [{"n": 2}]
+    assert scene.people.rows("select count(*) as n from services where org_id = %s", scene.acme.id) == [{"n": 2}]

@@ -50,12 +50,12 @@ class ServiceScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceScene:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> ServiceScene:
     return ServiceScene(postern, people, client, log)
 
 
-async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceScene) -> None:
-    answer = await house.create(
+async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceScene) -> None:
+    answer = await scene.create(
         "shop",
         name="  The\tShop ",
         service_type="mobile",
@@ -71,7 +71,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceS
     created_at = service.pop("created_at")
     assert service == {
         "id": service["id"],
-        "org_id": str(house.acme.id),
+        "org_id": str(scene.acme.id),
         "slug": "shop",
         "name": "The Shop",
         "service_type": "mobile",
@@ -105,23 +105,23 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(house: ServiceS
         "created_at": created_at,
     }
     assert body["usage"] == {"current_services": 1, "max_services": 3, "tier": "Free"}
-    (kept,) = house.people.rows("select name, currency, price_cents, features from plans where service_id = %s", UUID(service["id"]))
+    (kept,) = scene.people.rows("select name, currency, price_cents, features from plans where service_id = %s", UUID(service["id"]))
     assert kept == {"name": "Free", "currency": "usd", "price_cents": 0, "features": []}
 
 
-async def test_what_is_not_said_is_nothing(house: ServiceScene) -> None:
-    service = await house.created()
+async def test_what_is_not_said_is_nothing(scene: ServiceScene) -> None:
+    service = await scene.created()
     empty = ("codehost_scopes", "websuite_scopes", "officesuite_scopes", "device_activation_uri")
     assert [service[name] for name in empty] == [None] * 4
     assert service["redirect_uris"] == []
 
 
-async def test_creation_is_audited_with_its_client_id(house: ServiceScene) -> None:
-    service = await house.created("shop", name="Shop")
-    created, planned = house.audited()
+async def test_creation_is_audited_with_its_client_id(scene: ServiceScene) -> None:
+    service = await scene.created("shop", name="Shop")
+    created, planned = scene.audited()
     assert created == {
-        "organization_id": house.acme.id,
-        "actor_id": house.owner.user,
+        "organization_id": scene.acme.id,
+        "actor_id": scene.owner.user,
         "action": "service.created",
         "target_type": "service",
         "target_id": service["id"],
@@ -129,7 +129,7 @@ async def test_creation_is_audited_with_its_client_id(house: ServiceScene) -> No
         "success": True,
     }
     assert (planned["action"], planned["target_type"]) == ("plan.created", "plan")
-    assert house.people.rows("select name from events where organization_id = %s order by id", house.acme.id) == [
+    assert scene.people.rows("select name from events where organization_id = %s order by id", scene.acme.id) == [
         {"name": "service.created"},
         {"name": "plan.created"},
     ]
@@ -170,34 +170,34 @@ REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 }
 
 
-async def test_creation_is_refused(house: ServiceScene) -> None:
+async def test_creation_is_refused(scene: ServiceScene) -> None:
     for case, (said, complaint) in REFUSED.items():
-        answer = await house.create(**{"slug": "app", **said})
+        answer = await scene.create(**{"slug": "app", **said})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), case
         assert answer.json()["error"].startswith(complaint), case
-    assert house.people.rows("select from all_services where org_id = %s", house.acme.id) == []
+    assert scene.people.rows("select from all_services where org_id = %s", scene.acme.id) == []
 
 
-async def test_what_a_service_needs(house: ServiceScene) -> None:
+async def test_what_a_service_needs(scene: ServiceScene) -> None:
     whole = {"slug": "app", "name": "App", "service_type": "web"}
     for missing in whole:
-        answer = await house.ask("POST", body={name: value for name, value in whole.items() if name != missing})
+        answer = await scene.ask("POST", body={name: value for name, value in whole.items() if name != missing})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
         assert missing in answer.json()["error"]
 
 
-async def test_a_slug_is_taken_once_in_an_organization(house: ServiceScene) -> None:
+async def test_a_slug_is_taken_once_in_an_organization(scene: ServiceScene) -> None:
     # Nobody here learns of globex's service of this slug.
-    assert (await house.create("app")).status == 200
-    again = await house.create("app", name="Other")
+    assert (await scene.create("app")).status == 200
+    again = await scene.create("app", name="Other")
     assert (again.status, again.error_code) == (409, "CONFLICT")
-    assert len(house.audited()) == 2
+    assert len(scene.audited()) == 2
 
 
-async def test_the_tier_says_how_many(house: ServiceScene) -> None:
+async def test_the_tier_says_how_many(scene: ServiceScene) -> None:
     for slug in ("one", "two", "three"):
-        assert (await house.create(slug)).status == 200
-    full = await house.create("four")
+        assert (await scene.create(slug)).status == 200
+    full = await scene.create("four")
     assert (full.status, full.error_code) == (400, "SERVICE_LIMIT_EXCEEDED")
     # The text names the limit, its source, and a remedy.
     told = full.json()["error"]
@@ -205,40 +205,40 @@ async def test_the_tier_says_how_many(house: ServiceScene) -> None:
     assert "PATCH /api/platform/organizations/{org_id}/tier" in told
     assert "postern organization tier" in told
     # The organization's own number comes before the tier's, also if it is smaller. Existing services stay.
-    house.allow(2)
-    assert (await house.create("four")).error_code == "SERVICE_LIMIT_EXCEEDED"
-    house.allow(4)
-    answer = await house.create("four")
+    scene.allow(2)
+    assert (await scene.create("four")).error_code == "SERVICE_LIMIT_EXCEEDED"
+    scene.allow(4)
+    answer = await scene.create("four")
     assert answer.json()["usage"] == {"current_services": 4, "max_services": 4, "tier": "Free"}
-    house.allow(0)
-    assert (await house.ask("GET")).json()["usage"] == {"current_services": 4, "max_services": 0, "tier": "Free"}
-    house.people.change("update all_organizations set max_services = null, tier_id = (select id from tiers where name = 'professional')")
-    assert (await house.create("five")).json()["usage"] == {"current_services": 5, "max_services": 10, "tier": "Professional"}
+    scene.allow(0)
+    assert (await scene.ask("GET")).json()["usage"] == {"current_services": 4, "max_services": 0, "tier": "Free"}
+    scene.people.change("update all_organizations set max_services = null, tier_id = (select id from tiers where name = 'professional')")
+    assert (await scene.create("five")).json()["usage"] == {"current_services": 5, "max_services": 10, "tier": "Professional"}
 
 
-async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(house: ServiceScene) -> None:
-    await house.created("one")
-    await house.created("two")
+async def test_of_twenty_creations_at_once_for_the_last_place_one_wins(scene: ServiceScene) -> None:
+    await scene.created("one")
+    await scene.created("two")
     answers: list[Received] = []
 
     async def one_more(number: int) -> None:
-        answers.append(await house.create(f"more-{number}"))
+        answers.append(await scene.create(f"more-{number}"))
 
     async with trio.open_nursery() as nursery:
         for number in range(20):
             nursery.start_soon(one_more, number)
     outcomes = sorted((answer.status, "" if answer.status == 200 else answer.error_code) for answer in answers)
     assert outcomes == [(200, ""), *[(400, "SERVICE_LIMIT_EXCEEDED")] * 19]
-    assert house.people.rows("select count(*) as n from services where org_id = %s", house.acme.id) == [{"n": 3}]
-    assert house.people.rows("select count(*) as n from plans") == [{"n": 3}]
+    assert scene.people.rows("select count(*) as n from services where org_id = %s", scene.acme.id) == [{"n": 3}]
+    assert scene.people.rows("select count(*) as n from plans") == [{"n": 3}]
 
 
-async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: ServiceScene) -> None:
-    house.allow(100)
+async def test_of_ten_creations_at_once_with_one_slug_one_wins(scene: ServiceScene) -> None:
+    scene.allow(100)
     answers: list[int] = []
 
     async def try_it() -> None:
-        answers.append((await house.create("app")).status)
+        answers.append((await scene.create("app")).status)
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
@@ -246,30 +246,30 @@ async def test_of_ten_creations_at_once_with_one_slug_one_wins(house: ServiceSce
     assert sorted(answers) == [200, *[409] * 9]
 
 
-async def test_the_list_counts_what_each_has(house: ServiceScene) -> None:
-    house.allow(10)
-    services = [await house.created(slug, service_type=kind) for slug, kind in (("b", "web"), ("a", "api"), ("c", "mobile"))]
+async def test_the_list_counts_what_each_has(scene: ServiceScene) -> None:
+    scene.allow(10)
+    services = [await scene.created(slug, service_type=kind) for slug, kind in (("b", "web"), ("a", "api"), ("c", "mobile"))]
     first = UUID(services[0]["id"])
     plan = uuid4()
-    house.people.change(
+    scene.people.change(
         "insert into plans (id, service_id, name, price_cents, currency, created_at, updated_at)"
         " values (%s, %s, 'Pro', 900, 'usd', now(), now())",
         plan,
         first,
     )
     for status in ("active", "past_due", "cancelled", "expired"):
-        house.people.change(
+        scene.people.change(
             "insert into subscriptions (id, service_id, user_id, plan_id, status, current_period_end, created_at, updated_at)"
             " values (%s, %s, %s, %s, %s, now(), now(), now())",
             uuid4(),
             first,
-            house.people.add().user,
+            scene.people.add().user,
             plan,
             status,
         )
     # A deleted plan no longer counts.
-    house.people.change("update plans set deleted_at = now() where service_id = %s", UUID(services[2]["id"]))
-    answer = await house.ask("GET")
+    scene.people.change("update plans set deleted_at = now() where service_id = %s", UUID(services[2]["id"]))
+    answer = await scene.ask("GET")
     assert answer.status == 200
     assert [(one["slug"], one["plan_count"], one["subscription_count"]) for one in answer.json()["services"]] == [
         ("b", 2, 2),
@@ -281,16 +281,16 @@ async def test_the_list_counts_what_each_has(house: ServiceScene) -> None:
     listed = answer.json()["services"][1]
     assert {**services[1], "plan_count": 1, "subscription_count": 0} == {**listed, "metadata": {}}
     assert "metadata" not in listed
-    assert (await house.ask("GET", "/a")).json() == services[1]
+    assert (await scene.ask("GET", "/a")).json() == services[1]
 
 
-async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: ServiceScene) -> None:
-    house.allow(10)
+async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(scene: ServiceScene) -> None:
+    scene.allow(10)
     for number, kind in enumerate(("web", "api", "web", "desktop", "web")):
-        await house.created(f"s{number}", service_type=kind)
+        await scene.created(f"s{number}", service_type=kind)
 
     async def slugs(query: str) -> list[str]:
-        answer = await house.ask("GET", query)
+        answer = await scene.ask("GET", query)
         assert answer.status == 200, answer.body
         assert answer.json()["usage"]["current_services"] == 5
         return [one["slug"] for one in answer.json()["services"]]
@@ -306,47 +306,47 @@ async def test_the_list_is_filtered_and_cut_and_its_usage_is_of_all(house: Servi
     assert await slugs("?offset=2147483647&limit=2147483647") == []
 
 
-async def test_an_odd_list_is_refused(house: ServiceScene) -> None:
+async def test_an_odd_list_is_refused(scene: ServiceScene) -> None:
     for query in ("service_type=spa", "service_type=", "limit=0", "limit=-1", "limit=x", "offset=-1", "offset=2147483648"):
-        answer = await house.ask("GET", f"?{query}")
+        answer = await scene.ask("GET", f"?{query}")
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), query
 
 
-async def test_an_empty_organization_has_an_empty_list(house: ServiceScene) -> None:
-    assert (await house.ask("GET")).json() == {"services": [], "usage": {"current_services": 0, "max_services": 3, "tier": "Free"}}
+async def test_an_empty_organization_has_an_empty_list(scene: ServiceScene) -> None:
+    assert (await scene.ask("GET")).json() == {"services": [], "usage": {"current_services": 0, "max_services": 3, "tier": "Free"}}
 
 
-async def test_change_replaces_what_is_said_and_leaves_the_rest(house: ServiceScene) -> None:
-    before = await house.created(
+async def test_change_replaces_what_is_said_and_leaves_the_rest(scene: ServiceScene) -> None:
+    before = await scene.created(
         codehost_scopes=["a", "b"],
         websuite_scopes=["c"],
         redirect_uris=["https://a.example/", "https://b.example/"],
         device_activation_uri="https://a.example/activate",
     )
-    answer = await house.change(redirect_uris=["https://b.example/", "http://localhost:3000/"], codehost_scopes=["b"], name="Other")
+    answer = await scene.change(redirect_uris=["https://b.example/", "http://localhost:3000/"], codehost_scopes=["b"], name="Other")
     assert answer.status == 200, answer.body
     after = {**before, "redirect_uris": ["https://b.example/", "http://localhost:3000/"], "codehost_scopes": ["b"], "name": "Other"}
     assert answer.json() == after
     # null clears; an empty list is a list.
-    answer = await house.change(codehost_scopes=None, websuite_scopes=[], redirect_uris=[], device_activation_uri=None)
+    answer = await scene.change(codehost_scopes=None, websuite_scopes=[], redirect_uris=[], device_activation_uri=None)
     after |= {"codehost_scopes": None, "websuite_scopes": [], "redirect_uris": [], "device_activation_uri": None}
     assert answer.json() == after
-    assert (await house.ask("GET", "/app")).json() == after
+    assert (await scene.ask("GET", "/app")).json() == after
 
 
-async def test_a_change_is_audited_with_what_changed(house: ServiceScene) -> None:
-    service = await house.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
-    await house.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
-    await house.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
+async def test_a_change_is_audited_with_what_changed(scene: ServiceScene) -> None:
+    service = await scene.created(name="App", redirect_uris=["https://a.example/", "https://b.example/"], codehost_scopes=["a"])
+    await scene.change(name="Shop", redirect_uris=["https://b.example/", "https://c.example/"], codehost_scopes=["a"])
+    await scene.change(service_type="desktop", device_activation_uri="https://c.example/activate", officesuite_scopes=["x"])
     # A change to equal values sends no event.
-    updated = await house.ask("GET", "/app")
-    assert (await house.change(name=" Shop ", service_type="desktop")).json() == updated.json()
-    first, second = house.audited()[2:]
+    updated = await scene.ask("GET", "/app")
+    assert (await scene.change(name=" Shop ", service_type="desktop")).json() == updated.json()
+    first, second = scene.audited()[2:]
     assert (first["action"], first["target_type"], first["target_id"], first["actor_id"]) == (
         "service.updated",
         "service",
         service["id"],
-        house.owner.user,
+        scene.owner.user,
     )
     assert first["details"] == {
         "service_slug": "app",
@@ -367,15 +367,15 @@ async def test_a_change_is_audited_with_what_changed(house: ServiceScene) -> Non
     }
 
 
-async def test_slug_and_client_id_cannot_change(house: ServiceScene) -> None:
-    service = await house.created()
-    answer = await house.ask("PATCH", "/app", {"slug": "other", "client_id": str(uuid4())})
+async def test_slug_and_client_id_cannot_change(scene: ServiceScene) -> None:
+    service = await scene.created()
+    answer = await scene.ask("PATCH", "/app", {"slug": "other", "client_id": str(uuid4())})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     assert answer.json()["error"] == "slug and 1 more: no such field"
-    refused = await house.ask("PATCH", "/app", {"slug": "other", "name": "Other"})
+    refused = await scene.ask("PATCH", "/app", {"slug": "other", "name": "Other"})
     assert (refused.status, refused.json()["error"]) == (400, "slug: no such field")
-    assert (await house.ask("GET", "/app")).json() == service
-    assert (await house.ask("GET", "/other")).status == 404
+    assert (await scene.ask("GET", "/app")).json() == service
+    assert (await scene.ask("GET", "/other")).status == 404
 
 
 CHANGES_REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
@@ -388,31 +388,31 @@ CHANGES_REFUSED: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
 }
 
 
-async def test_a_change_is_refused(house: ServiceScene) -> None:
-    before = await house.created()
+async def test_a_change_is_refused(scene: ServiceScene) -> None:
+    before = await scene.created()
     for case, (said, complaint) in CHANGES_REFUSED.items():
-        answer = await house.change(**said)
+        answer = await scene.change(**said)
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), case
         assert answer.json()["error"].startswith(complaint), case
-    assert (await house.ask("GET", "/app")).json() == before
-    assert len(house.audited()) == 2
+    assert (await scene.ask("GET", "/app")).json() == before
+    assert len(scene.audited()) == 2
 
 
-async def test_what_a_service_has_must_suit_its_new_type(house: ServiceScene) -> None:
-    await house.created(service_type="mobile", redirect_uris=["com.example.app:/callback"])
-    answer = await house.change(service_type="web")
+async def test_what_a_service_has_must_suit_its_new_type(scene: ServiceScene) -> None:
+    await scene.created(service_type="mobile", redirect_uris=["com.example.app:/callback"])
+    answer = await scene.change(service_type="web")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "redirect_uris[0]")
-    assert (await house.change(service_type="desktop")).status == 200
-    assert (await house.change(service_type="web", redirect_uris=["https://a.example/"])).status == 200
-    assert (await house.ask("POST", "/app/client-secrets")).status == 201
-    answer = await house.change(service_type="mobile")
+    assert (await scene.change(service_type="desktop")).status == 200
+    assert (await scene.change(service_type="web", redirect_uris=["https://a.example/"])).status == 200
+    assert (await scene.ask("POST", "/app/client-secrets")).status == 201
+    answer = await scene.change(service_type="mobile")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "service_type")
     # From one type that keeps secrets to the other.
-    assert (await house.change(service_type="api")).status == 200
+    assert (await scene.change(service_type="api")).status == 200
 
 
-async def test_changes_at_once_do_not_undo_each_other(house: ServiceScene) -> None:
-    await house.created()
+async def test_changes_at_once_do_not_undo_each_other(scene: ServiceScene) -> None:
+    await scene.created()
     said: list[dict[str, Any]] = [
         {"name": "Other"},
         {"codehost_scopes": ["a"]},
@@ -424,39 +424,39 @@ async def test_changes_at_once_do_not_undo_each_other(house: ServiceScene) -> No
     ]
 
     async def change(said: dict[str, Any]) -> None:
-        assert (await house.change(**said)).status == 200
+        assert (await scene.change(**said)).status == 200
 
     async with trio.open_nursery() as nursery:
         for one in said:
             nursery.start_soon(change, one)
-    after = (await house.ask("GET", "/app")).json()
+    after = (await scene.ask("GET", "/app")).json()
     for one in said:
         for name, value in one.items():
             assert after[name] == value
 
 
-async def test_services_of_others_are_unknown_here(house: ServiceScene) -> None:
-    await house.created("mine")
+async def test_services_of_others_are_unknown_here(scene: ServiceScene) -> None:
+    await scene.created("mine")
     for slug in ("app", "nothing", "%00", "..", "%F0%9F%A6%84", "MINE", "a" * 300):
         for method in ("GET", "PATCH", "DELETE"):
-            answer = await house.ask(method, f"/{slug}", {"name": "Taken over"} if method == "PATCH" else None)
+            answer = await scene.ask(method, f"/{slug}", {"name": "Taken over"} if method == "PATCH" else None)
             assert (answer.status, answer.error_code) == (404, "NOT_FOUND"), (method, slug)
     # They cannot read the other organization either.
     theirs = "/api/organizations/globex/services"
     for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
-        answer = await house.ask(method, path, body, base=theirs)
+        answer = await scene.ask(method, path, body, base=theirs)
         assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
-    assert [one["slug"] for one in (await house.ask("GET")).json()["services"]] == ["mine"]
-    assert house.people.rows("select name from services where org_id = %s", house.globex.id) == [{"name": "App"}]
+    assert [one["slug"] for one in (await scene.ask("GET")).json()["services"]] == ["mine"]
+    assert scene.people.rows("select name from services where org_id = %s", scene.globex.id) == [{"name": "App"}]
 
 
-async def test_each_thing_takes_its_own_capability(house: ServiceScene) -> None:
-    house.allow(100)
-    await house.created()
+async def test_each_thing_takes_its_own_capability(scene: ServiceScene) -> None:
+    scene.allow(100)
+    await scene.created()
 
     def holder(*capabilities: Capability) -> Person:
         slug = "-".join(one.name.lower().replace("_", "-") for one in capabilities)
-        return house.tenants.member(house.acme, house.tenants.role(house.acme, slug, capabilities))
+        return scene.tenants.member(scene.acme, scene.tenants.role(scene.acme, slug, capabilities))
 
     # Creating, listing, looking, changing, deleting.
     expected = {
@@ -464,57 +464,57 @@ async def test_each_thing_takes_its_own_capability(house: ServiceScene) -> None:
         holder(Capability.SERVICES_VIEW): (403, 200, 200, 403, 403),
         holder(Capability.SERVICES_MANAGE): (403, 403, 403, 200, 403),
         holder(Capability.SETTINGS_MANAGE, Capability.BILLING_MANAGE): (403, 403, 403, 403, 403),
-        house.tenants.member(house.acme): (403, 200, 200, 403, 403),
-        house.tenants.member(house.acme, "admin"): (200, 200, 200, 200, 403),
-        house.owner: (200, 200, 200, 200, 204),
+        scene.tenants.member(scene.acme): (403, 200, 200, 403, 403),
+        scene.tenants.member(scene.acme, "admin"): (200, 200, 200, 200, 403),
+        scene.owner: (200, 200, 200, 200, 204),
     }
     for number, (who, statuses) in enumerate(expected.items()):
         answers = [
-            await house.create(f"new-{number}", by=who),
-            await house.ask("GET", by=who),
-            await house.ask("GET", "/app", by=who),
-            await house.ask("PATCH", "/app", {"name": f"App {number}"}, by=who),
-            await house.ask("DELETE", "/app", by=who),
+            await scene.create(f"new-{number}", by=who),
+            await scene.ask("GET", by=who),
+            await scene.ask("GET", "/app", by=who),
+            await scene.ask("PATCH", "/app", {"name": f"App {number}"}, by=who),
+            await scene.ask("DELETE", "/app", by=who),
         ]
         assert tuple(answer.status for answer in answers) == statuses, who.email
 
 
-async def test_an_organization_that_is_not_active_has_no_services(house: ServiceScene) -> None:
-    await house.created()
-    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+async def test_an_organization_that_is_not_active_has_no_services(scene: ServiceScene) -> None:
+    await scene.created()
+    scene.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
     for method, path, body in (("GET", "", None), ("GET", "/app", None), ("PATCH", "/app", {"name": "X"}), ("DELETE", "/app", None)):
-        answer = await house.ask(method, path, body)
+        answer = await scene.ask(method, path, body)
         assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
-    assert (await house.create("new")).error_code == "ORGANIZATION_NOT_ACTIVE"
+    assert (await scene.create("new")).error_code == "ORGANIZATION_NOT_ACTIVE"
 
 
-async def test_what_became_of_the_organization_meanwhile_is_seen(house: ServiceScene, postern: Postern) -> None:
+async def test_what_became_of_the_organization_meanwhile_is_seen(scene: ServiceScene, postern: Postern) -> None:
     """The request came in while the organization was active, and is carried out after a platform owner has decided otherwise."""
-    await house.created()
-    member = await postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme", Participation.ACTIVE)
+    await scene.created()
+    member = await postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.owner), "acme", Participation.ACTIVE)
     wanted = NewService(slug="new", name="New", service_type=ServiceType.WEB)
-    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    scene.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
     with pytest.raises(OrganizationNotActive):
         await postern.services.services.create(member, wanted, Actor())
-    house.people.change("update all_organizations set status = 'active', deleted_at = now() where slug = 'acme'")
+    scene.people.change("update all_organizations set status = 'active', deleted_at = now() where slug = 'acme'")
     with pytest.raises(Forbidden):
         await postern.services.services.create(member, wanted, Actor())
     with pytest.raises(NotFound):
         await postern.services.services.list(member)
-    assert house.people.rows("select slug from services where org_id = %s", house.acme.id) == [{"slug": "app"}]
+    assert scene.people.rows("select slug from services where org_id = %s", scene.acme.id) == [{"slug": "app"}]
 
 
-async def test_an_operator_does_not_furnish_an_organization_that_is_not_active(house: ServiceScene, postern: Postern) -> None:
+async def test_an_operator_does_not_furnish_an_organization_that_is_not_active(scene: ServiceScene, postern: Postern) -> None:
     """Operators at the host act in any state of the organization, but no new service may begin to work for one that was suspended."""
-    house.people.change("update organizations set owner_user_id = %s where id = %s", house.owner.user, house.acme.id)
+    scene.people.change("update organizations set owner_user_id = %s where id = %s", scene.owner.user, scene.acme.id)
     member = await for_owner(postern, "acme")
     assert (member.is_operators, member.organization_is_active) == (True, True)
     wanted = NewService(slug="new", name="New", service_type=ServiceType.WEB)
-    house.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
+    scene.people.change("update all_organizations set status = 'suspended' where slug = 'acme'")
     with pytest.raises(OrganizationNotActive):
         await postern.services.services.create(member, wanted, acting())
-    assert house.people.rows("select slug from services where org_id = %s", house.acme.id) == []
-    house.people.change("update all_organizations set status = 'active' where slug = 'acme'")
+    assert scene.people.rows("select slug from services where org_id = %s", scene.acme.id) == []
+    scene.people.change("update all_organizations set status = 'active' where slug = 'acme'")
     assert (await postern.services.services.create(member, wanted, acting())).service.slug == "new"
 
 
@@ -529,32 +529,32 @@ HOSTILE_TEXT: Final = (
 )
 
 
-async def test_a_name_with_any_text_stays_a_name(house: ServiceScene) -> None:
-    await house.created()
+async def test_a_name_with_any_text_stays_a_name(scene: ServiceScene) -> None:
+    await scene.created()
     for text in HOSTILE_TEXT:
-        name = (await house.change(name=text)).json()["name"]
-        assert (await house.ask("GET", "/app")).json()["name"] == name
+        name = (await scene.change(name=text)).json()["name"]
+        assert (await scene.ask("GET", "/app")).json()["name"] == name
         assert "".join(text.split()).replace("\u202e", "").replace("\u202c", "") == "".join(name.split())
         assert not {"\r", "\n", "\u202e"} & set(name)
 
 
-async def test_the_longest_that_is_allowed_fits_into_a_body(house: ServiceScene) -> None:
+async def test_the_longest_that_is_allowed_fits_into_a_body(scene: ServiceScene) -> None:
     def long(number: int, length: int) -> str:
         return f"https://a.example/{number}/".ljust(length, "x")
 
     scopes = {f"{suite}_scopes": [long(number, 200) for number in range(100)] for suite in ("codehost", "websuite", "officesuite")}
     wanted: dict[str, Any] = {**scopes, "redirect_uris": [long(number, 2000) for number in range(100)]}
-    service = await house.created(**wanted)
+    service = await scene.created(**wanted)
     assert {name: service[name] for name in wanted} == wanted
-    assert (await house.change(**wanted)).status == 200
+    assert (await scene.change(**wanted)).status == 200
 
 
 # With the caller's own question.
 ROUND_TRIPS: Final = {("POST", ""): 5, ("GET", ""): 2, ("GET", "/{}"): 2, ("PATCH", "/{}"): 4, ("DELETE", "/{}"): 5}
 
 
-async def test_round_trips(house: ServiceScene) -> None:
-    house.allow(100)
+async def test_round_trips(scene: ServiceScene) -> None:
+    scene.allow(100)
     measured: dict[tuple[str, str], int] = {}
     for slug in ("warm", "measured"):
         bodies: dict[str, dict[str, str]] = {
@@ -562,10 +562,10 @@ async def test_round_trips(house: ServiceScene) -> None:
             "PATCH": {"name": "Other", "service_type": "api"},
         }
         for method, path in ROUND_TRIPS:
-            house.log.entries.clear()
-            answer = await house.ask(method, path.format(slug), bodies.get(method))
+            scene.log.entries.clear()
+            answer = await scene.ask(method, path.format(slug), bodies.get(method))
             assert answer.status in {200, 204}, answer.body
-            (line,) = house.log.events("request")
+            (line,) = scene.log.events("request")
             measured[method, path] = line["db_round_trips"]
     assert measured == ROUND_TRIPS
 
@@ -579,7 +579,7 @@ _KEY: Final = {
 }
 
 
-async def test_what_a_service_says_of_itself_as_a_client(house: ServiceScene) -> None:
+async def test_what_a_service_says_of_itself_as_a_client(scene: ServiceScene) -> None:
     said: dict[str, Any] = {
         "sign_in_policy": "members",
         "trusted": True,
@@ -587,11 +587,11 @@ async def test_what_a_service_says_of_itself_as_a_client(house: ServiceScene) ->
         "id_token_alg": "ES256",
         "post_logout_redirect_uris": ["https://a.example/out"],
     }
-    service = await house.created(**said)
+    service = await scene.created(**said)
     kept = {**said, "jwks": {"keys": [{**_KEY, "use": "sig"}]}}
     assert {name: service[name] for name in said} == kept
-    assert (await house.ask("GET", "/app")).json() == service
-    (listed,) = (await house.ask("GET")).json()["services"]
+    assert (await scene.ask("GET", "/app")).json() == service
+    (listed,) = (await scene.ask("GET")).json()["services"]
     assert {name: listed[name] for name in said} == kept
     plain: dict[str, Any] = {
         "sign_in_policy": "anyone",
@@ -601,8 +601,8 @@ async def test_what_a_service_says_of_itself_as_a_client(house: ServiceScene) ->
         "id_token_alg": "RS256",
         "post_logout_redirect_uris": [],
     }
-    assert (await house.change(**plain)).ok() == {**service, **plain}
-    entry = house.audited()[-1]
+    assert (await scene.change(**plain)).ok() == {**service, **plain}
+    entry = scene.audited()[-1]
     assert entry["details"] == {
         "service_slug": "app",
         "service_name": service["name"],
@@ -620,8 +620,8 @@ async def test_what_a_service_says_of_itself_as_a_client(house: ServiceScene) ->
     }
 
 
-async def test_what_a_client_may_not_say(house: ServiceScene) -> None:
-    await house.created()
+async def test_what_a_client_may_not_say(scene: ServiceScene) -> None:
+    await scene.created()
     refused: list[tuple[dict[str, Any], str]] = [
         ({"sign_in_policy": "nobody"}, "sign_in_policy: "),
         ({"trusted": None}, "trusted: "),
@@ -633,23 +633,23 @@ async def test_what_a_client_may_not_say(house: ServiceScene) -> None:
         ({"service_type": "mobile", "jwks": {"keys": [_KEY]}}, "jwks: "),
     ]
     for said, complaint in refused:
-        answer = await house.change(**said)
+        answer = await scene.change(**said)
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), said
         assert answer.json()["error"].startswith(complaint), said
     # A service that becomes a public client must give up its keys.
-    assert (await house.change(jwks={"keys": [_KEY]})).status == 200
-    answer = await house.change(service_type="mobile")
+    assert (await scene.change(jwks={"keys": [_KEY]})).status == 200
+    answer = await scene.change(service_type="mobile")
     assert (answer.status, answer.json()["error"].partition(":")[0]) == (400, "jwks")
 
 
-async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: ServiceScene) -> None:
-    await house.created(redirect_uris=["https://app.example.com/cb"], trusted=True, jwks={"keys": [_KEY]})
-    governor = await house.people.token(house.people.add(platform_owner=True), is_platform_owner=True)
-    admin = house.resident(house.acme, "admin")
-    acting = (await house.client.post(f"/api/platform/impersonate/{admin.user}", {"reason": "helps"}, token=governor)).ok()["access_token"]
+async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(scene: ServiceScene) -> None:
+    await scene.created(redirect_uris=["https://app.example.com/cb"], trusted=True, jwks={"keys": [_KEY]})
+    governor = await scene.people.token(scene.people.add(platform_owner=True), is_platform_owner=True)
+    admin = scene.resident(scene.acme, "admin")
+    acting = (await scene.client.post(f"/api/platform/impersonate/{admin.user}", {"reason": "helps"}, token=governor)).ok()["access_token"]
 
     async def tried(**said: Any) -> int:
-        answer = await house.client.request("PATCH", f"{SERVICES}/app", body=said, token=acting)
+        answer = await scene.client.request("PATCH", f"{SERVICES}/app", body=said, token=acting)
         return answer.status
 
     for lasting in (
@@ -665,7 +665,7 @@ async def test_nothing_that_lasts_is_left_behind_by_an_impersonator(house: Servi
         {"name": "Mine", "trusted": True},
     ):
         assert await tried(**lasting) == 403, lasting
-    answer = await house.client.post(SERVICES, {"slug": "mine", "name": "Mine", "service_type": "web"}, token=acting)
+    answer = await scene.client.post(SERVICES, {"slug": "mine", "name": "Mine", "service_type": "web"}, token=acting)
     assert refused(answer) == (403, "FORBIDDEN")
     # Deletions and everyday changes are allowed.
     taking: tuple[dict[str, Any], ...] = ({"name": "Ours"}, {"jwks": None}, {"trusted": False}, {"redirect_uris": []})

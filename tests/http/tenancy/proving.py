@@ -86,7 +86,7 @@ async def proving(
             setup_drafts=replace(tenancy.setup_drafts, activations=replace(tenancy.setup_drafts.activations, proofs=proofs)),
         )
         changed = replace(postern, tenancy=tenancy)
-        house = kind(changed, people, unlimited(changed), log)
-        house.records, house.failing, house.network = records, failing, network
-        yield house
+        scene = kind(changed, people, unlimited(changed), log)
+        scene.records, scene.failing, scene.network = records, failing, network
+        yield scene
         await client.aclose()

@@ -40,7 +40,7 @@ class BrandingScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> BrandingScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> BrandingScene:
     return BrandingScene(postern, people, unlimited(postern), log)
 
 
@@ -48,45 +48,45 @@ def url(port: int, path: str = "/logo.png") -> str:
     return f"http://127.0.0.1:{port}{path}"
 
 
-async def test_looks_are_changed_part_by_part_and_removed(house: BrandingScene) -> None:
-    assert (await house.ask("GET", by=house.member)).ok(200) == UNSET
-    assert (await house.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
+async def test_looks_are_changed_part_by_part_and_removed(scene: BrandingScene) -> None:
+    assert (await scene.ask("GET", by=scene.member)).ok(200) == UNSET
+    assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
         there = url(receiver.port)
         told = {**UNSET, "logo_url": there, "primary_color": "#a01040"}
-        assert (await house.ask("PATCH", {"logo_url": there})).ok(200) == told
+        assert (await scene.ask("PATCH", {"logo_url": there})).ok(200) == told
         (call,) = receiver.calls
     assert call.body == b""
-    assert (await house.ask("GET", by=house.member)).ok(200) == told
-    assert (await house.ask("PATCH", {"logo_url": None})).ok(200) == {**told, "logo_url": None}
-    assert (house.digest(), house.people.rows("select from logos")) == (None, [])
-    assert (await house.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
-    assert (await house.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
-    changes = [one["details"]["changed"] for one in house.audited("branding.updated")]
+    assert (await scene.ask("GET", by=scene.member)).ok(200) == told
+    assert (await scene.ask("PATCH", {"logo_url": None})).ok(200) == {**told, "logo_url": None}
+    assert (scene.digest(), scene.people.rows("select from logos")) == (None, [])
+    assert (await scene.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
+    assert (await scene.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
+    changes = [one["details"]["changed"] for one in scene.audited("branding.updated")]
     assert changes == [["primary_color"], ["logo_url"], ["logo_url"], ["primary_color"]]
 
 
-async def test_links_are_changed_one_by_one_and_stand_at_the_foot_of_its_pages(house: BrandingScene) -> None:
+async def test_links_are_changed_one_by_one_and_stand_at_the_foot_of_its_pages(scene: BrandingScene) -> None:
     links = {"help_url": "https://acme.example/help?from=a&b=c", "terms_url": "https://acme.example/terms"}
-    assert (await house.ask("PATCH", links)).ok(200) == {**UNSET, **links}
-    assert (await house.ask("PATCH", {"privacy_url": "https://acme.example/privacy", "terms_url": None})).ok(200) == {
+    assert (await scene.ask("PATCH", links)).ok(200) == {**UNSET, **links}
+    assert (await scene.ask("PATCH", {"privacy_url": "https://acme.example/privacy", "terms_url": None})).ok(200) == {
         **UNSET,
         "help_url": links["help_url"],
         "privacy_url": "https://acme.example/privacy",
     }
-    invited = (await house.request("POST", "/api/organizations/acme/invitations", {"email": "new@example.org", "role": "member"})).ok()
-    shown = (await house.client.get(f"/ui/invitations/accept?token={invited['token']}")).body.decode()
+    invited = (await scene.request("POST", "/api/organizations/acme/invitations", {"email": "new@example.org", "role": "member"})).ok()
+    shown = (await scene.client.get(f"/ui/invitations/accept?token={invited['token']}")).body.decode()
     foot = shown.partition("<footer>")[2]
     assert '<a href="https://acme.example/help?from=a&amp;b=c">Help</a>' in foot
     assert '<a href="https://acme.example/privacy">Privacy</a>' in foot
     assert "Terms" not in foot
-    changes = [one["details"]["changed"] for one in house.audited("branding.updated")]
+    changes = [one["details"]["changed"] for one in scene.audited("branding.updated")]
     assert changes == [["help_url", "terms_url"], ["privacy_url", "terms_url"]]
     # The page of another organization has none of these links, and our own pages have none.
     of = "/api/organizations/globex/invitations"
-    other = (await house.request("POST", of, {"email": "n@example.org", "role": "member"}, by=house.stranger)).ok()
-    assert "acme.example" not in (await house.client.get(f"/ui/invitations/accept?token={other['token']}")).body.decode()
-    assert "acme.example" not in (await house.client.get("/ui/sign-in")).body.decode()
+    other = (await scene.request("POST", of, {"email": "n@example.org", "role": "member"}, by=scene.stranger)).ok()
+    assert "acme.example" not in (await scene.client.get(f"/ui/invitations/accept?token={other['token']}")).body.decode()
+    assert "acme.example" not in (await scene.client.get("/ui/sign-in")).body.decode()
 
 
 @pytest.mark.parametrize("field", ["help_url", "privacy_url", "terms_url"])
@@ -102,71 +102,71 @@ async def test_links_are_changed_one_by_one_and_stand_at_the_foot_of_its_pages(h
         "mailto:help@acme.example",
     ],
 )
-async def test_what_is_no_link_by_https_is_refused(house: BrandingScene, field: str, address: str) -> None:
-    refused = await house.ask("PATCH", {field: address})
+async def test_what_is_no_link_by_https_is_refused(scene: BrandingScene, field: str, address: str) -> None:
+    refused = await scene.ask("PATCH", {field: address})
     assert (refused.status, field in refused.json()["error"]) == (400, True), refused.body
-    assert (await house.ask("GET")).ok(200) == UNSET
+    assert (await scene.ask("GET")).ok(200) == UNSET
 
 
-async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(house: BrandingScene) -> None:
+async def test_the_logo_is_shown_from_our_own_address_as_what_it_is(scene: BrandingScene) -> None:
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-    shown = await house.client.get(f"/logos/{house.digest()}")
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    shown = await scene.client.get(f"/logos/{scene.digest()}")
     assert (shown.status, shown.body) == (200, png())
     headers = dict(shown.headers)
     assert headers["content-type"] == "image/png"
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == FOREVER
     assert "default-src 'none'" in headers["content-security-policy"]
-    branding = await house.postern.foundation.brandings.find("acme")
+    branding = await scene.postern.foundation.brandings.find("acme")
     assert branding is not None
-    assert branding.logo == f"/logos/{house.digest()}"
+    assert branding.logo == f"/logos/{scene.digest()}"
 
 
-async def test_pages_show_it_and_nothing_of_another_address(house: BrandingScene) -> None:
+async def test_pages_show_it_and_nothing_of_another_address(scene: BrandingScene) -> None:
     from core.domain.languages import DEFAULT  # noqa: PLC0415
     from entrypoints.http.pages import shipped_pages  # noqa: PLC0415
 
     async with receiving(answering(200, png())) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-    branding = await house.postern.foundation.brandings.find("acme")
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    branding = await scene.postern.foundation.brandings.find("acme")
     assert branding is not None
     page = shipped_pages().said("Title", "Text", DEFAULT, good=True, brand=branding).decode()
-    assert f'<img class="logo" src="/logos/{house.digest()}" alt="">' in page
+    assert f'<img class="logo" src="/logos/{scene.digest()}" alt="">' in page
     assert "127.0.0.1" not in page
 
 
-async def test_sending_the_address_again_brings_the_new_picture(house: BrandingScene) -> None:
+async def test_sending_the_address_again_brings_the_new_picture(scene: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-    before = house.digest()
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    before = scene.digest()
     async with receiving(answering(200, gif())) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-    assert house.digest() != before
-    assert (await house.client.get(f"/logos/{before}")).status == 404
-    assert dict((await house.client.get(f"/logos/{house.digest()}")).headers)["content-type"] == "image/gif"
-    assert len(house.people.rows("select from logos")) == 1
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    assert scene.digest() != before
+    assert (await scene.client.get(f"/logos/{before}")).status == 404
+    assert dict((await scene.client.get(f"/logos/{scene.digest()}")).headers)["content-type"] == "image/gif"
+    assert len(scene.people.rows("select from logos")) == 1
 
 
-async def test_two_organizations_may_have_the_same_logo(house: BrandingScene) -> None:
+async def test_two_organizations_may_have_the_same_logo(scene: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)}, of="globex", by=house.stranger)).ok(200)
-    (await house.ask("PATCH", {"logo_url": None})).ok(200)
-    (other,) = house.people.rows("select digest from logos")
-    assert (await house.client.get(f"/logos/{other['digest']}")).status == 200
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)}, of="globex", by=scene.stranger)).ok(200)
+    (await scene.ask("PATCH", {"logo_url": None})).ok(200)
+    (other,) = scene.people.rows("select digest from logos")
+    assert (await scene.client.get(f"/logos/{other['digest']}")).status == 200
 
 
 @pytest.mark.parametrize("digest", ["x", "0" * 64, "..", "%00"])
-async def test_there_is_no_other_logo(house: BrandingScene, digest: str) -> None:
-    assert (await house.client.get(f"/logos/{digest}")).status in {400, 404}
+async def test_there_is_no_other_logo(scene: BrandingScene, digest: str) -> None:
+    assert (await scene.client.get(f"/logos/{digest}")).status in {400, 404}
 
 
-async def test_a_suspended_organization_shows_none(house: BrandingScene) -> None:
+async def test_a_suspended_organization_shows_none(scene: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
-        (await house.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
-    house.people.change("update organizations set status = 'suspended' where slug = 'acme'")
-    assert (await house.client.get(f"/logos/{house.digest()}")).status == 404
+        (await scene.ask("PATCH", {"logo_url": url(receiver.port)})).ok(200)
+    scene.people.change("update organizations set status = 'suspended' where slug = 'acme'")
+    assert (await scene.client.get(f"/logos/{scene.digest()}")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -180,60 +180,60 @@ async def test_a_suspended_organization_shows_none(house: BrandingScene) -> None
         *((crumbs, "no answer in HTTP") for crumbs in CRUMBS.values()),
     ],
 )
-async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(house: BrandingScene, answer: Any, words: str) -> None:
+async def test_what_is_no_logo_is_refused_in_words_and_changes_nothing(scene: BrandingScene, answer: Any, words: str) -> None:
     async with receiving(answer) as receiver:
-        refused = await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "#000000"})
+        refused = await scene.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "#000000"})
     assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
-    assert (await house.ask("GET")).ok(200) == UNSET
-    assert house.audited("branding.updated") == []
+    assert (await scene.ask("GET")).ok(200) == UNSET
+    assert scene.audited("branding.updated") == []
 
 
-async def test_where_nobody_answers_is_refused_in_words(house: BrandingScene) -> None:
+async def test_where_nobody_answers_is_refused_in_words(scene: BrandingScene) -> None:
     for there, words in ((url(1), "could not be reached"), ("https://nobody.invalid/", "no such host")):
-        refused = await house.ask("PATCH", {"logo_url": there})
+        refused = await scene.ask("PATCH", {"logo_url": there})
         assert (refused.status, words in refused.json()["error"]) == (400, True), refused.body
 
 
 @pytest.mark.parametrize("body", [{}, {"primary_color": "red"}, {"primary_color": 5}, {"logo_url": ""}, {"logo_url": "x"}])
-async def test_what_is_wrong_is_refused(house: BrandingScene, body: Any) -> None:
-    assert (await house.ask("PATCH", body)).status == 400
+async def test_what_is_wrong_is_refused(scene: BrandingScene, body: Any) -> None:
+    assert (await scene.ask("PATCH", body)).status == 400
 
 
-async def test_a_wrong_colour_is_told_before_anything_is_fetched(house: BrandingScene) -> None:
+async def test_a_wrong_colour_is_told_before_anything_is_fetched(scene: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
-        assert (await house.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "red"})).status == 400
+        assert (await scene.ask("PATCH", {"logo_url": url(receiver.port), "primary_color": "red"})).status == 400
         assert receiver.calls == []
 
 
-async def test_no_address_leads_inside(house: BrandingScene) -> None:
+async def test_no_address_leads_inside(scene: BrandingScene) -> None:
     """Postern may call 127.0.0.1 here, and no other internal address."""
     hosts = [f"[{one}]" if ":" in one else one for one in HOSTILE_ADDRESSES]
     allowed = {"127.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"}
     for there in (*(f"http://{host}/" for host in hosts if host not in allowed), *HOSTILE_URLS):
-        refused = await house.ask("PATCH", {"logo_url": there})
+        refused = await scene.ask("PATCH", {"logo_url": there})
         assert (refused.status, "logo_url" in refused.json()["error"]) == (400, True), there
-    assert house.log.events("outbound_refused")
+    assert scene.log.events("outbound_refused")
 
 
-async def test_others_neither_see_nor_change_them(house: BrandingScene) -> None:
-    (await house.ask("PATCH", {"primary_color": "#000000"})).ok(200)
-    assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
-    assert (await house.ask("GET", by=house.stranger)).status == 403
-    for person in (house.member, house.stranger):
-        assert (await house.ask("PATCH", {"primary_color": "#ffffff"}, by=person)).status == 403
-    assert (await house.ask("GET")).ok(200)["primary_color"] == "#000000"
+async def test_others_neither_see_nor_change_them(scene: BrandingScene) -> None:
+    (await scene.ask("PATCH", {"primary_color": "#000000"})).ok(200)
+    assert (await scene.ask("GET", of="globex", by=scene.stranger)).ok(200) == UNSET
+    assert (await scene.ask("GET", by=scene.stranger)).status == 403
+    for person in (scene.member, scene.stranger):
+        assert (await scene.ask("PATCH", {"primary_color": "#ffffff"}, by=person)).status == 403
+    assert (await scene.ask("GET")).ok(200)["primary_color"] == "#000000"
 
 
-async def test_round_trips(house: BrandingScene) -> None:
+async def test_round_trips(scene: BrandingScene) -> None:
     async with receiving(answering(200, png())) as receiver:
         for body in ({"primary_color": "#123456"}, {"logo_url": url(receiver.port)}, {"logo_url": None}):
-            (await house.ask("PATCH", body)).ok(200)
-            assert house.log.events("request")[-1]["db_round_trips"] <= 5
-    await house.ask("GET")
-    assert house.log.events("request")[-1]["db_round_trips"] <= 2
+            (await scene.ask("PATCH", body)).ok(200)
+            assert scene.log.events("request")[-1]["db_round_trips"] <= 5
+    await scene.ask("GET")
+    assert scene.log.events("request")[-1]["db_round_trips"] <= 2
 
 
-async def test_an_organization_that_is_gone_meanwhile_has_no_looks(house: BrandingScene) -> None:
+async def test_an_organization_that_is_gone_meanwhile_has_no_looks(scene: BrandingScene) -> None:
     caller = SimpleNamespace(organization=OrganizationId(uuid4()))
     with pytest.raises(NotFound):
-        await house.postern.tenancy.branding.get(cast(Member, caller))
+        await scene.postern.tenancy.branding.get(cast(Member, caller))

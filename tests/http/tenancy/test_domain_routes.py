@@ -85,14 +85,14 @@ class DomainRouteScene(Provers):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[DomainRouteScene]:
+async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[DomainRouteScene]:
     async with proving(DomainRouteScene, postern, people, log, tmp_path, NAME, "acme.test") as made:
         yield made
 
 
-async def test_a_route_is_made_listed_changed_and_deleted(house: DomainRouteScene) -> None:
-    assert await house.shown() == []
-    route = await house.make(" Acme.example. ", upstream_provider_id="websuite")
+async def test_a_route_is_made_listed_changed_and_deleted(scene: DomainRouteScene) -> None:
+    assert await scene.shown() == []
+    route = await scene.make(" Acme.example. ", upstream_provider_id="websuite")
     token = route["verification_token"]
     assert route == {
         "id": route["id"],
@@ -111,20 +111,20 @@ async def test_a_route_is_made_listed_changed_and_deleted(house: DomainRouteScen
         "created_at": route["created_at"],
         "updated_at": route["created_at"],
     }
-    other = await house.make("acme.test", join_policy="ask")
-    assert await house.shown() == [route, other]
+    other = await scene.make("acme.test", join_policy="ask")
+    assert await scene.shown() == [route, other]
     assert other["verification_token"] != token
-    changed = (await house.change(route, login_policy="upstream_only")).ok(200)
+    changed = (await scene.change(route, login_policy="upstream_only")).ok(200)
     assert changed == {**route, "login_policy": "upstream_only", "updated_at": changed["updated_at"]}
     assert changed["updated_at"] > route["updated_at"]
     # The same again changes nothing.
-    assert (await house.change(route, login_policy="upstream_only", upstream_provider_id="websuite")).ok(200) == changed
-    cleared = (await house.change(route, upstream_provider_id=None, login_policy="password_allowed", join_policy="on")).ok(200)
+    assert (await scene.change(route, login_policy="upstream_only", upstream_provider_id="websuite")).ok(200) == changed
+    cleared = (await scene.change(route, upstream_provider_id=None, login_policy="password_allowed", join_policy="on")).ok(200)
     assert (cleared["upstream_provider_id"], cleared["join_policy"]) == (None, "on")
-    assert (await house.ask("DELETE", f"/{route['id']}")).status == 204
-    assert await house.shown() == [other]
+    assert (await scene.ask("DELETE", f"/{route['id']}")).status == 204
+    assert await scene.shown() == [other]
     known = {"domain_id": route["id"], "domain": NAME}
-    assert [(action, details) for action, details in house.recorded() if details["domain"] == NAME] == [
+    assert [(action, details) for action, details in scene.recorded() if details["domain"] == NAME] == [
         ("domain_route.created", {**known, "upstream_provider_id": "websuite", "login_policy": "password_allowed", "join_policy": "off"}),
         ("domain_route.updated", {**known, "old_login_policy": "password_allowed", "new_login_policy": "upstream_only"}),
         (
@@ -163,8 +163,8 @@ async def test_a_route_is_made_listed_changed_and_deleted(house: DomainRouteScen
         ({}, "domain"),
     ],
 )
-async def test_what_is_no_route_is_refused(house: DomainRouteScene, body: dict[str, Any], field: str) -> None:
-    answer = await house.ask("POST", "", body)
+async def test_what_is_no_route_is_refused(scene: DomainRouteScene, body: dict[str, Any], field: str) -> None:
+    answer = await scene.ask("POST", "", body)
     assert (answer.status, field in answer.json()["error"]) == (400, True)
 
 
@@ -179,131 +179,131 @@ async def test_what_is_no_route_is_refused(house: DomainRouteScene, body: dict[s
         ({"upstream_provider_id": "officesuite", "login_policy": "upstream_only"}, "upstream_provider_id"),
     ],
 )
-async def test_a_change_that_cannot_be_is_refused(house: DomainRouteScene, body: dict[str, Any], field: str) -> None:
-    route = await house.make()
-    answer = await house.change(route, **body)
+async def test_a_change_that_cannot_be_is_refused(scene: DomainRouteScene, body: dict[str, Any], field: str) -> None:
+    route = await scene.make()
+    answer = await scene.change(route, **body)
     assert (answer.status, field in answer.json()["error"]) == (400, True)
-    assert await house.shown() == [route]
+    assert await scene.shown() == [route]
 
 
-async def test_a_route_without_its_provider_would_lead_nowhere(house: DomainRouteScene) -> None:
-    route = await house.make(upstream_provider_id="websuite", login_policy="upstream_only")
-    assert refused(await house.change(route, upstream_provider_id=None)) == (400, "BAD_REQUEST")
+async def test_a_route_without_its_provider_would_lead_nowhere(scene: DomainRouteScene) -> None:
+    route = await scene.make(upstream_provider_id="websuite", login_policy="upstream_only")
+    assert refused(await scene.change(route, upstream_provider_id=None)) == (400, "BAD_REQUEST")
 
 
-async def test_an_organization_has_one_route_for_a_domain(house: DomainRouteScene) -> None:
-    outcomes = await all_at_once(*[partial(house.ask, "POST", "", {"domain": NAME})] * 2)
+async def test_an_organization_has_one_route_for_a_domain(scene: DomainRouteScene) -> None:
+    outcomes = await all_at_once(*[partial(scene.ask, "POST", "", {"domain": NAME})] * 2)
     assert sorted(one.status for one in outcomes) == [201, 409]
-    await house.make(of="globex")
+    await scene.make(of="globex")
 
 
-async def test_an_organization_has_only_so_many(house: DomainRouteScene) -> None:
-    house.people.change(
+async def test_an_organization_has_only_so_many(scene: DomainRouteScene) -> None:
+    scene.people.change(
         """
         insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)
         select gen_random_uuid(), %s, 'd' || n || '.example', 't', 'password_allowed', 'off', now(), now() from generate_series(1, %s) as n
         """,
-        house.acme.id,
+        scene.acme.id,
         MOST_ROUTES,
     )
-    answer = await house.ask("POST", "", {"domain": NAME})
+    answer = await scene.ask("POST", "", {"domain": NAME})
     assert (answer.status, str(MOST_ROUTES) in answer.json()["error"]) == (400, True)
 
 
-async def test_a_record_proves_it(house: DomainRouteScene) -> None:
-    route = await house.make()
-    assert (await house.verify(route))["verified"] is False
-    house.publish(route)
-    assert (await house.verify(route))["verified"]
-    (shown,) = await house.shown()
+async def test_a_record_proves_it(scene: DomainRouteScene) -> None:
+    route = await scene.make()
+    assert (await scene.verify(route))["verified"] is False
+    scene.publish(route)
+    assert (await scene.verify(route))["verified"]
+    (shown,) = await scene.shown()
     assert shown["verified_at"] == shown["checked_at"] is not None
-    assert (await house.verify(route))["verified"]
-    assert [action for action, _ in house.recorded()] == ["domain_route.created", "domain_route.verified"]
+    assert (await scene.verify(route))["verified"]
+    assert [action for action, _ in scene.recorded()] == ["domain_route.created", "domain_route.verified"]
 
 
-async def test_a_file_proves_it(house: DomainRouteScene) -> None:
-    route = await house.make()
+async def test_a_file_proves_it(scene: DomainRouteScene) -> None:
+    route = await scene.make()
     async with receiving(answering(200, route["file_content"].encode())) as receiver:
-        house.network.port = receiver.port
-        assert (await house.verify(route))["verified"]
+        scene.network.port = receiver.port
+        assert (await scene.verify(route))["verified"]
 
 
-async def test_one_proof_is_enough_for_the_domain_and_its_route(house: DomainRouteScene) -> None:
-    domain = (await house.request("POST", "/api/organizations/acme/domain", {"domain": NAME})).ok(200)
-    house.publish(domain)
-    assert (await house.request("POST", "/api/organizations/acme/domain/verify")).ok(200)["verified"]
-    route = await house.make()
+async def test_one_proof_is_enough_for_the_domain_and_its_route(scene: DomainRouteScene) -> None:
+    domain = (await scene.request("POST", "/api/organizations/acme/domain", {"domain": NAME})).ok(200)
+    scene.publish(domain)
+    assert (await scene.request("POST", "/api/organizations/acme/domain/verify")).ok(200)["verified"]
+    route = await scene.make()
     assert route["verification_token"] == domain["verification_token"]
-    assert (await house.verify(route))["verified"]
+    assert (await scene.verify(route))["verified"]
 
 
-async def test_a_route_does_not_get_the_token_of_another_organizations_domain(house: DomainRouteScene) -> None:
+async def test_a_route_does_not_get_the_token_of_another_organizations_domain(scene: DomainRouteScene) -> None:
     token = uuid4().hex
     # The published token proves the domain for that organization only.
-    house.people.change(
+    scene.people.change(
         """
         insert into domains (id, org_id, domain, token, created_at, updated_at)
         select gen_random_uuid(), id, %s, %s, now(), now() from organizations where slug = 'globex'
         """,
         *(NAME, token),
     )
-    assert (await house.make())["verification_token"] != token
+    assert (await scene.make())["verification_token"] != token
 
 
-async def test_of_two_who_prove_it_one_has_it(house: DomainRouteScene) -> None:
-    ours, theirs = await house.make(), await house.make(of="globex")
-    house.publish(ours, theirs)
-    outcomes = await all_at_once(partial(house.verify, ours), partial(house.verify, theirs, of="globex"))
+async def test_of_two_who_prove_it_one_has_it(scene: DomainRouteScene) -> None:
+    ours, theirs = await scene.make(), await scene.make(of="globex")
+    scene.publish(ours, theirs)
+    outcomes = await all_at_once(partial(scene.verify, ours), partial(scene.verify, theirs, of="globex"))
     assert sorted(one["verified"] for one in outcomes) == [False, True]
-    assert len(house.people.rows("select from domain_routes where verified_at is not null")) == 1
-    assert len(house.audited("domain_route.verified")) == 1
-    won = (await house.shown())[0]["verified"]
+    assert len(scene.people.rows("select from domain_routes where verified_at is not null")) == 1
+    assert len(scene.audited("domain_route.verified")) == 1
+    won = (await scene.shown())[0]["verified"]
     keeper, waiting = (("acme", ours), ("globex", theirs)) if won else (("globex", theirs), ("acme", ours))
-    assert not (await house.verify(waiting[1], of=waiting[0]))["verified"]
+    assert not (await scene.verify(waiting[1], of=waiting[0]))["verified"]
     # Once the other organization gives the domain up, it is free.
-    assert (await house.ask("DELETE", f"/{keeper[1]['id']}", of=keeper[0])).status == 204
-    assert (await house.verify(waiting[1], of=waiting[0]))["verified"]
+    assert (await scene.ask("DELETE", f"/{keeper[1]['id']}", of=keeper[0])).status == 204
+    assert (await scene.verify(waiting[1], of=waiting[0]))["verified"]
 
 
 @pytest.mark.parametrize("first", ["domain", "route"])
-async def test_a_domain_of_one_organization_is_no_route_of_another(house: DomainRouteScene, first: str) -> None:
-    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
-    route = await house.make()
-    house.publish(domain, route)
+async def test_a_domain_of_one_organization_is_no_route_of_another(scene: DomainRouteScene, first: str) -> None:
+    domain = (await scene.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=scene.stranger)).ok(200)
+    route = await scene.make()
+    scene.publish(domain, route)
 
     async def verify_domain() -> bool:
-        answer = (await house.request("POST", "/api/organizations/globex/domain/verify", by=house.stranger)).ok(200)
+        answer = (await scene.request("POST", "/api/organizations/globex/domain/verify", by=scene.stranger)).ok(200)
         return bool(answer["verified"])
 
     if first == "domain":
         assert await verify_domain()
-        assert not (await house.verify(route))["verified"]
+        assert not (await scene.verify(route))["verified"]
     else:
-        assert (await house.verify(route))["verified"]
+        assert (await scene.verify(route))["verified"]
         assert not await verify_domain()
 
 
-async def test_of_a_domain_and_a_route_at_once_one_is_verified(house: DomainRouteScene) -> None:
-    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
-    route = await house.make()
-    house.publish(domain, route)
+async def test_of_a_domain_and_a_route_at_once_one_is_verified(scene: DomainRouteScene) -> None:
+    domain = (await scene.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=scene.stranger)).ok(200)
+    route = await scene.make()
+    scene.publish(domain, route)
 
     async def verify_domain() -> dict[str, Any]:
-        told: dict[str, Any] = (await house.request("POST", "/api/organizations/globex/domain/verify", by=house.stranger)).ok(200)
+        told: dict[str, Any] = (await scene.request("POST", "/api/organizations/globex/domain/verify", by=scene.stranger)).ok(200)
         return told
 
-    outcomes = await all_at_once(verify_domain, partial(house.verify, route))
+    outcomes = await all_at_once(verify_domain, partial(scene.verify, route))
     assert sorted(one["verified"] for one in outcomes) == [False, True]
 
 
-async def test_whoever_verifies_waits_for_another_that_does(house: DomainRouteScene, database_url: str) -> None:
-    domain = (await house.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=house.stranger)).ok(200)
-    route = await house.make()
-    house.publish(route)
+async def test_whoever_verifies_waits_for_another_that_does(scene: DomainRouteScene, database_url: str) -> None:
+    domain = (await scene.request("POST", "/api/organizations/globex/domain", {"domain": NAME}, by=scene.stranger)).ok(200)
+    route = await scene.make()
+    scene.publish(route)
     outcomes: list[dict[str, Any]] = []
 
     async def verify() -> None:
-        outcomes.append(await house.verify(route))
+        outcomes.append(await scene.verify(route))
 
     with psycopg.connect(database_url) as other:
         # As globex's verification stands just before its commit.
@@ -311,82 +311,82 @@ async def test_whoever_verifies_waits_for_another_that_does(house: DomainRouteSc
         other.execute("update domains set verified_at = now(), next_check_at = now() where domain = %s", (domain["domain"],))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(verify)
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             other.commit()
     assert [one["verified"] for one in outcomes] == [False]
 
 
-async def test_it_is_looked_at_again_when_its_time_has_come(house: DomainRouteScene) -> None:
-    await house.verified()
-    metrics = house.postern.foundation.metrics
+async def test_it_is_looked_at_again_when_its_time_has_come(scene: DomainRouteScene) -> None:
+    await scene.verified()
+    metrics = scene.postern.foundation.metrics
     assert (
-        await domain_checker("domain_route_checker", house.postern.tenancy.domain_routes, metrics=metrics, spread=lambda: 0.0).sweep() == 0
+        await domain_checker("domain_route_checker", scene.postern.tenancy.domain_routes, metrics=metrics, spread=lambda: 0.0).sweep() == 0
     )
-    assert await domain_checker("domain_checker", house.postern.tenancy.domains, metrics=metrics, spread=lambda: 0.0).sweep() == 0
-    (first,) = house.people.rows("select * from domain_routes")
+    assert await domain_checker("domain_checker", scene.postern.tenancy.domains, metrics=metrics, spread=lambda: 0.0).sweep() == 0
+    (first,) = scene.people.rows("select * from domain_routes")
     assert first["next_check_at"] - first["checked_at"] == timedelta(days=7)
-    assert await house.check() == 1
-    (second,) = house.people.rows("select * from domain_routes")
+    assert await scene.check() == 1
+    (second,) = scene.people.rows("select * from domain_routes")
     assert second["checked_at"] > first["checked_at"]
-    assert house.log.events("domains_checked")[-1]["actor"] == "domain_route_checker"
+    assert scene.log.events("domains_checked")[-1]["actor"] == "domain_route_checker"
 
 
-async def test_a_lost_proof_is_told_twice_and_ends_the_route(house: DomainRouteScene, postern: Postern) -> None:
-    route = await house.verified()
-    house.withdraw(route)
-    await house.check()
+async def test_a_lost_proof_is_told_twice_and_ends_the_route(scene: DomainRouteScene, postern: Postern) -> None:
+    route = await scene.verified()
+    scene.withdraw(route)
+    await scene.check()
     (notice,) = await Postbox(postern).empty()
-    assert (notice.to, NAME in notice.text, route["txt_name"] in notice.text) == (house.owner.email, True, True)
-    assert "was not found just now" in (await house.verify(route))["message"]
+    assert (notice.to, NAME in notice.text, route["txt_name"] in notice.text) == (scene.owner.email, True, True)
+    assert "was not found just now" in (await scene.verify(route))["message"]
     for _ in range(MOST_MISSES - 1):
-        assert (await house.shown())[0]["verified"]
-        await house.check()
-    (shown,) = await house.shown()
+        assert (await scene.shown())[0]["verified"]
+        await scene.check()
+    (shown,) = await scene.shown()
     assert (shown["verified"], shown["verified_at"]) == (False, None)
     (lost,) = await Postbox(postern).empty()
-    assert (lost.to, "no longer led" in lost.text, NAME in lost.subject) == (house.owner.email, True, True)
-    (entry,) = house.audited("domain_route.lost")
+    assert (lost.to, "no longer led" in lost.text, NAME in lost.subject) == (scene.owner.email, True, True)
+    (entry,) = scene.audited("domain_route.lost")
     assert (entry["actor_id"], entry["details"]) == (None, {"domain_id": route["id"], "domain": NAME})
-    assert await house.check() == 0
-    house.publish(route)
-    assert (await house.verify(route))["verified"]
+    assert await scene.check() == 0
+    scene.publish(route)
+    assert (await scene.verify(route))["verified"]
 
 
-async def test_a_proof_that_comes_back_in_time_is_as_before(house: DomainRouteScene) -> None:
-    route = await house.verified()
-    house.withdraw(route)
-    await house.check()
-    house.publish(route)
-    await house.check()
-    assert house.people.rows("select misses from domain_routes") == [{"misses": 0}]
+async def test_a_proof_that_comes_back_in_time_is_as_before(scene: DomainRouteScene) -> None:
+    route = await scene.verified()
+    scene.withdraw(route)
+    await scene.check()
+    scene.publish(route)
+    await scene.check()
+    assert scene.people.rows("select misses from domain_routes") == [{"misses": 0}]
 
 
-async def test_a_route_that_was_deleted_during_its_check_is_left_alone(house: DomainRouteScene) -> None:
-    route = await house.verified()
-    house.people.change("update domain_routes set next_check_at = now() - interval '1 s'")
-    (claimed,) = await house.postern.tenancy.domain_routes.claim_due(10)
-    await house.ask("DELETE", f"/{route['id']}")
-    house.withdraw(route)
-    await house.postern.tenancy.domain_routes.recheck(claimed)
-    assert house.audited("domain_route.lost") == []
+async def test_a_route_that_was_deleted_during_its_check_is_left_alone(scene: DomainRouteScene) -> None:
+    route = await scene.verified()
+    scene.people.change("update domain_routes set next_check_at = now() - interval '1 s'")
+    (claimed,) = await scene.postern.tenancy.domain_routes.claim_due(10)
+    await scene.ask("DELETE", f"/{route['id']}")
+    scene.withdraw(route)
+    await scene.postern.tenancy.domain_routes.recheck(claimed)
+    assert scene.audited("domain_route.lost") == []
 
 
-async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(house: DomainRouteScene) -> None:
-    route = await house.make()
+async def test_a_right_that_is_gone_by_the_end_of_the_check_verifies_nothing(scene: DomainRouteScene) -> None:
+    route = await scene.make()
     found = answering(200, route["file_content"].encode())
 
     async def answer(stream: trio.abc.Stream, call: Call) -> bool:
-        house.people.change("delete from memberships where user_id = %s", house.speaker.user)
+        scene.people.change("delete from memberships where user_id = %s", scene.speaker.user)
         return await found(stream, call)
 
     async with receiving(answer) as receiver:
-        house.network.port = receiver.port
-        assert (await house.ask("POST", f"/{route['id']}/verify")).status == 403
-    assert house.people.rows("select verified_at from domain_routes") == [{"verified_at": None}]
+        scene.network.port = receiver.port
+        assert (await scene.ask("POST", f"/{route['id']}/verify")).status == 403
+    assert scene.people.rows("select verified_at from domain_routes") == [{"verified_at": None}]
 
 
-async def test_others_neither_see_nor_change_it(house: DomainRouteScene) -> None:
-    route = await house.make()
+async def test_others_neither_see_nor_change_it(scene: DomainRouteScene) -> None:
+    route = await scene.make()
     one = f"/{route['id']}"
     asks: list[tuple[str, str, Any]] = [
         ("GET", "", None),
@@ -396,50 +396,50 @@ async def test_others_neither_see_nor_change_it(house: DomainRouteScene) -> None
         ("DELETE", one, None),
     ]
     for method, path, body in asks:
-        for person in (house.member, house.stranger):
-            assert (await house.ask(method, path, body, by=person)).status == 403
-    assert await house.shown(of="globex") == []
+        for person in (scene.member, scene.stranger):
+            assert (await scene.ask(method, path, body, by=person)).status == 403
+    assert await scene.shown(of="globex") == []
     for method, path, body in asks[2:]:
         for identity in (route["id"], NOWHERE):
-            answer = await house.ask(method, path.replace(route["id"], identity), body, of="globex")
+            answer = await scene.ask(method, path.replace(route["id"], identity), body, of="globex")
             assert refused(answer) == (404, "NOT_FOUND")
-    assert await house.shown() == [route]
+    assert await scene.shown() == [route]
 
 
-async def test_whoever_lets_people_become_members_may_invite_them(house: DomainRouteScene) -> None:
+async def test_whoever_lets_people_become_members_may_invite_them(scene: DomainRouteScene) -> None:
     """Otherwise they could let in a second account of theirs, which would see more than the first."""
-    settings = house.resident(house.acme, house.tenants.role(house.acme, "settings", [Capability.SETTINGS_MANAGE]))
-    both = house.tenants.role(house.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
-    managing = house.resident(house.acme, both)
+    settings = scene.resident(scene.acme, scene.tenants.role(scene.acme, "settings", [Capability.SETTINGS_MANAGE]))
+    both = scene.tenants.role(scene.acme, "managing", [Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE])
+    managing = scene.resident(scene.acme, both)
     seeing = [*BuiltInRole.MEMBER.capabilities, Capability.SETTINGS_MANAGE, Capability.MEMBERS_MANAGE]
-    host = house.resident(house.acme, house.tenants.role(house.acme, "host", seeing))
-    for number, person in enumerate((settings, managing, host, house.owner, house.speaker)):
+    host = scene.resident(scene.acme, scene.tenants.role(scene.acme, "host", seeing))
+    for number, person in enumerate((settings, managing, host, scene.owner, scene.speaker)):
         domain = f"acme{number}.test"
         may = person is not settings
         for join in ("ask", "on"):
-            answer = await house.ask("POST", "", {"domain": f"{join}-{domain}", "join_policy": join}, by=person)
+            answer = await scene.ask("POST", "", {"domain": f"{join}-{domain}", "join_policy": join}, by=person)
             assert answer.status == (201 if may else 403), join
-        route = (await house.ask("POST", "", {"domain": domain}, by=person)).ok(201)
+        route = (await scene.ask("POST", "", {"domain": domain}, by=person)).ok(201)
         for join, wanted in (("ask", may), ("on", may), ("ask", may)):
-            answer = await house.ask("PATCH", f"/{route['id']}", {"join_policy": join}, by=person)
+            answer = await scene.ask("PATCH", f"/{route['id']}", {"join_policy": join}, by=person)
             assert answer.status == (200 if wanted else 403), join
         # An existing rule stays, and anybody who manages the settings can end it.
-        assert (await house.change(route, join_policy="on")).status == 200
+        assert (await scene.change(route, join_policy="on")).status == 200
         for body in ({"login_policy": "password_allowed", "upstream_provider_id": "websuite", "join_policy": "on"}, {"join_policy": "off"}):
-            assert (await house.ask("PATCH", f"/{route['id']}", body, by=person)).status == 200
+            assert (await scene.ask("PATCH", f"/{route['id']}", body, by=person)).status == 200
 
 
-async def test_it_takes_a_fresh_proof(house: DomainRouteScene) -> None:
-    route = await house.make()
-    house.people.change("update sessions set proved_at = now() - interval '1 hour'")
+async def test_it_takes_a_fresh_proof(scene: DomainRouteScene) -> None:
+    route = await scene.make()
+    scene.people.change("update sessions set proved_at = now() - interval '1 hour'")
     for method, path, body in (("POST", "", {"domain": "acme.test"}), ("PATCH", f"/{route['id']}", {"join_policy": "on"})):
-        assert refused(await house.ask(method, path, body)) == (401, "REAUTHENTICATION_REQUIRED")
-    assert refused(await house.ask("DELETE", f"/{route['id']}")) == (401, "REAUTHENTICATION_REQUIRED")
+        assert refused(await scene.ask(method, path, body)) == (401, "REAUTHENTICATION_REQUIRED")
+    assert refused(await scene.ask("DELETE", f"/{route['id']}")) == (401, "REAUTHENTICATION_REQUIRED")
 
 
-async def test_round_trips(house: DomainRouteScene) -> None:
-    route = await house.make()
-    house.publish(route)
+async def test_round_trips(scene: DomainRouteScene) -> None:
+    route = await scene.make()
+    scene.publish(route)
     for method, path, body, most in (
         ("POST", "", {"domain": "acme.test", "upstream_provider_id": "websuite"}, 5),
         ("PATCH", f"/{route['id']}", {"upstream_provider_id": "websuite", "login_policy": "upstream_only"}, 5),
@@ -447,6 +447,6 @@ async def test_round_trips(house: DomainRouteScene) -> None:
         ("GET", "", None, 2),
         ("DELETE", f"/{route['id']}", None, 5),
     ):
-        await house.ask(method, path, body)
-        trips = house.log.events("request")[-1]["db_round_trips"]
+        await scene.ask(method, path, body)
+        trips = scene.log.events("request")[-1]["db_round_trips"]
         assert trips <= most, (method, path, trips)

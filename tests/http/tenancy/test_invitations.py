@@ -25,29 +25,29 @@ GONE = {"id": "unknown", "email": "deleted-user@unknown", "created_at": "1970-01
 
 
 @pytest.fixture
-def house(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
+def scene(client: Client, postern: Postern, people: People, log: CapturedLog) -> Inviting:
     return Inviting(postern, people, client, log)
 
 
-async def test_somebody_is_invited_by_mail_for_a_week(house: Inviting) -> None:
-    issued = await house.invite("Bob@Example.org")
+async def test_somebody_is_invited_by_mail_for_a_week(scene: Inviting) -> None:
+    issued = await scene.invite("Bob@Example.org")
     assert set(issued) == {"invitation", "inviter", "token"}
     invitation, token = issued["invitation"], issued["token"]
     assert set(invitation) == RECORD
     assert UUID(token).version == 4
     assert (invitation["email"], invitation["role"], invitation["status"]) == ("Bob@Example.org", "member", "pending")
-    assert (invitation["org_id"], invitation["invited_by"]) == (str(house.acme.id), str(house.ada.user))
+    assert (invitation["org_id"], invitation["invited_by"]) == (str(scene.acme.id), str(scene.ada.user))
     assert invitation["token"] == sha256(token.encode()).hexdigest()
-    (row,) = house.people.rows("select *, expires_at - created_at as lasts from invitations")
+    (row,) = scene.people.rows("select *, expires_at - created_at as lasts from invitations")
     assert row["lasts"].days == 7
     assert row["token_digest"] == sha256(token.encode()).digest()
     assert token not in repr(row)
-    (inviter,) = house.people.rows("select created_at from users where id = %s", house.ada.user)
+    (inviter,) = scene.people.rows("select created_at from users where id = %s", scene.ada.user)
     assert issued["inviter"].keys() == GONE.keys()
-    assert (issued["inviter"]["id"], issued["inviter"]["email"]) == (str(house.ada.user), "ada@acme.example")
+    assert (issued["inviter"]["id"], issued["inviter"]["email"]) == (str(scene.ada.user), "ada@acme.example")
     assert issued["inviter"]["created_at"].startswith(f"{inviter['created_at']:%Y-%m-%dT%H:%M}")
 
-    (mail,) = await house.postbox.empty()
+    (mail,) = await scene.postbox.empty()
     assert (mail.to, mail.subject) == ("Bob@Example.org", "Invitation to Acme")
     mailed = token_in(link_in(mail))
     assert link_in(mail) == f"{BASE_URL}/invitations/accept?token={mailed}"
@@ -55,60 +55,60 @@ async def test_somebody_is_invited_by_mail_for_a_week(house: Inviting) -> None:
     assert "ada@acme.example" in mail.text
 
 
-async def test_it_is_on_record_and_offered_to_webhooks_without_its_secret(house: Inviting) -> None:
-    issued = await house.invite()
+async def test_it_is_on_record_and_offered_to_webhooks_without_its_secret(scene: Inviting) -> None:
+    issued = await scene.invite()
     invitation = issued["invitation"]["id"]
-    (event,) = house.events()
+    (event,) = scene.events()
     assert event == {
         "action": "user.invited",
-        "actor_id": house.ada.user,
+        "actor_id": scene.ada.user,
         "impersonator_id": None,
-        "organization_id": house.acme.id,
+        "organization_id": scene.acme.id,
         "target_type": "user",
         "target_id": invitation,
         "details": {"invitation_id": invitation, "role": "member", "invited_email": "bob@example.org"},
         "success": True,
         "address": "192.0.2.1",
     }
-    (published,) = house.people.rows("select name, organization_id, details from events")
-    assert (published["name"], published["organization_id"]) == ("user.invited", house.acme.id)
+    (published,) = scene.people.rows("select name, organization_id, details from events")
+    assert (published["name"], published["organization_id"]) == ("user.invited", scene.acme.id)
     # Forgetting who it was leaves the entry as it is.
-    (entry,) = house.people.rows("select details from audit_entries")
+    (entry,) = scene.people.rows("select details from audit_entries")
     assert "bob" not in repr(entry)
     for table in ("audit_entries", "audit_personal", "events", "invitations"):
-        assert issued["token"] not in repr(house.people.rows(f"select * from {table}"))
+        assert issued["token"] not in repr(scene.people.rows(f"select * from {table}"))
 
 
-async def test_the_organizations_looks_are_on_the_mail(house: Inviting) -> None:
-    house.people.change("update organizations set name = 'Acme & <b>', primary_color = '#ffd166' where id = %s", house.acme.id)
-    await house.invite()
-    (mail,) = await house.postbox.empty()
+async def test_the_organizations_looks_are_on_the_mail(scene: Inviting) -> None:
+    scene.people.change("update organizations set name = 'Acme & <b>', primary_color = '#ffd166' where id = %s", scene.acme.id)
+    await scene.invite()
+    (mail,) = await scene.postbox.empty()
     assert mail.subject == "Invitation to Acme & <b>"
     assert "Acme &amp; &lt;b&gt;" in mail.html
     assert "#ffd166" in mail.html
 
 
 @pytest.mark.parametrize("role", ["owner", "OWNER", "boss", "", "x" * 51, "adm in", "holder", "org.members.manage", "'; --", "admin\x00"])
-async def test_an_unknown_role_and_one_that_is_only_transferred_are_refused(role: str, house: Inviting) -> None:
-    answer = await house.ask("POST", "", {"email": "bob@example.org", "role": role})
+async def test_an_unknown_role_and_one_that_is_only_transferred_are_refused(role: str, scene: Inviting) -> None:
+    answer = await scene.ask("POST", "", {"email": "bob@example.org", "role": role})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     assert "role" in answer.json()["error"]
-    assert house.statuses() == []
-    assert await house.postbox.empty() == []
+    assert scene.statuses() == []
+    assert await scene.postbox.empty() == []
 
 
-async def test_a_role_of_the_organizations_own_can_be_given(house: Inviting) -> None:
-    role = house.role("auditor", Capability.AUDIT_LOGS_VIEW)
-    issued = await house.invite(role="auditor")
+async def test_a_role_of_the_organizations_own_can_be_given(scene: Inviting) -> None:
+    role = scene.role("auditor", Capability.AUDIT_LOGS_VIEW)
+    issued = await scene.invite(role="auditor")
     assert issued["invitation"]["role"] == "auditor"
-    (row,) = house.people.rows("select role, role_id from invitations")
+    (row,) = scene.people.rows("select role, role_id from invitations")
     assert row == {"role": "auditor", "role_id": role.id}
 
 
-async def test_a_role_of_another_organization_is_unknown(house: Inviting) -> None:
-    other = house.tenants.add("other")
-    house.role("auditor", Capability.AUDIT_LOGS_VIEW, of=other)
-    answer = await house.ask("POST", "", {"email": "bob@example.org", "role": "auditor"})
+async def test_a_role_of_another_organization_is_unknown(scene: Inviting) -> None:
+    other = scene.tenants.add("other")
+    scene.role("auditor", Capability.AUDIT_LOGS_VIEW, of=other)
+    answer = await scene.ask("POST", "", {"email": "bob@example.org", "role": "auditor"})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
@@ -134,130 +134,130 @@ MANAGES, ROLES = Capability.MEMBERS_MANAGE, Capability.ROLES_MANAGE
         (VIEWS, "member", 403),
     ],
 )
-async def test_nobody_gives_what_they_do_not_hold(held: tuple[Capability, ...], role: str, status: int, house: Inviting) -> None:
-    house.role("auditor", Capability.AUDIT_LOGS_VIEW)
-    manager = house.tenants.member(house.acme, house.role("manager", *held))
-    answer = await house.ask("POST", "", {"email": "bob@example.org", "role": role}, by=manager)
+async def test_nobody_gives_what_they_do_not_hold(held: tuple[Capability, ...], role: str, status: int, scene: Inviting) -> None:
+    scene.role("auditor", Capability.AUDIT_LOGS_VIEW)
+    manager = scene.tenants.member(scene.acme, scene.role("manager", *held))
+    answer = await scene.ask("POST", "", {"email": "bob@example.org", "role": role}, by=manager)
     assert answer.status == status
-    assert house.statuses() == (["pending"] if status == 200 else [])
+    assert scene.statuses() == (["pending"] if status == 200 else [])
 
 
-async def test_admins_invite_and_members_and_strangers_do_not(house: Inviting) -> None:
-    admin, member = house.tenants.member(house.acme, "admin"), house.tenants.member(house.acme)
-    await house.invite("one@example.org", "admin", by=admin)
-    for who in (member, house.people.add()):
+async def test_admins_invite_and_members_and_strangers_do_not(scene: Inviting) -> None:
+    admin, member = scene.tenants.member(scene.acme, "admin"), scene.tenants.member(scene.acme)
+    await scene.invite("one@example.org", "admin", by=admin)
+    for who in (member, scene.people.add()):
         for method, rest in (("POST", ""), ("GET", ""), ("POST", f"/{uuid4()}"), ("POST", f"/{uuid4()}/accept")):
-            answer = await house.ask(method, rest, {"email": "two@example.org", "role": "member"} if not rest else None, by=who)
+            answer = await scene.ask(method, rest, {"email": "two@example.org", "role": "member"} if not rest else None, by=who)
             assert (answer.status, answer.error_code) == (403, "FORBIDDEN"), (method, rest)
-    assert (await house.client.get(house.path())).status == 401
+    assert (await scene.client.get(scene.path())).status == 401
 
 
-async def test_who_is_a_member_is_not_invited(house: Inviting) -> None:
-    house.tenants.member(house.acme, "member", "bob@example.org")
+async def test_who_is_a_member_is_not_invited(scene: Inviting) -> None:
+    scene.tenants.member(scene.acme, "member", "bob@example.org")
     for email in ("bob@example.org", "BOB@EXAMPLE.ORG", "ada@acme.example"):
-        answer = await house.ask("POST", "", {"email": email, "role": "member"})
+        answer = await scene.ask("POST", "", {"email": email, "role": "member"})
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
         assert "already a member" in answer.json()["error"]
     # Members of another organization, and people with only an account, can be invited.
-    house.tenants.member(house.tenants.add("other"), "member", "eve@example.org")
-    house.people.add("joe@example.org")
-    await house.invite("eve@example.org")
-    await house.invite("joe@example.org")
+    scene.tenants.member(scene.tenants.add("other"), "member", "eve@example.org")
+    scene.people.add("joe@example.org")
+    await scene.invite("eve@example.org")
+    await scene.invite("joe@example.org")
 
 
-async def test_an_address_is_invited_once_at_a_time(house: Inviting) -> None:
-    issued = await house.invite("bob@example.org")
-    answer = await house.ask("POST", "", {"email": "BOB@example.org", "role": "member"})
+async def test_an_address_is_invited_once_at_a_time(scene: Inviting) -> None:
+    issued = await scene.invite("bob@example.org")
+    answer = await scene.ask("POST", "", {"email": "BOB@example.org", "role": "member"})
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
     assert "a pending invitation" in answer.json()["error"]
-    await house.invite("bob@example.org", of=_other(house))  # what others do does not matter
-    assert (await house.ask("POST", f"/{issued['invitation']['id']}")).status == 200
-    await house.invite("bob@example.org")
+    await scene.invite("bob@example.org", of=_other(scene))  # what others do does not matter
+    assert (await scene.ask("POST", f"/{issued['invitation']['id']}")).status == 200
+    await scene.invite("bob@example.org")
 
 
-def _other(house: Inviting) -> Tenant:
-    other = house.tenants.add("other")
-    house.tenants.join(house.ada, other, "owner")
+def _other(scene: Inviting) -> Tenant:
+    other = scene.tenants.add("other")
+    scene.tenants.join(scene.ada, other, "owner")
     return other
 
 
-async def test_of_fifty_that_invite_the_same_address_at_once_one_does(house: Inviting) -> None:
-    token = await house.people.token(house.ada)
-    answers = await at_once(50, lambda _: house.client.post(house.path(), {"email": "bob@example.org", "role": "member"}, token=token))
+async def test_of_fifty_that_invite_the_same_address_at_once_one_does(scene: Inviting) -> None:
+    token = await scene.people.token(scene.ada)
+    answers = await at_once(50, lambda _: scene.client.post(scene.path(), {"email": "bob@example.org", "role": "member"}, token=token))
     assert sorted(answer.status for answer in answers) == [200] + [400] * 49
-    assert house.statuses() == ["pending"]
-    assert len(await house.postbox.empty()) == 1
-    assert house.happened() == ["user.invited"]
+    assert scene.statuses() == ["pending"]
+    assert len(await scene.postbox.empty()) == 1
+    assert scene.happened() == ["user.invited"]
 
 
-async def test_one_whose_time_has_passed_is_in_nobodys_way(house: Inviting) -> None:
-    first = await house.invite("bob@example.org", "admin")
-    house.overdue()
-    await house.invite("BOB@example.org")
-    assert house.statuses() == ["expired", "pending"]
-    assert house.happened() == ["user.invited", "invitation.expired", "user.invited"]
-    expired = house.events()[1]
+async def test_one_whose_time_has_passed_is_in_nobodys_way(scene: Inviting) -> None:
+    first = await scene.invite("bob@example.org", "admin")
+    scene.overdue()
+    await scene.invite("BOB@example.org")
+    assert scene.statuses() == ["expired", "pending"]
+    assert scene.happened() == ["user.invited", "invitation.expired", "user.invited"]
+    expired = scene.events()[1]
     assert (expired["actor_id"], expired["address"], expired["target_type"]) == (None, None, "invitation")
     assert expired["target_id"] == first["invitation"]["id"]
     assert expired["details"] == {"role": "admin", "invited_email": "bob@example.org"}
 
 
-async def test_a_mailbox_is_not_buried(house: Inviting) -> None:
+async def test_a_mailbox_is_not_buried(scene: Inviting) -> None:
     for _ in range(5):
-        issued = await house.invite("bob@example.org")
-        assert (await house.ask("POST", f"/{issued['invitation']['id']}")).status == 200
-    answer = await house.ask("POST", "", {"email": "Bob@example.org", "role": "member"})
+        issued = await scene.invite("bob@example.org")
+        assert (await scene.ask("POST", f"/{issued['invitation']['id']}")).status == 200
+    answer = await scene.ask("POST", "", {"email": "Bob@example.org", "role": "member"})
     assert (answer.status, answer.error_code) == (429, "RATE_LIMIT_EXCEEDED")
     assert 3500 < int(answer.header("retry-after") or 0) <= 3600
-    assert len(await house.postbox.empty()) == 5
-    await house.invite("eve@example.org")
-    await house.invite("bob@example.org", of=_other(house))  # nor does it tell what other organizations do
-    house.people.change("update invitations set created_at = created_at - interval '61 minutes'")
-    await house.invite("bob@example.org")
+    assert len(await scene.postbox.empty()) == 5
+    await scene.invite("eve@example.org")
+    await scene.invite("bob@example.org", of=_other(scene))  # nor does it tell what other organizations do
+    scene.people.change("update invitations set created_at = created_at - interval '61 minutes'")
+    await scene.invite("bob@example.org")
 
 
-async def test_strangers_are_not_mailed_without_end(house: Inviting) -> None:
+async def test_strangers_are_not_mailed_without_end(scene: Inviting) -> None:
     statement = (
         "insert into invitations (id, org_id, email, email_key, role, token_digest, status, expires_at, created_at, closed_at)"
         " select cast(lpad(to_hex((extract(epoch from made) * 1000)::bigint), 12, '0') || substr(md5(n::text), 13) as uuid), %s,"
         "        n || '@example.com', n || '@example.com', 'member', sha256(n::text::bytea), 'cancelled', made, made, made"
         "   from generate_series(1, %s) as n, lateral (select now() - interval '59 minutes' as made) as earlier"
     )
-    house.people.change(statement, house.acme.id, MOST_IN_ALL - 1)
-    await house.invite("bob@example.org")
-    answer = await house.ask("POST", "", {"email": "eve@example.org", "role": "member"})
+    scene.people.change(statement, scene.acme.id, MOST_IN_ALL - 1)
+    await scene.invite("bob@example.org")
+    answer = await scene.ask("POST", "", {"email": "eve@example.org", "role": "member"})
     assert (answer.status, answer.error_code) == (429, "RATE_LIMIT_EXCEEDED")
     assert 0 < int(answer.header("retry-after") or 0) <= 60
-    await house.invite("eve@example.org", of=_other(house))
-    house.people.change("update invitations set created_at = created_at - interval '2 minutes'")
-    await house.invite("eve@example.org")
-    assert [mail.to for mail in await house.postbox.empty()] == ["bob@example.org", "eve@example.org", "eve@example.org"]
+    await scene.invite("eve@example.org", of=_other(scene))
+    scene.people.change("update invitations set created_at = created_at - interval '2 minutes'")
+    await scene.invite("eve@example.org")
+    assert [mail.to for mail in await scene.postbox.empty()] == ["bob@example.org", "eve@example.org", "eve@example.org"]
 
 
-async def test_bad_input_names_its_field_and_changes_nothing(house: Inviting) -> None:
+async def test_bad_input_names_its_field_and_changes_nothing(scene: Inviting) -> None:
     bodies: list[tuple[str, Any]] = [("email", {"role": "member"}), ("role", {"email": "bob@example.org"})]
     bodies += [("email", {"email": value, "role": "member"}) for value in (*BAD_VALUES, *BAD_ADDRESSES)]
     bodies += [("role", {"email": "bob@example.org", "role": value}) for value in BAD_VALUES]
     bodies += [("email", rb'{"email": "b\u0000b@example.org", "role": "member"}'), ("JSON", b"{"), ("object", b"[]")]
     for field, body in bodies:
-        answer = await house.ask("POST", "", body)
+        answer = await scene.ask("POST", "", body)
         assert (answer.status, answer.error_code) == (400, "BAD_REQUEST"), body
         assert field in answer.json()["error"], (body, answer.body)
     for table in ("invitations", "jobs", "events", "audit_entries"):
-        assert house.people.rows(f"select * from {table}") == []
+        assert scene.people.rows(f"select * from {table}") == []
 
 
-async def test_the_list_is_the_newest_first_in_pages_and_by_status(house: Inviting) -> None:
-    issued = [await house.invite(f"p{number}@example.org") for number in range(7)]
+async def test_the_list_is_the_newest_first_in_pages_and_by_status(scene: Inviting) -> None:
+    issued = [await scene.invite(f"p{number}@example.org") for number in range(7)]
     ids = [one["invitation"]["id"] for one in issued]
-    await house.ask("POST", f"/{ids[0]}")
-    assert (await house.accept(issued[1]["token"])).status == 200
-    assert (await house.decline(issued[2]["token"])).status == 200
-    house.overdue(issued[3])
-    house.overdue(issued[4])
-    house.people.change("update invitations set status = 'expired', closed_at = now() where id = %s", ids[4])
+    await scene.ask("POST", f"/{ids[0]}")
+    assert (await scene.accept(issued[1]["token"])).status == 200
+    assert (await scene.decline(issued[2]["token"])).status == 200
+    scene.overdue(issued[3])
+    scene.overdue(issued[4])
+    scene.people.change("update invitations set status = 'expired', closed_at = now() where id = %s", ids[4])
 
-    listed = await house.listing()
+    listed = await scene.listing()
     assert [one["invitation"]["id"] for one in listed] == ids[::-1]
     assert all(set(one) == {"invitation", "inviter", "management_key"} and set(one["invitation"]) == RECORD for one in listed)
     assert all(one["inviter"]["email"] == "ada@acme.example" for one in listed)
@@ -266,137 +266,137 @@ async def test_the_list_is_the_newest_first_in_pages_and_by_status(house: Inviti
     assert listed[0]["invitation"]["token"] == sha256(issued[6]["token"].encode()).hexdigest()
     for status in set(states):
         wanted = [one["invitation"] for one in listed if one["invitation"]["status"] == status]
-        assert [one["invitation"] for one in await house.listing(f"?status={status}")] == wanted, status
-        assert [one["invitation"] for one in await house.listing(f"?status={status}&limit=1")] == wanted[:1], status
-        assert [one["invitation"] for one in await house.listing(f"?status={status}&limit=1&page=2")] == wanted[1:2], status
-    assert [one["invitation"]["id"] for one in await house.listing("?limit=3&page=2")] == ids[3:0:-1]
-    assert await house.listing("?page=9") == []
-    assert await house.listing("?page=10000000&limit=100") == []
+        assert [one["invitation"] for one in await scene.listing(f"?status={status}")] == wanted, status
+        assert [one["invitation"] for one in await scene.listing(f"?status={status}&limit=1")] == wanted[:1], status
+        assert [one["invitation"] for one in await scene.listing(f"?status={status}&limit=1&page=2")] == wanted[1:2], status
+    assert [one["invitation"]["id"] for one in await scene.listing("?limit=3&page=2")] == ids[3:0:-1]
+    assert await scene.listing("?page=9") == []
+    assert await scene.listing("?page=10000000&limit=100") == []
 
 
 @pytest.mark.parametrize(
     "query", ["page=0", "page=-1", "page=x", "page=99999999999999999999", "limit=0", "limit=101", "status=lost", "status="]
 )
-async def test_a_bad_query_is_refused(query: str, house: Inviting) -> None:
-    answer = await house.ask("GET", f"?{query}")
+async def test_a_bad_query_is_refused(query: str, scene: Inviting) -> None:
+    answer = await scene.ask("GET", f"?{query}")
     assert (answer.status, answer.error_code) == (400, "BAD_REQUEST")
 
 
-async def test_an_inviter_who_is_gone_is_told_as_unknown(house: Inviting) -> None:
-    admin = house.tenants.member(house.acme, "admin")
-    await house.invite(by=admin)
-    house.people.change("delete from users where id = %s", admin.user)
-    (one,) = await house.listing()
+async def test_an_inviter_who_is_gone_is_told_as_unknown(scene: Inviting) -> None:
+    admin = scene.tenants.member(scene.acme, "admin")
+    await scene.invite(by=admin)
+    scene.people.change("delete from users where id = %s", admin.user)
+    (one,) = await scene.listing()
     assert one["inviter"] == GONE
     assert one["invitation"]["invited_by"] is None
 
 
-async def test_cancelling_ends_the_link_once(house: Inviting) -> None:
-    issued = await house.invite()
+async def test_cancelling_ends_the_link_once(scene: Inviting) -> None:
+    issued = await scene.invite()
     path = f"/{issued['invitation']['id']}"
-    answer = await house.ask("POST", path)
+    answer = await scene.ask("POST", path)
     assert (answer.status, answer.body) == (200, b"{}")
-    assert house.statuses() == ["cancelled"]
-    assert house.happened() == ["user.invited", "invitation.revoked"]
-    revoked = house.events()[-1]
-    assert (revoked["actor_id"], revoked["target_type"], revoked["target_id"]) == (house.ada.user, "invitation", issued["invitation"]["id"])
-    for again in (await house.ask("POST", path), await house.ask("POST", f"{path}/accept")):
+    assert scene.statuses() == ["cancelled"]
+    assert scene.happened() == ["user.invited", "invitation.revoked"]
+    revoked = scene.events()[-1]
+    assert (revoked["actor_id"], revoked["target_type"], revoked["target_id"]) == (scene.ada.user, "invitation", issued["invitation"]["id"])
+    for again in (await scene.ask("POST", path), await scene.ask("POST", f"{path}/accept")):
         assert again.status in {400, 404}
-    refused = await house.accept(issued["token"])
+    refused = await scene.accept(issued["token"])
     assert (refused.status, refused.error_code) == (400, "BAD_REQUEST")
     assert "withdrawn" in refused.json()["error"]
-    assert (await house.decline(issued["token"])).status == 400
-    assert house.happened() == ["user.invited", "invitation.revoked"]
+    assert (await scene.decline(issued["token"])).status == 400
+    assert scene.happened() == ["user.invited", "invitation.revoked"]
 
 
 @pytest.mark.parametrize("end", ["accept", "decline", "overdue", "expired"])
-async def test_what_is_over_cannot_be_cancelled(end: str, house: Inviting) -> None:
-    issued = await house.invite()
+async def test_what_is_over_cannot_be_cancelled(end: str, scene: Inviting) -> None:
+    issued = await scene.invite()
     match end:
         case "accept":
-            await house.accept(issued["token"])
+            await scene.accept(issued["token"])
         case "decline":
-            await house.decline(issued["token"])
+            await scene.decline(issued["token"])
         case _:
-            house.overdue()
+            scene.overdue()
     if end == "expired":
-        house.people.change("update invitations set status = 'expired', closed_at = now()")
-    before = house.happened()
-    answer = await house.ask("POST", f"/{issued['invitation']['id']}")
+        scene.people.change("update invitations set status = 'expired', closed_at = now()")
+    before = scene.happened()
+    answer = await scene.ask("POST", f"/{issued['invitation']['id']}")
     assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
-    assert house.happened() == before
+    assert scene.happened() == before
 
 
 @pytest.mark.parametrize("invitation", ["x", "1", "0", "0199d3a0-0000-7000-8000-000000000001", "%00", "' or true --", "9" * 400])
-async def test_an_unknown_one_is_not_found(invitation: str, house: Inviting) -> None:
-    await house.invite()
+async def test_an_unknown_one_is_not_found(invitation: str, scene: Inviting) -> None:
+    await scene.invite()
     for rest in (f"/{invitation}", f"/{invitation}/accept"):
-        answer = await house.ask("POST", rest.replace(" ", "%20"))
+        answer = await scene.ask("POST", rest.replace(" ", "%20"))
         assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
 
 
-async def test_another_organizations_invitations_are_neither_seen_nor_touched(house: Inviting) -> None:
-    other = house.tenants.add("other")
-    eve = house.tenants.member(other, "owner", "eve@other.example")
-    issued = await house.invite()
-    theirs = await house.invite("joe@example.org", by=eve, of=other)
-    assert [one["invitation"]["email"] for one in await house.listing()] == ["bob@example.org"]
+async def test_another_organizations_invitations_are_neither_seen_nor_touched(scene: Inviting) -> None:
+    other = scene.tenants.add("other")
+    eve = scene.tenants.member(other, "owner", "eve@other.example")
+    issued = await scene.invite()
+    theirs = await scene.invite("joe@example.org", by=eve, of=other)
+    assert [one["invitation"]["email"] for one in await scene.listing()] == ["bob@example.org"]
     for rest in ("", "/accept"):
-        answer = await house.ask("POST", f"/{issued['invitation']['id']}{rest}", by=eve, of=other)
+        answer = await scene.ask("POST", f"/{issued['invitation']['id']}{rest}", by=eve, of=other)
         assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
-        answer = await house.ask("POST", f"/{theirs['invitation']['id']}{rest}")
+        answer = await scene.ask("POST", f"/{theirs['invitation']['id']}{rest}")
         assert (answer.status, answer.error_code) == (404, "NOT_FOUND")
-    for answer in (await house.ask("GET", by=eve), await house.ask("POST", f"/{issued['invitation']['id']}", by=eve)):
+    for answer in (await scene.ask("GET", by=eve), await scene.ask("POST", f"/{issued['invitation']['id']}", by=eve)):
         assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
-    token = await house.tenants.token_in(house.tenants.join(house.ada, other, "admin"), other)
-    assert (await house.client.get(house.path(), token=token)).status == 403  # a token for the other one
-    assert house.statuses() == ["pending", "pending"]
-    assert house.happened() == ["user.invited", "user.invited"]
+    token = await scene.tenants.token_in(scene.tenants.join(scene.ada, other, "admin"), other)
+    assert (await scene.client.get(scene.path(), token=token)).status == 403  # a token for the other one
+    assert scene.statuses() == ["pending", "pending"]
+    assert scene.happened() == ["user.invited", "user.invited"]
 
 
 @pytest.mark.parametrize("status", ["pending", "suspended", "rejected"])
-async def test_an_organization_that_is_not_active_invites_nobody(status: str, house: Inviting) -> None:
-    issued = await house.invite()
-    house.people.change("update organizations set status = %s", status)
+async def test_an_organization_that_is_not_active_invites_nobody(status: str, scene: Inviting) -> None:
+    issued = await scene.invite()
+    scene.people.change("update organizations set status = %s", status)
     for method, rest, body in (
         ("POST", "", {"email": "eve@example.org", "role": "member"}),
         ("GET", "", None),
         ("POST", f"/{issued['invitation']['id']}", None),
         ("POST", f"/{issued['invitation']['id']}/accept", None),
     ):
-        answer = await house.ask(method, rest, body)
+        answer = await scene.ask(method, rest, body)
         assert (answer.status, answer.error_code) == (403, "ORGANIZATION_NOT_ACTIVE")
 
 
-async def test_what_an_inviter_may_is_asked_once_more_when_it_counts(house: Inviting) -> None:
+async def test_what_an_inviter_may_is_asked_once_more_when_it_counts(scene: Inviting) -> None:
     """The inviter was admitted, and then lost their role to a request that came first."""
-    admin = house.tenants.member(house.acme, "admin")
-    member = await house.postern.tenancy.callers.resolve_member(await house.people.token(admin), "acme")
-    house.people.change("update relations set relation = 'member' where user_id = %s", admin.user)
+    admin = scene.tenants.member(scene.acme, "admin")
+    member = await scene.postern.tenancy.callers.resolve_member(await scene.people.token(admin), "acme")
+    scene.people.change("update relations set relation = 'member' where user_id = %s", admin.user)
     with pytest.raises(Forbidden):
-        await house.postern.tenancy.invitations.create(member, Email("bob@example.org"), "member", SYSTEM)
-    house.people.change("update all_organizations set deleted_at = now()")
+        await scene.postern.tenancy.invitations.create(member, Email("bob@example.org"), "member", SYSTEM)
+    scene.people.change("update all_organizations set deleted_at = now()")
     with pytest.raises(NotFound):
-        await house.postern.tenancy.invitations.create(member, Email("bob@example.org"), "member", SYSTEM)
-    assert house.statuses() == []
+        await scene.postern.tenancy.invitations.create(member, Email("bob@example.org"), "member", SYSTEM)
+    assert scene.statuses() == []
 
 
 # With the caller's own question; those with a role of the organization's own ask for it.
-async def test_round_trips(house: Inviting) -> None:
-    house.role("auditor", Capability.AUDIT_LOGS_VIEW)
+async def test_round_trips(scene: Inviting) -> None:
+    scene.role("auditor", Capability.AUDIT_LOGS_VIEW)
     measured: dict[str, int] = {}
     for turn in ("warm", "measured"):
-        issued = await house.invite(f"{turn}@example.org")
-        measured["create"] = house.trips()
-        await house.invite(f"{turn}.auditor@example.org", "auditor")
-        measured["create with an own role"] = house.trips()
-        house.people.change("update invitations set expires_at = now() where email = %s", f"{turn}.auditor@example.org")
-        await house.invite(f"{turn}.auditor@example.org", "auditor")
-        measured["create after one has lapsed"] = house.trips()
-        await house.listing()
-        measured["list"] = house.trips()
-        await house.ask("POST", f"/{issued['invitation']['id']}")
-        measured["cancel"] = house.trips()
+        issued = await scene.invite(f"{turn}@example.org")
+        measured["create"] = scene.trips()
+        await scene.invite(f"{turn}.auditor@example.org", "auditor")
+        measured["create with an own role"] = scene.trips()
+        scene.people.change("update invitations set expires_at = now() where email = %s", f"{turn}.auditor@example.org")
+        await scene.invite(f"{turn}.auditor@example.org", "auditor")
+        measured["create after one has lapsed"] = scene.trips()
+        await scene.listing()
+        measured["list"] = scene.trips()
+        await scene.ask("POST", f"/{issued['invitation']['id']}")
+        measured["cancel"] = scene.trips()
     assert measured == {
         "create": 4,
         "create with an own role": 5,

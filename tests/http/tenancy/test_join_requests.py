@@ -83,73 +83,73 @@ class JoinRequestScene(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> JoinRequestScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> JoinRequestScene:
     return JoinRequestScene(postern, people, unlimited(postern), log)
 
 
-async def test_where_it_is_on_a_sign_in_makes_a_member(house: JoinRequestScene) -> None:
-    house.route("on")
-    person = await house.newcomer()
-    tokens = (await house.sign_in(person)).json()
-    assert house.belongs(person) == "member"
-    (entry,) = house.recorded()
+async def test_where_it_is_on_a_sign_in_makes_a_member(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
+    tokens = (await scene.sign_in(person)).json()
+    assert scene.belongs(person) == "member"
+    (entry,) = scene.recorded()
     assert entry == ("user.joined", person.user, {"role": "member", "domain": NAME})
     # Where they were is none of the organization's business.
-    assert house.people.rows("select address, user_agent from audit_log where action = 'user.joined'") == [
+    assert scene.people.rows("select address, user_agent from audit_log where action = 'user.joined'") == [
         {"address": None, "user_agent": None}
     ]
-    assert [event["details"] for event in house.told() if event["name"] == "user.joined"] == [{"role": "member", "domain": NAME}]
-    assert (await house.client.post("/api/organizations/acme/select", token=tokens["access_token"])).status == 200
-    assert house.log.events("joined_by_domain")[-1]["outcome"] == "member"
+    assert [event["details"] for event in scene.told() if event["name"] == "user.joined"] == [{"role": "member", "domain": NAME}]
+    assert (await scene.client.post("/api/organizations/acme/select", token=tokens["access_token"])).status == 200
+    assert scene.log.events("joined_by_domain")[-1]["outcome"] == "member"
     # Once.
-    await house.sign_in(person)
-    assert len(house.recorded()) == 1
-    assert await house.listed() == []
+    await scene.sign_in(person)
+    assert len(scene.recorded()) == 1
+    assert await scene.listed() == []
 
 
-async def test_where_it_is_on_a_link_makes_a_member_too(house: JoinRequestScene) -> None:
-    house.route("on", provider=None)
-    person = await house.newcomer()
-    await house.client.post("/api/auth/magic-link", {"email": person.email})
-    (mail,) = await house.box.empty()
-    tabs = Tabs(house.client)
+async def test_where_it_is_on_a_link_makes_a_member_too(scene: JoinRequestScene) -> None:
+    scene.route("on", provider=None)
+    person = await scene.newcomer()
+    await scene.client.post("/api/auth/magic-link", {"email": person.email})
+    (mail,) = await scene.box.empty()
+    tabs = Tabs(scene.client)
     tab = await tabs.tab().open(link_in(mail).removeprefix("https://id.example.org"))
     await tab.send()
     assert tabs.session
-    assert house.belongs(person) == "member"
+    assert scene.belongs(person) == "member"
 
 
-async def test_whoever_owes_a_second_factor_joins_with_it_or_before(house: JoinRequestScene) -> None:
-    house.route("on")
-    person = await house.newcomer()
-    totp = await enable_mfa(house.client, house.people, person)
-    browser = Browser(house.client)
+async def test_whoever_owes_a_second_factor_joins_with_it_or_before(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
+    totp = await enable_mfa(scene.client, scene.people, person)
+    browser = Browser(scene.client)
     preauth = (await browser.login(person)).json()["access_token"]
     assert (await browser.verify(preauth, totp.now())).status == 200
-    assert house.belongs(person) == "member"
+    assert scene.belongs(person) == "member"
 
 
-async def test_a_service_for_members_alone_lets_them_in_at_once(house: JoinRequestScene) -> None:
-    house.route("on")
-    house.people.change("update services set sign_in_policy = 'members'")
-    person = await house.newcomer()
-    await house.sign_in(person, org_slug="acme", service_slug="shop")
-    assert house.belongs(person) == "member"
+async def test_a_service_for_members_alone_lets_them_in_at_once(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    scene.people.change("update services set sign_in_policy = 'members'")
+    person = await scene.newcomer()
+    await scene.sign_in(person, org_slug="acme", service_slug="shop")
+    assert scene.belongs(person) == "member"
 
 
-async def test_where_it_is_off_nothing_happens(house: JoinRequestScene) -> None:
-    house.route("off")
-    person = await house.newcomer()
-    await house.sign_in(person)
-    assert (house.belongs(person), await house.listed(), house.recorded()) == (None, [], [])
+async def test_where_it_is_off_nothing_happens(scene: JoinRequestScene) -> None:
+    scene.route("off")
+    person = await scene.newcomer()
+    await scene.sign_in(person)
+    assert (scene.belongs(person), await scene.listed(), scene.recorded()) == (None, [], [])
 
 
-async def test_where_they_have_to_ask_a_request_is_made_once(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person = await house.newcomer()
-    await house.sign_in(person)
-    await house.sign_in(person)
-    (request,) = await house.listed()
+async def test_where_they_have_to_ask_a_request_is_made_once(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person = await scene.newcomer()
+    await scene.sign_in(person)
+    await scene.sign_in(person)
+    (request,) = await scene.listed()
     assert request == {
         "id": request["id"],
         "user_id": str(person.user),
@@ -159,104 +159,104 @@ async def test_where_they_have_to_ask_a_request_is_made_once(house: JoinRequestS
         "decided_at": None,
         "decided_by": None,
     }
-    assert house.belongs(person) is None
+    assert scene.belongs(person) is None
     told = {"join_request_id": request["id"], "domain": NAME, "email": person.email}
-    assert house.recorded() == [("join_request.created", person.user, told)]
-    assert house.log.events("joined_by_domain")[-1]["outcome"] == "asked"
-    mails = await house.box.empty()
-    assert sorted(mail.to for mail in mails if "join" in mail.subject) == [house.admin.email, house.owner.email]
+    assert scene.recorded() == [("join_request.created", person.user, told)]
+    assert scene.log.events("joined_by_domain")[-1]["outcome"] == "asked"
+    mails = await scene.box.empty()
+    assert sorted(mail.to for mail in mails if "join" in mail.subject) == [scene.admin.email, scene.owner.email]
     assert all(person.email in mail.text for mail in mails)
 
 
-async def test_of_the_requests_of_a_day_the_first_is_mailed(house: JoinRequestScene) -> None:
-    house.route("ask")
+async def test_of_the_requests_of_a_day_the_first_is_mailed(scene: JoinRequestScene) -> None:
+    scene.route("ask")
     for name in ("ada", "grace"):
-        await house.sign_in(await house.newcomer(name))
-    assert len([mail for mail in await house.box.empty() if "join" in mail.subject]) == 2
-    house.people.change("update join_requests set created_at = created_at - interval '1 day'")
-    await house.sign_in(await house.newcomer("edsger"))
-    assert len([mail for mail in await house.box.empty() if "join" in mail.subject]) == 2
+        await scene.sign_in(await scene.newcomer(name))
+    assert len([mail for mail in await scene.box.empty() if "join" in mail.subject]) == 2
+    scene.people.change("update join_requests set created_at = created_at - interval '1 day'")
+    await scene.sign_in(await scene.newcomer("edsger"))
+    assert len([mail for mail in await scene.box.empty() if "join" in mail.subject]) == 2
 
 
-async def test_two_sign_ins_at_once_ask_or_join_once(house: JoinRequestScene) -> None:
+async def test_two_sign_ins_at_once_ask_or_join_once(scene: JoinRequestScene) -> None:
     for join in ("ask", "on"):
-        house.people.change("delete from domain_routes")
-        house.route(join)
-        person = await house.newcomer(join)
-        await all_at_once(*[partial(house.sign_in, person)] * 4)
-        assert (house.belongs(person) == "member") is (join == "on")
-    assert [action for action, _, _ in house.recorded()] == ["join_request.created", "user.joined"]
+        scene.people.change("delete from domain_routes")
+        scene.route(join)
+        person = await scene.newcomer(join)
+        await all_at_once(*[partial(scene.sign_in, person)] * 4)
+        assert (scene.belongs(person) == "member") is (join == "on")
+    assert [action for action, _, _ in scene.recorded()] == ["join_request.created", "user.joined"]
 
 
-async def test_an_approved_request_makes_a_member(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    await house.box.empty()
-    answer = await house.ask("POST", f"/{request['id']}/approve")
+async def test_an_approved_request_makes_a_member(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    await scene.box.empty()
+    answer = await scene.ask("POST", f"/{request['id']}/approve")
     assert (answer.status, answer.json()) == (200, {})
-    assert house.belongs(person) == "member"
-    (closed,) = await house.listed("?status=approved")
-    assert (closed["status"], closed["decided_by"], closed["decided_at"] is not None) == ("approved", str(house.admin.user), True)
+    assert scene.belongs(person) == "member"
+    (closed,) = await scene.listed("?status=approved")
+    assert (closed["status"], closed["decided_by"], closed["decided_at"] is not None) == ("approved", str(scene.admin.user), True)
     told = {"join_request_id": request["id"]}
-    assert house.recorded()[1:] == [
-        ("user.joined", house.admin.user, {"role": "member", **told}),
-        ("join_request.approved", house.admin.user, {**told, "email": person.email}),
+    assert scene.recorded()[1:] == [
+        ("user.joined", scene.admin.user, {"role": "member", **told}),
+        ("join_request.approved", scene.admin.user, {**told, "email": person.email}),
     ]
-    (mail,) = await house.box.empty()
+    (mail,) = await scene.box.empty()
     assert (mail.to, "Acme" in mail.subject) == (person.email, True)
     for path in ("approve", "decline"):
-        assert refused(await house.ask("POST", f"/{request['id']}/{path}")) == BAD_REQUEST
+        assert refused(await scene.ask("POST", f"/{request['id']}/{path}")) == BAD_REQUEST
 
 
-async def test_a_declined_request_stays_declined(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
-    assert await house.listed("?status=pending") == []
-    assert [one["status"] for one in await house.listed("?status=declined")] == ["declined"]
-    assert [action for action, _, _ in house.recorded()] == ["join_request.created", "join_request.declined"]
+async def test_a_declined_request_stays_declined(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    assert (await scene.ask("POST", f"/{request['id']}/decline")).status == 200
+    assert await scene.listed("?status=pending") == []
+    assert [one["status"] for one in await scene.listed("?status=declined")] == ["declined"]
+    assert [action for action, _, _ in scene.recorded()] == ["join_request.created", "join_request.declined"]
     for join in ("ask", "on"):
-        change_route(house.people, NAME, join_policy=join)
-        await house.sign_in(person)
-    assert house.belongs(person) is None
-    assert len(await house.listed()) == 1
+        change_route(scene.people, NAME, join_policy=join)
+        await scene.sign_in(person)
+    assert scene.belongs(person) is None
+    assert len(await scene.listed()) == 1
 
 
-async def test_of_two_who_answer_one_does(house: JoinRequestScene) -> None:
-    house.route("ask")
-    _, request = await house.asked()
+async def test_of_two_who_answer_one_does(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    _, request = await scene.asked()
     answers = await all_at_once(
-        partial(house.ask, "POST", f"/{request['id']}/approve"),
-        partial(house.ask, "POST", f"/{request['id']}/decline", by=house.owner),
+        partial(scene.ask, "POST", f"/{request['id']}/approve"),
+        partial(scene.ask, "POST", f"/{request['id']}/decline", by=scene.owner),
     )
     assert sorted(one.status for one in answers) == [200, 400]
 
 
-async def test_a_full_organization_gets_a_request_instead(house: JoinRequestScene) -> None:
-    house.route("on")
-    house.limit(3)
-    person = await house.newcomer()
-    await house.sign_in(person)
-    assert house.belongs(person) is None
-    (request,) = await house.listed("?status=pending")
-    assert house.log.events("joined_by_domain")[-1]["outcome"] == "full"
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == (400, "TEAM_LIMIT_EXCEEDED")
-    await house.sign_in(person)
-    assert len(await house.listed()) == 1
+async def test_a_full_organization_gets_a_request_instead(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    scene.limit(3)
+    person = await scene.newcomer()
+    await scene.sign_in(person)
+    assert scene.belongs(person) is None
+    (request,) = await scene.listed("?status=pending")
+    assert scene.log.events("joined_by_domain")[-1]["outcome"] == "full"
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == (400, "TEAM_LIMIT_EXCEEDED")
+    await scene.sign_in(person)
+    assert len(await scene.listed()) == 1
     # With room again, the next sign-in does what it says.
-    house.limit(4)
-    await house.sign_in(person)
-    assert house.belongs(person) == "member"
-    assert [(one["status"], one["decided_by"]) for one in await house.listed()] == [("approved", None)]
+    scene.limit(4)
+    await scene.sign_in(person)
+    assert scene.belongs(person) == "member"
+    assert [(one["status"], one["decided_by"]) for one in await scene.listed()] == [("approved", None)]
 
 
-async def test_the_last_place_is_given_once(house: JoinRequestScene) -> None:
-    house.route("on")
-    house.limit(4)
-    newcomers = [await house.newcomer(name) for name in ("ada", "grace", "edsger")]
-    await all_at_once(*(partial(house.sign_in, person) for person in newcomers))
-    assert sorted(str(house.belongs(person)) for person in newcomers) == ["None", "None", "member"]
-    assert len(await house.listed("?status=pending")) == 2
+async def test_the_last_place_is_given_once(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    scene.limit(4)
+    newcomers = [await scene.newcomer(name) for name in ("ada", "grace", "edsger")]
+    await all_at_once(*(partial(scene.sign_in, person) for person in newcomers))
+    assert sorted(str(scene.belongs(person)) for person in newcomers) == ["None", "None", "member"]
+    assert len(await scene.listed("?status=pending")) == 2
 
 
 FORGOTTEN = """
@@ -271,83 +271,83 @@ DELETED = "delete from users where id = %s"
 @pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
 @pytest.mark.parametrize("join", ["on", "ask"])
 async def test_whoever_is_gone_on_the_way_neither_joins_nor_asks(
-    house: JoinRequestScene, database_url: str, join: str, change: LiteralString
+    scene: JoinRequestScene, database_url: str, join: str, change: LiteralString
 ) -> None:
-    house.route(join)
-    person = await house.newcomer()
+    scene.route(join)
+    person = await scene.newcomer()
     answers: list[Received] = []
 
     async def sign_in() -> None:
-        answers.append(await Browser(house.client).login(person))
+        answers.append(await Browser(scene.client).login(person))
 
     with psycopg.connect(database_url) as other:
         other.execute(change, [person.user])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sign_in)
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             other.commit()
     assert [answer.status for answer in answers] == [401]
-    assert (house.belongs(person), await house.listed(), house.recorded()) == (None, [], [])
-    assert house.log.events("joined_by_domain") == []
+    assert (scene.belongs(person), await scene.listed(), scene.recorded()) == (None, [], [])
+    assert scene.log.events("joined_by_domain") == []
 
 
 @pytest.mark.parametrize("change", [FORGOTTEN, DELETED], ids=["forgotten", "deleted"])
-async def test_nobody_lets_in_whoever_is_gone(house: JoinRequestScene, database_url: str, change: LiteralString) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    before, answers = house.recorded(), list[Received]()
+async def test_nobody_lets_in_whoever_is_gone(scene: JoinRequestScene, database_url: str, change: LiteralString) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    before, answers = scene.recorded(), list[Received]()
 
     async def approve() -> None:
-        answers.append(await house.ask("POST", f"/{request['id']}/approve"))
+        answers.append(await scene.ask("POST", f"/{request['id']}/approve"))
 
     with psycopg.connect(database_url) as other:
         other.execute(change, [person.user])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(approve)
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             other.commit()
     assert [answer.status for answer in answers] == [400 if change is FORGOTTEN else 404]
-    assert (house.belongs(person), house.recorded()) == (None, before)
+    assert (scene.belongs(person), scene.recorded()) == (None, before)
 
 
-async def test_a_membership_that_appears_past_everybody_is_not_told_of(house: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_membership_that_appears_past_everybody_is_not_told_of(scene: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every statement that adds a member or removes an account takes the lock first. Should one not, no event is sent."""
-    house.route("ask")
-    _, request = await house.asked()
-    before = house.recorded()
+    scene.route("ask")
+    _, request = await scene.asked()
+    before = scene.recorded()
 
     async def late(_rows: MemberRows, _membership: Membership) -> bool:
         return False
 
     monkeypatch.setattr(MemberRows, "add", late)
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
-    change_route(house.people, NAME, join_policy="on")
-    await house.sign_in(await house.newcomer("bob"))
-    assert house.recorded() == before
-    assert house.log.events("joined_by_domain")[-1]["outcome"] == "asked"
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
+    change_route(scene.people, NAME, join_policy="on")
+    await scene.sign_in(await scene.newcomer("bob"))
+    assert scene.recorded() == before
+    assert scene.log.events("joined_by_domain")[-1]["outcome"] == "asked"
 
 
-async def test_whoever_joins_otherwise_need_not_be_answered(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    invited = await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})
-    assert (await house.client.post("/api/invitations/accept", {"token": invited.json()["token"]})).status == 200
-    assert await house.listed("?status=pending") == []
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+async def test_whoever_joins_otherwise_need_not_be_answered(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    invited = await scene.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})
+    assert (await scene.client.post("/api/invitations/accept", {"token": invited.json()["token"]})).status == 200
+    assert await scene.listed("?status=pending") == []
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
-async def test_whoever_was_removed_does_not_come_back_by_the_domain(house: JoinRequestScene, join: str) -> None:
-    house.route(join)
-    person = house.resident(house.acme, "member", "gone")
-    house.people.change(
+async def test_whoever_was_removed_does_not_come_back_by_the_domain(scene: JoinRequestScene, join: str) -> None:
+    scene.route(join)
+    person = scene.resident(scene.acme, "member", "gone")
+    scene.people.change(
         "update users set password_hash = %s, email_verified_at = now() where id = %s",
-        await house.postern.identity.passwords.hash(Password(PASSWORD)),
+        await scene.postern.identity.passwords.hash(Password(PASSWORD)),
         person.user,
     )
-    assert (await house.request("POST", f"/api/organizations/acme/members/{person.user}")).status == 200
-    await house.sign_in(person)
-    assert (house.belongs(person), await house.listed()) == (None, [])
+    assert (await scene.request("POST", f"/api/organizations/acme/members/{person.user}")).status == 200
+    await scene.sign_in(person)
+    assert (scene.belongs(person), await scene.listed()) == (None, [])
 
 
 class Turned(JoinRequestScene):
@@ -433,167 +433,167 @@ async def test_whoever_is_forgotten_takes_it_along(turned: Turned, how: str) -> 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
 @pytest.mark.parametrize("ends", ["accepted", "cancelled", "expired"])
-async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(house: JoinRequestScene, join: str, ends: str) -> None:
-    house.route(join)
-    person = await house.newcomer()
+async def test_whoever_is_offered_more_is_not_made_a_plain_member_first(scene: JoinRequestScene, join: str, ends: str) -> None:
+    scene.route(join)
+    person = await scene.newcomer()
     invitations = "/api/organizations/acme/invitations"
-    made = (await house.request("POST", invitations, {"email": person.email, "role": "admin"})).ok()
-    await house.sign_in(person)
-    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
-    assert (house.belongs(person), await house.listed()) == (None, [])
+    made = (await scene.request("POST", invitations, {"email": person.email, "role": "admin"})).ok()
+    await scene.sign_in(person)
+    await scene.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert (scene.belongs(person), await scene.listed()) == (None, [])
     if ends == "accepted":
-        (await house.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
-        assert house.belongs(person) == "admin"
+        (await scene.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
+        assert scene.belongs(person) == "admin"
     elif ends == "cancelled":
-        (await house.request("POST", f"{invitations}/{made['invitation']['id']}")).ok()
+        (await scene.request("POST", f"{invitations}/{made['invitation']['id']}")).ok()
     else:
-        house.people.change("update invitations set expires_at = now()")
-    await house.sign_in(person)
+        scene.people.change("update invitations set expires_at = now()")
+    await scene.sign_in(person)
     if ends != "accepted":
-        assert (house.belongs(person), len(await house.listed())) == (("member", 0) if join == "on" else (None, 1))
+        assert (scene.belongs(person), len(await scene.listed())) == (("member", 0) if join == "on" else (None, 1))
 
 
-async def test_whoever_is_invited_as_a_member_joins_at_once(house: JoinRequestScene) -> None:
-    house.route("on")
-    person = await house.newcomer()
-    (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})).ok()
-    await house.sign_in(person)
-    assert house.belongs(person) == "member"
+async def test_whoever_is_invited_as_a_member_joins_at_once(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
+    (await scene.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "member"})).ok()
+    await scene.sign_in(person)
+    assert scene.belongs(person) == "member"
 
 
-async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    made = (await house.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "admin"})).ok()
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
-    assert house.belongs(person) is None
-    (await house.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
-    assert house.belongs(person) == "admin"
+async def test_a_request_of_somebody_who_is_offered_more_is_not_approved(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    made = (await scene.request("POST", "/api/organizations/acme/invitations", {"email": person.email, "role": "admin"})).ok()
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert scene.belongs(person) is None
+    (await scene.client.post("/api/invitations/accept", {"token": made["token"]})).ok()
+    assert scene.belongs(person) == "admin"
 
 
 @pytest.mark.parametrize("join", ["ask", "full"])
-async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(house: JoinRequestScene, join: str) -> None:
-    house.route("ask")
-    person, request = await house.asked()
+async def test_whoever_has_another_address_of_the_domain_by_now_asks_with_that(scene: JoinRequestScene, join: str) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
     if join == "full":
-        change_route(house.people, NAME, join_policy="on")
-        house.limit(3)
+        change_route(scene.people, NAME, join_policy="on")
+        scene.limit(3)
     other = f"lovelace@{NAME}"
-    house.people.change("update users set email = %s, email_key = %s where id = %s", other, other, person.user)
+    scene.people.change("update users set email = %s, email_key = %s where id = %s", other, other, person.user)
     person = replace(person, email=other)
-    await house.sign_in(person)
-    await house.sign_in(person)
-    (renewed,) = await house.listed("?status=pending")
+    await scene.sign_in(person)
+    await scene.sign_in(person)
+    (renewed,) = await scene.listed("?status=pending")
     assert (renewed["email"], renewed["id"] != request["id"]) == (other, True)
-    assert [action for action, _, _ in house.recorded()] == ["join_request.created"] * 2
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
-    house.limit(10)
-    assert (await house.ask("POST", f"/{renewed['id']}/approve")).status == 200
-    assert house.belongs(person) == "member"
+    assert [action for action, _, _ in scene.recorded()] == ["join_request.created"] * 2
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == NOT_FOUND
+    scene.limit(10)
+    assert (await scene.ask("POST", f"/{renewed['id']}/approve")).status == 200
+    assert scene.belongs(person) == "member"
 
 
 @pytest.mark.parametrize("why", ["unverified", "platform owner", "other domain", "lost", "suspended", "member"])
-async def test_who_does_not_join(house: JoinRequestScene, why: str) -> None:
-    house.route("on")
-    person = await house.newcomer(domain="mail.acme.example" if why == "other domain" else NAME)
+async def test_who_does_not_join(scene: JoinRequestScene, why: str) -> None:
+    scene.route("on")
+    person = await scene.newcomer(domain="mail.acme.example" if why == "other domain" else NAME)
     if why == "platform owner":
-        house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+        scene.people.change("update users set is_platform_owner = true where id = %s", person.user)
     elif why == "lost":
-        house.people.change("update domain_routes set verified_at = null, next_check_at = null")
+        scene.people.change("update domain_routes set verified_at = null, next_check_at = null")
     elif why == "suspended":
-        house.people.change("update organizations set status = 'suspended'")
+        scene.people.change("update organizations set status = 'suspended'")
     elif why == "member":
-        house.tenants.join(person, house.acme, "admin")
+        scene.tenants.join(person, scene.acme, "admin")
     if why == "unverified":
-        house.people.change("update users set email_verified_at = null where id = %s", person.user)
-        assert (await Browser(house.client).login(person)).status == 401
+        scene.people.change("update users set email_verified_at = null where id = %s", person.user)
+        assert (await Browser(scene.client).login(person)).status == 401
     else:
-        await house.sign_in(person)
-    assert house.belongs(person) == ("admin" if why == "member" else None)
-    assert house.people.rows("select from join_requests") == []
+        await scene.sign_in(person)
+    assert scene.belongs(person) == ("admin" if why == "member" else None)
+    assert scene.people.rows("select from join_requests") == []
 
 
-async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(house: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    house.route("on")
-    person = await house.newcomer()
+async def test_a_sign_in_does_not_wait_for_an_organization_that_is_held(scene: JoinRequestScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
 
     async def away(*_arguments: Any) -> None:
         raise Unavailable("busy", retry_after=1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(house.postern.identity.joining), "join_by_domain", away)
-        await house.sign_in(person)
-    assert house.log.events("join_put_off")
-    assert house.belongs(person) is None
-    await house.sign_in(person)
-    assert house.belongs(person) == "member"
+        patch.setattr(type(scene.postern.identity.joining), "join_by_domain", away)
+        await scene.sign_in(person)
+    assert scene.log.events("join_put_off")
+    assert scene.belongs(person) is None
+    await scene.sign_in(person)
+    assert scene.belongs(person) == "member"
 
 
 @pytest.mark.parametrize("email", [f"work@{NAME}", "ada@example.org", "ada@"])
-async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(house: JoinRequestScene, email: str) -> None:
-    house.route("on")
-    person = await house.newcomer("ada", "example.org")
-    async with house.postern.foundation.unit_of_work() as uow:
-        assert await house.postern.identity.joining.join_by_domain(uow, UserId(person.user), Email(email)) is None
-    assert house.belongs(person) is None
+async def test_nobody_joins_by_an_address_that_is_not_that_of_the_account(scene: JoinRequestScene, email: str) -> None:
+    scene.route("on")
+    person = await scene.newcomer("ada", "example.org")
+    async with scene.postern.foundation.unit_of_work() as uow:
+        assert await scene.postern.identity.joining.join_by_domain(uow, UserId(person.user), Email(email)) is None
+    assert scene.belongs(person) is None
 
 
 @pytest.mark.parametrize("why", ["removed", "declined", "asked", "member", "platform owner"])
-async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(house: JoinRequestScene, why: str) -> None:
+async def test_what_speaks_against_it_is_looked_at_again_where_the_organization_is_held(scene: JoinRequestScene, why: str) -> None:
     """A sign-in through a provider has not checked this before."""
-    house.route("ask" if why == "asked" else "on")
-    person = await house.newcomer()
+    scene.route("ask" if why == "asked" else "on")
+    person = await scene.newcomer()
     if why in {"removed", "member"}:
-        house.tenants.join(person, house.acme)
+        scene.tenants.join(person, scene.acme)
     if why == "removed":
-        house.people.change("delete from memberships where user_id = %s", person.user)
+        scene.people.change("delete from memberships where user_id = %s", person.user)
     elif why == "platform owner":
-        house.people.change("update users set is_platform_owner = true where id = %s", person.user)
+        scene.people.change("update users set is_platform_owner = true where id = %s", person.user)
     elif why in {"asked", "declined"}:
-        house.people.change(
+        scene.people.change(
             """
             insert into join_requests (id, org_id, user_id, email, status, created_at, decided_at)
             values (gen_random_uuid(), %s, %s, %s, %s, now(), %s)
             """,
-            house.acme.id,
+            scene.acme.id,
             person.user,
             person.email,
             "pending" if why == "asked" else "declined",
-            None if why == "asked" else house.postern.foundation.clock.now(),
+            None if why == "asked" else scene.postern.foundation.clock.now(),
         )
-    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
-    assert house.belongs(person) == ("member" if why == "member" else None)
-    assert house.recorded() == []
+    await scene.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert scene.belongs(person) == ("member" if why == "member" else None)
+    assert scene.recorded() == []
 
 
-async def test_an_account_that_was_deactivated_does_not_join(house: JoinRequestScene) -> None:
-    house.route("on")
-    person = await house.newcomer()
-    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
-    await house.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
-    assert house.belongs(person) is None
+async def test_an_account_that_was_deactivated_does_not_join(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
+    scene.people.change("update users set deactivated_at = now() where id = %s", person.user)
+    await scene.postern.identity.joining.join_at_sign_in(UserId(person.user), Email(person.email))
+    assert scene.belongs(person) is None
 
 
-async def test_a_request_of_a_deactivated_account_cannot_be_approved(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, request = await house.asked()
-    house.people.change("update users set deactivated_at = now() where id = %s", person.user)
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
-    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+async def test_a_request_of_a_deactivated_account_cannot_be_approved(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, request = await scene.asked()
+    scene.people.change("update users set deactivated_at = now() where id = %s", person.user)
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert (await scene.ask("POST", f"/{request['id']}/decline")).status == 200
 
 
-async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(house: JoinRequestScene) -> None:
+async def test_a_request_of_somebody_who_owns_the_platform_by_now_cannot_be_approved(scene: JoinRequestScene) -> None:
     """A platform owner would come under a tenant's rules without being asked."""
-    house.route("ask")
-    person, request = await house.asked()
-    house.people.change("update users set is_platform_owner = true where id = %s", person.user)
-    assert refused(await house.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
-    assert house.belongs(person) is None
-    assert (await house.ask("POST", f"/{request['id']}/decline")).status == 200
+    scene.route("ask")
+    person, request = await scene.asked()
+    scene.people.change("update users set is_platform_owner = true where id = %s", person.user)
+    assert refused(await scene.ask("POST", f"/{request['id']}/approve")) == BAD_REQUEST
+    assert scene.belongs(person) is None
+    assert (await scene.ask("POST", f"/{request['id']}/decline")).status == 200
 
 
-async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: JoinRequestScene) -> None:
-    house.route("ask")
+async def test_whoever_approves_gives_nothing_that_they_do_not_hold(scene: JoinRequestScene) -> None:
+    scene.route("ask")
     views = BuiltInRole.MEMBER.capabilities
     manages = Capability.MEMBERS_MANAGE
     for slug, held, status in (
@@ -602,40 +602,40 @@ async def test_whoever_approves_gives_nothing_that_they_do_not_hold(house: JoinR
         ("managing", [manages], 200),
         ("host", [manages, *views], 200),
     ):
-        _, request = await house.asked(slug)
-        by = house.resident(house.acme, house.tenants.role(house.acme, slug, held), f"{slug}-manager")
-        assert (await house.ask("POST", f"/{request['id']}/approve", by=by)).status == status
+        _, request = await scene.asked(slug)
+        by = scene.resident(scene.acme, scene.tenants.role(scene.acme, slug, held), f"{slug}-manager")
+        assert (await scene.ask("POST", f"/{request['id']}/approve", by=by)).status == status
         if status == 403:
-            assert (await house.ask("POST", f"/{request['id']}/decline", by=by)).status == 403
+            assert (await scene.ask("POST", f"/{request['id']}/decline", by=by)).status == 403
 
 
-async def test_others_neither_see_nor_answer_it(house: JoinRequestScene) -> None:
-    house.route("ask")
-    _, request = await house.asked()
-    for person in (house.member, house.stranger):
-        assert refused(await house.ask("GET", by=person)) == FORBIDDEN
+async def test_others_neither_see_nor_answer_it(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    _, request = await scene.asked()
+    for person in (scene.member, scene.stranger):
+        assert refused(await scene.ask("GET", by=person)) == FORBIDDEN
         for path in ("approve", "decline"):
-            assert refused(await house.ask("POST", f"/{request['id']}/{path}", by=person)) == FORBIDDEN
-    assert await house.listed(of="globex", by=house.stranger) == []
+            assert refused(await scene.ask("POST", f"/{request['id']}/{path}", by=person)) == FORBIDDEN
+    assert await scene.listed(of="globex", by=scene.stranger) == []
     for identity in (request["id"], NOWHERE):
         for path in ("approve", "decline"):
-            assert refused(await house.ask("POST", f"/{identity}/{path}", of="globex", by=house.stranger)) == NOT_FOUND
-    assert [one["status"] for one in await house.listed()] == ["pending"]
+            assert refused(await scene.ask("POST", f"/{identity}/{path}", of="globex", by=scene.stranger)) == NOT_FOUND
+    assert [one["status"] for one in await scene.listed()] == ["pending"]
 
 
-async def test_the_list_has_pages(house: JoinRequestScene) -> None:
-    house.route("ask")
+async def test_the_list_has_pages(scene: JoinRequestScene) -> None:
+    scene.route("ask")
     for name in ("ada", "grace", "edsger"):
-        await house.sign_in(await house.newcomer(name))
-    assert [one["email"].partition("@")[0] for one in await house.listed("?limit=2")] == ["edsger", "grace"]
-    assert [one["email"].partition("@")[0] for one in await house.listed("?limit=2&page=2&status=pending")] == ["ada"]
-    assert refused(await house.ask("GET", "?status=none")) == BAD_REQUEST
+        await scene.sign_in(await scene.newcomer(name))
+    assert [one["email"].partition("@")[0] for one in await scene.listed("?limit=2")] == ["edsger", "grace"]
+    assert [one["email"].partition("@")[0] for one in await scene.listed("?limit=2&page=2&status=pending")] == ["ada"]
+    assert refused(await scene.ask("GET", "?status=none")) == BAD_REQUEST
 
 
-async def test_whoever_asked_sees_it_among_their_organizations(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person = await house.newcomer()
-    tabs = Tabs(house.client)
+async def test_whoever_asked_sees_it_among_their_organizations(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person = await scene.newcomer()
+    tabs = Tabs(scene.client)
     tab = await tabs.tab().open("/ui/sign-in?to=/ui/organizations")
     await tab.send(email=person.email)
     await tab.send(password=PASSWORD)
@@ -643,59 +643,59 @@ async def test_whoever_asked_sees_it_among_their_organizations(house: JoinReques
     await tab.open("/ui/join-requests")
     assert "asked to become a member" in tab.page.text
     assert "Acme" in tab.page.text
-    (request,) = await house.listed()
-    await house.ask("POST", f"/{request['id']}/decline")
+    (request,) = await scene.listed()
+    await scene.ask("POST", f"/{request['id']}/decline")
     await tab.open("/ui/join-requests")
     assert "No requests" in tab.page.text
     assert "Acme" not in tab.page.text
 
 
-async def test_round_trips(house: JoinRequestScene) -> None:
-    house.route("ask")
-    _, first = await house.asked()
-    _, second = await house.asked("grace")
+async def test_round_trips(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    _, first = await scene.asked()
+    _, second = await scene.asked("grace")
     for method, path, most in (
         ("GET", "", 2),
         ("POST", f"/{first['id']}/approve", 5),
         ("POST", f"/{second['id']}/decline", 5),
     ):
-        assert (await house.ask(method, path)).status == 200
-        trips = house.log.events("request")[-1]["db_round_trips"]
+        assert (await scene.ask(method, path)).status == 200
+        trips = scene.log.events("request")[-1]["db_round_trips"]
         assert trips <= most, (method, path, trips)
 
 
-async def test_what_a_sign_in_costs(house: JoinRequestScene) -> None:
-    house.route("on")
-    person = await house.newcomer()
-    await house.sign_in(await house.newcomer("warm"))
+async def test_what_a_sign_in_costs(scene: JoinRequestScene) -> None:
+    scene.route("on")
+    person = await scene.newcomer()
+    await scene.sign_in(await scene.newcomer("warm"))
     costs = []
     for _ in range(3):
-        await house.sign_in(person)
-        costs.append(house.log.events("request")[-1]["db_round_trips"])
+        await scene.sign_in(person)
+        costs.append(scene.log.events("request")[-1]["db_round_trips"])
     assert costs[0] <= 8
     assert costs[2] <= 5
 
 
 @pytest.mark.parametrize("join", ["ask", "on"])
-async def test_whoever_left_by_any_other_way_stays_out_too(house: JoinRequestScene, join: str) -> None:
+async def test_whoever_left_by_any_other_way_stays_out_too(scene: JoinRequestScene, join: str) -> None:
     """A directory removes members by statements of its own."""
-    house.route(join)
-    person = await house.newcomer()
-    house.tenants.join(person, house.acme)
-    house.people.change("delete from memberships where user_id = %s", person.user)
-    await house.sign_in(person)
-    assert (house.belongs(person), await house.listed()) == (None, [])
+    scene.route(join)
+    person = await scene.newcomer()
+    scene.tenants.join(person, scene.acme)
+    scene.people.change("delete from memberships where user_id = %s", person.user)
+    await scene.sign_in(person)
+    assert (scene.belongs(person), await scene.listed()) == (None, [])
     # The other organization is not affected.
-    house.people.change("update domain_routes set org_id = %s", house.globex.id)
-    await house.sign_in(person)
-    assert len(house.people.rows("select from memberships where user_id = %s", person.user)) == (join == "on")
+    scene.people.change("update domain_routes set org_id = %s", scene.globex.id)
+    await scene.sign_in(person)
+    assert len(scene.people.rows("select from memberships where user_id = %s", person.user)) == (join == "on")
 
 
-async def test_an_account_or_an_organization_that_goes_leaves_nothing(house: JoinRequestScene) -> None:
-    house.route("ask")
-    person, _ = await house.asked()
-    house.tenants.join(person, house.globex)
-    house.people.change("delete from memberships where user_id = %s", person.user)
-    house.people.change("update all_organizations set deleted_at = now() where id = %s", house.globex.id)
-    house.people.change("delete from users where id = %s", person.user)
-    assert house.people.rows("select from join_requests union all select from former_members") == []
+async def test_an_account_or_an_organization_that_goes_leaves_nothing(scene: JoinRequestScene) -> None:
+    scene.route("ask")
+    person, _ = await scene.asked()
+    scene.tenants.join(person, scene.globex)
+    scene.people.change("delete from memberships where user_id = %s", person.user)
+    scene.people.change("update all_organizations set deleted_at = now() where id = %s", scene.globex.id)
+    scene.people.change("delete from users where id = %s", person.user)
+    assert scene.people.rows("select from join_requests union all select from former_members") == []

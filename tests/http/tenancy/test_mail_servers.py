@@ -88,7 +88,7 @@ def body(port: int = 2525, **others: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> MailServerScene:
+def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> MailServerScene:
     return MailServerScene(postern, people, unlimited(postern), log, tmp_path / "mail")
 
 
@@ -98,8 +98,8 @@ def server() -> Iterator[MailServer]:
         yield opened
 
 
-async def test_a_mail_server_is_set_shown_replaced_and_removed(house: MailServerScene) -> None:
-    assert (await house.ask("GET")).ok(200) == UNSET
+async def test_a_mail_server_is_set_shown_replaced_and_removed(scene: MailServerScene) -> None:
+    assert (await scene.ask("GET")).ok(200) == UNSET
     told = {
         "configured": True,
         "host": "127.0.0.1",
@@ -110,26 +110,26 @@ async def test_a_mail_server_is_set_shown_replaced_and_removed(house: MailServer
         "failing_since": None,
         "fallback_since": None,
     }
-    assert await house.set() == told
-    assert (await house.ask("GET")).ok(200) == told
-    assert await house.set(host=" SMTP.Acme.example ", from_name=None) == {**told, "host": "smtp.acme.example", "from_name": None}
+    assert await scene.set() == told
+    assert (await scene.ask("GET")).ok(200) == told
+    assert await scene.set(host=" SMTP.Acme.example ", from_name=None) == {**told, "host": "smtp.acme.example", "from_name": None}
     for _ in range(2):
-        assert (await house.ask("DELETE")).status == 204
-    assert (await house.ask("GET")).ok(200) == UNSET
-    assert [(one["action"], one["details"]) for one in house.audited("organization.smtp%")] == [
+        assert (await scene.ask("DELETE")).status == 204
+    assert (await scene.ask("GET")).ok(200) == UNSET
+    assert [(one["action"], one["details"]) for one in scene.audited("organization.smtp%")] == [
         ("organization.smtp.configured", {"host": "127.0.0.1", "port": 2525}),
         ("organization.smtp.configured", {"host": "smtp.acme.example", "port": 2525}),
         ("organization.smtp.removed", {"host": "smtp.acme.example"}),
     ]
 
 
-async def test_the_password_is_kept_sealed_for_its_row_alone(house: MailServerScene) -> None:
-    await house.set()
-    row = house.row()
+async def test_the_password_is_kept_sealed_for_its_row_alone(scene: MailServerScene) -> None:
+    await scene.set()
+    row = scene.row()
     assert PASSWORD.encode() not in row["sealed_password"]
-    opened = house.postern.foundation.keyring.open(row["sealed_password"], f"mail_servers.sealed_password:{row['id']}")
+    opened = scene.postern.foundation.keyring.open(row["sealed_password"], f"mail_servers.sealed_password:{row['id']}")
     assert opened == PASSWORD.encode()
-    assert PASSWORD.encode() not in (await house.ask("GET")).body
+    assert PASSWORD.encode() not in (await scene.ask("GET")).body
 
 
 @pytest.mark.parametrize(
@@ -144,38 +144,38 @@ async def test_the_password_is_kept_sealed_for_its_row_alone(house: MailServerSc
         *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=")),
     ],
 )
-async def test_what_is_wrong_is_refused(house: MailServerScene, field: str, value: Any) -> None:
-    answer = await house.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
+async def test_what_is_wrong_is_refused(scene: MailServerScene, field: str, value: Any) -> None:
+    answer = await scene.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
     assert (answer.status, field in answer.json()["error"]) == (400, True), answer.body
-    assert house.people.rows("select from mail_servers") == []
+    assert scene.people.rows("select from mail_servers") == []
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
-async def test_addresses_that_are_never_called_are_refused_at_once(house: MailServerScene, address: str) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(scene: MailServerScene, address: str) -> None:
     if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
-        answer = await house.ask("POST", "", body(host=address))
+        answer = await scene.ask("POST", "", body(host=address))
         assert (answer.status, "host: this address is not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_others_neither_see_nor_change_it(house: MailServerScene) -> None:
-    await house.set()
-    assert (await house.ask("GET", of="globex", by=house.stranger)).ok(200) == UNSET
-    assert (await house.ask("POST", "/test", of="globex", by=house.stranger)).status == 404
+async def test_others_neither_see_nor_change_it(scene: MailServerScene) -> None:
+    await scene.set()
+    assert (await scene.ask("GET", of="globex", by=scene.stranger)).ok(200) == UNSET
+    assert (await scene.ask("POST", "/test", of="globex", by=scene.stranger)).status == 404
     for method, path, sent in (("GET", "", None), ("POST", "", body()), ("DELETE", "", None), ("POST", "/test", None)):
-        for person in (house.member, house.stranger):
-            assert (await house.ask(method, path, sent, by=person)).status == 403
+        for person in (scene.member, scene.stranger):
+            assert (await scene.ask(method, path, sent, by=person)).status == 403
 
 
-async def test_round_trips(house: MailServerScene) -> None:
+async def test_round_trips(scene: MailServerScene) -> None:
     for method, sent, most in (("POST", body(), 5), ("GET", None, 2), ("DELETE", None, 5)):
-        await house.ask(method, "", sent)
-        assert house.log.events("request")[-1]["db_round_trips"] <= most
+        await scene.ask(method, "", sent)
+        assert scene.log.events("request")[-1]["db_round_trips"] <= most
 
 
-async def test_a_test_sends_its_caller_a_mail(house: MailServerScene, server: MailServer) -> None:
-    assert (await house.ask("POST", "/test")).status == 404
-    await house.set(server.port)
-    answer = (await house.ask("POST", "/test")).ok(200)
+async def test_a_test_sends_its_caller_a_mail(scene: MailServerScene, server: MailServer) -> None:
+    assert (await scene.ask("POST", "/test")).status == 404
+    await scene.set(server.port)
+    answer = (await scene.ask("POST", "/test")).ok(200)
     assert answer["success"]
     assert "admin@acme.example" in answer["message"]
     (received,) = server.received
@@ -183,165 +183,165 @@ async def test_a_test_sends_its_caller_a_mail(house: MailServerScene, server: Ma
     assert "127.0.0.1" in received.message["subject"]
 
 
-async def test_a_test_that_fails_says_why_in_words(house: MailServerScene, server: MailServer) -> None:
-    house.log.remember("not-the-password")
-    await house.set(server.port, password="not-the-password")
-    answer = (await house.ask("POST", "/test")).ok(200)
+async def test_a_test_that_fails_says_why_in_words(scene: MailServerScene, server: MailServer) -> None:
+    scene.log.remember("not-the-password")
+    await scene.set(server.port, password="not-the-password")
+    answer = (await scene.ask("POST", "/test")).ok(200)
     assert answer == {"success": False, "message": "The mail server did not let us sign in: 535 5.7.8"}
-    await house.set(1)
-    assert not (await house.ask("POST", "/test")).ok(200)["success"]
-    await house.set(server.port)
+    await scene.set(1)
+    assert not (await scene.ask("POST", "/test")).ok(200)["success"]
+    await scene.set(server.port)
     server.answer("RCPT", "550 5.1.1 quotes somebody@example.org", times=1)
-    answer = (await house.ask("POST", "/test")).ok(200)
+    answer = (await scene.ask("POST", "/test")).ok(200)
     assert answer == {"success": False, "message": "The mail server answered 550 5.1.1 to RCPT"}
 
 
-async def test_invitations_go_through_it_and_account_mails_do_not(house: MailServerScene, server: MailServer, postern: Postern) -> None:
+async def test_invitations_go_through_it_and_account_mails_do_not(scene: MailServerScene, server: MailServer, postern: Postern) -> None:
     """The operator of a mail server can read its mails, and the link in a mail about an account opens the account."""
-    await house.set(server.port)
-    await house.invite()
-    await house.deliver()
+    await scene.set(server.port)
+    await scene.invite()
+    await scene.deliver()
     (received,) = server.received
     assert received.recipients == ["new@acme.example"]
     assert "token=" in received.part("plain")
-    await house.client.post("/api/auth/register", {"email": "ada@example.org", "password": "the moon over it", "org_slug": "acme"})
-    await house.client.post("/api/auth/forgot-password", {"email": house.owner.email, "org_slug": "acme"})
+    await scene.client.post("/api/auth/register", {"email": "ada@example.org", "password": "the moon over it", "org_slug": "acme"})
+    await scene.client.post("/api/auth/forgot-password", {"email": scene.owner.email, "org_slug": "acme"})
     await Postbox(postern).asked_for()
-    kinds = {row["kind"] for row in house.people.rows("select kind from jobs")}
+    kinds = {row["kind"] for row in scene.people.rows("select kind from jobs")}
     assert ORGANIZATION_MAIL_JOB not in kinds
 
 
-async def test_without_one_the_installations_does_the_work(house: MailServerScene, server: MailServer, postern: Postern) -> None:
+async def test_without_one_the_installations_does_the_work(scene: MailServerScene, server: MailServer, postern: Postern) -> None:
     """Holds even if a server is set up before the mail leaves, since the link in the mail proves the person."""
-    await house.invite()
-    await house.set(server.port)
-    assert {row["kind"] for row in house.people.rows("select kind from jobs where kind in ('mail', 'mail.organization')")} == {MAIL_JOB}
+    await scene.invite()
+    await scene.set(server.port)
+    assert {row["kind"] for row in scene.people.rows("select kind from jobs where kind in ('mail', 'mail.organization')")} == {MAIL_JOB}
     (mail,) = await Postbox(postern).empty()
     assert mail.to == "new@acme.example"
 
 
-async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_a_mail_that_its_recipient_cannot_get_is_refused_for_good(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     server.answer("RCPT", "550 5.1.1 no", times=1)
     with pytest.raises(MailRefused):
-        await house.deliver()
-    assert house.row()["failing_since"] is None
+        await scene.deliver()
+    assert scene.row()["failing_since"] is None
 
 
-async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_while_it_fails_mails_wait_and_nothing_is_tried_for_a_moment(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     server.answer("MAIL", "451 4.3.0 later")
     with pytest.raises(MailDelayed, match="451"):
-        await house.deliver()
+        await scene.deliver()
     tried = len(server.commands)
     with pytest.raises(MailDelayed, match="a moment ago") as delayed:
-        await house.deliver()
+        await scene.deliver()
     assert delayed.value.after is not None
     assert timedelta(0) < delayed.value.after <= timedelta(seconds=30)
     assert len(server.commands) == tried
-    assert (await house.ask("GET")).ok(200)["failing_since"] is not None
-    assert house.files() == []
+    assert (await scene.ask("GET")).ok(200)["failing_since"] is not None
+    assert scene.files() == []
 
 
-async def dead_for_an_hour(house: MailServerScene, server: MailServer) -> None:
+async def dead_for_an_hour(scene: MailServerScene, server: MailServer) -> None:
     """Lets the server be dead for an hour, up to the attempt that detects it."""
-    await house.set(server.port)
+    await scene.set(server.port)
     server.answer("MAIL", "451 4.3.0 later", times=2)
-    await house.invite()
+    await scene.invite()
     with pytest.raises(MailDelayed):
-        await house.deliver()
-    house.people.change("update mail_servers set failing_since = failing_since - interval '1 hour', rests_until = now() - interval '1 s'")
-    await house.deliver()
+        await scene.deliver()
+    scene.people.change("update mail_servers set failing_since = failing_since - interval '1 hour', rests_until = now() - interval '1 s'")
+    await scene.deliver()
 
 
 async def test_after_an_hour_the_installations_server_does_its_work_and_the_owners_are_told_once(
-    house: MailServerScene, server: MailServer, postern: Postern
+    scene: MailServerScene, server: MailServer, postern: Postern
 ) -> None:
-    await dead_for_an_hour(house, server)
-    (mail,) = house.files()
+    await dead_for_an_hour(scene, server)
+    (mail,) = scene.files()
     assert "new@acme.example" in mail
-    assert (await house.ask("GET")).ok(200)["fallback_since"] is not None
-    (entry,) = house.audited("organization.smtp.failed")
+    assert (await scene.ask("GET")).ok(200)["fallback_since"] is not None
+    (entry,) = scene.audited("organization.smtp.failed")
     assert (entry["actor_id"], entry["details"]["host"]) == (None, "127.0.0.1")
     (notice,) = await Postbox(postern).empty()
-    assert notice.to == house.owner.email
+    assert notice.to == scene.owner.email
     assert "127.0.0.1" in notice.text
     # For a while, the next mails go by our server at once, without a try at the organization's.
     tried = len(server.commands)
-    await house.invite("second@acme.example")
-    await house.deliver()
-    assert (len(server.commands), len(house.files())) == (tried, 2)
+    await scene.invite("second@acme.example")
+    await scene.deliver()
+    assert (len(server.commands), len(scene.files())) == (tried, 2)
     # The server is tried again now and then. Another failure sends no second notice.
     server.answer("MAIL", "451 4.3.0 later", times=1)
-    house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
-    await house.invite("third@acme.example")
-    await house.deliver()
-    assert (len(server.commands) > tried, len(house.files())) == (True, 3)
-    assert len(house.audited("organization.smtp.failed")) == 1
+    scene.people.change("update mail_servers set rests_until = now() - interval '1 s'")
+    await scene.invite("third@acme.example")
+    await scene.deliver()
+    assert (len(server.commands) > tried, len(scene.files())) == (True, 3)
+    assert len(scene.audited("organization.smtp.failed")) == 1
     assert await Postbox(postern).empty() == []
 
 
-async def test_once_it_works_again_it_does_its_work_again(house: MailServerScene, server: MailServer) -> None:
-    await dead_for_an_hour(house, server)
-    house.people.change("update mail_servers set rests_until = now() - interval '1 s'")
-    await house.invite("second@acme.example")
-    await house.deliver()
+async def test_once_it_works_again_it_does_its_work_again(scene: MailServerScene, server: MailServer) -> None:
+    await dead_for_an_hour(scene, server)
+    scene.people.change("update mail_servers set rests_until = now() - interval '1 s'")
+    await scene.invite("second@acme.example")
+    await scene.deliver()
     assert server.received[0].recipients == ["second@acme.example"]
-    assert {house.row()[one] for one in ("failing_since", "rests_until", "fallen_back_at")} == {None}
-    assert len(house.audited("organization.smtp.recovered")) == 1
+    assert {scene.row()[one] for one in ("failing_since", "rests_until", "fallen_back_at")} == {None}
+    assert len(scene.audited("organization.smtp.recovered")) == 1
 
 
-async def test_a_test_that_goes_well_ends_the_wait(house: MailServerScene, server: MailServer) -> None:
-    await dead_for_an_hour(house, server)
-    assert (await house.ask("POST", "/test")).ok(200)["success"]
-    assert house.row()["failing_since"] is None
-    assert len(house.audited("organization.smtp.recovered")) == 1
+async def test_a_test_that_goes_well_ends_the_wait(scene: MailServerScene, server: MailServer) -> None:
+    await dead_for_an_hour(scene, server)
+    assert (await scene.ask("POST", "/test")).ok(200)["success"]
+    assert scene.row()["failing_since"] is None
+    assert len(scene.audited("organization.smtp.recovered")) == 1
 
 
-async def test_a_short_failure_ends_without_a_word(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_a_short_failure_ends_without_a_word(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     server.answer("MAIL", "451 4.3.0 later", times=1)
     with pytest.raises(MailDelayed):
-        await house.deliver()
-    house.people.change("update mail_servers set rests_until = null")
-    await house.deliver()
-    assert house.row()["failing_since"] is None
-    assert house.audited("organization.smtp.recovered") == []
+        await scene.deliver()
+    scene.people.change("update mail_servers set rests_until = null")
+    await scene.deliver()
+    assert scene.row()["failing_since"] is None
+    assert scene.audited("organization.smtp.recovered") == []
 
 
-async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_it(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_a_failure_of_the_one_before_is_not_told_of_the_one_that_replaced_it(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     server.answer("MAIL", "451 4.3.0 later", times=1)
     server.delay("EHLO", 0.5, times=1)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(raises_delayed, house)
+        nursery.start_soon(raises_delayed, scene)
         with trio.fail_after(PATIENCE):
             while "EHLO" not in server.commands:
                 await trio.sleep(0.01)
-        await house.set(server.port)
-    assert house.row()["failing_since"] is None
+        await scene.set(server.port)
+    assert scene.row()["failing_since"] is None
 
 
-async def raises_delayed(house: MailServerScene) -> None:
+async def raises_delayed(scene: MailServerScene) -> None:
     with pytest.raises(MailDelayed):
-        await house.deliver()
+        await scene.deliver()
 
 
-async def test_of_those_who_find_an_hour_over_one_tells(house: MailServerScene, server: MailServer, postern: Postern) -> None:
-    await house.set(server.port)
+async def test_of_those_who_find_an_hour_over_one_tells(scene: MailServerScene, server: MailServer, postern: Postern) -> None:
+    await scene.set(server.port)
     server.answer("MAIL", "451 4.3.0 later")
     for name in ("one", "two"):
-        await house.invite(f"{name}@acme.example")
-    house.people.change("update mail_servers set failing_since = now() - interval '2 hours'")
+        await scene.invite(f"{name}@acme.example")
+    scene.people.change("update mail_servers set failing_since = now() - interval '2 hours'")
 
     async def deliver() -> None:
         while True:
             try:
-                return await house.deliver()
+                return await scene.deliver()
             except MailDelayed:
                 # The server has failed at the other mail, which has not told yet.
                 await trio.sleep(0.01)
@@ -349,18 +349,18 @@ async def test_of_those_who_find_an_hour_over_one_tells(house: MailServerScene, 
     async with trio.open_nursery() as nursery:
         for _ in range(2):
             nursery.start_soon(deliver)
-    assert len(house.files()) == 2
-    assert len(house.audited("organization.smtp.failed")) == 1
+    assert len(scene.files()) == 2
+    assert len(scene.audited("organization.smtp.failed")) == 1
     assert len(await Postbox(postern).empty()) == 1
 
 
-async def test_a_password_that_cannot_be_opened_waits_for_its_key(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    house.people.change("update mail_servers set sealed_password = 'nothing'")
-    house.log.allow("mail_server_password_unreadable")
-    await house.invite()
+async def test_a_password_that_cannot_be_opened_waits_for_its_key(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    scene.people.change("update mail_servers set sealed_password = 'nothing'")
+    scene.log.allow("mail_server_password_unreadable")
+    await scene.invite()
     with pytest.raises(MailDelayed, match="key"):
-        await house.deliver()
+        await scene.deliver()
     assert server.received == []
 
 
@@ -368,72 +368,72 @@ def hanging(connection: socket.socket) -> None:
     connection.recv(1)
 
 
-async def test_one_organization_holds_a_few_hands_and_others_the_rest(house: MailServerScene) -> None:
+async def test_one_organization_holds_a_few_hands_and_others_the_rest(scene: MailServerScene) -> None:
     """Two mails at once wait for a hanging server. The third waits without a worker, and mails of others are sent."""
     with scripted_server(hanging) as port:
-        await house.set(port)
+        await scene.set(port)
         for number in range(AT_ONCE_OF_ONE):
-            await house.invite(f"n{number}@acme.example")
+            await scene.invite(f"n{number}@acme.example")
         async with trio.open_nursery() as nursery:
             for _ in range(AT_ONCE_OF_ONE):
-                nursery.start_soon(house.deliver)
+                nursery.start_soon(scene.deliver)
             with trio.fail_after(PATIENCE):
-                while house.servers._busy.total() < AT_ONCE_OF_ONE:
+                while scene.servers._busy.total() < AT_ONCE_OF_ONE:
                     await trio.sleep(0.01)
-            await house.invite("last@acme.example")
+            await scene.invite("last@acme.example")
             with pytest.raises(MailDelayed, match="on their way") as delayed:
-                await house.deliver()
+                await scene.deliver()
             assert delayed.value.after is not None
-            assert not (await house.ask("POST", "/test")).ok(200)["success"]
+            assert not (await scene.ask("POST", "/test")).ok(200)["success"]
             # If our server stands in already, it sends this mail, too.
-            house.people.change("update mail_servers set failing_since = now(), fallen_back_at = now()")
-            await house.deliver()
-            assert len(house.files()) == 1
-            house.people.change("update mail_servers set failing_since = null, fallen_back_at = null")
+            scene.people.change("update mail_servers set failing_since = now(), fallen_back_at = now()")
+            await scene.deliver()
+            assert len(scene.files()) == 1
+            scene.people.change("update mail_servers set failing_since = null, fallen_back_at = null")
             nursery.cancel_scope.cancel()
-    assert house.servers._busy.total() == 0
-    assert house.row()["failing_since"] is None
+    assert scene.servers._busy.total() == 0
+    assert scene.row()["failing_since"] is None
 
 
-def mailer(house: MailServerScene) -> Any:
-    foundation = house.postern.foundation
+def mailer(scene: MailServerScene) -> Any:
+    foundation = scene.postern.foundation
     workplace = Workplace(foundation.jobs, foundation.doorbell, foundation.clock, foundation.metrics, lambda: 0.0)
-    return organization_mailer(house.servers, workplace, pace=JobPace(poll=timedelta(seconds=0.1)))
+    return organization_mailer(scene.servers, workplace, pace=JobPace(poll=timedelta(seconds=0.1)))
 
 
-async def test_the_mailer_takes_them_from_the_queue(house: MailServerScene, server: MailServer) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_the_mailer_takes_them_from_the_queue(scene: MailServerScene, server: MailServer) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     async with trio.open_nursery() as nursery:
-        await nursery.start(mailer(house).run)
+        await nursery.start(mailer(scene).run)
         await server.wait_for(1, within=30)
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("wrong", [{}, {"to": "x@y.example"}, {**Mail("a@b.example", "s", "t", "h").as_job().payload, "organization": "x"}])
-async def test_what_is_no_mail_is_given_up(house: MailServerScene, wrong: dict[str, Any]) -> None:
-    worker = mailer(house)
-    async with house.postern.foundation.unit_of_work() as uow:
+async def test_what_is_no_mail_is_given_up(scene: MailServerScene, wrong: dict[str, Any]) -> None:
+    worker = mailer(scene)
+    async with scene.postern.foundation.unit_of_work() as uow:
         await uow.jobs.add(NewJob(ORGANIZATION_MAIL_JOB, wrong))
         await uow.commit()
     async with trio.open_nursery() as nursery:
         await nursery.start(worker.run)
         with trio.fail_after(PATIENCE):
-            while not house.people.rows("select from jobs where state = 'dead'"):
+            while not scene.people.rows("select from jobs where state = 'dead'"):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("answer", ["451 4.3.0 later", "550 5.1.1 no"])
-async def test_the_mailer_waits_or_gives_up_as_the_server_says(house: MailServerScene, server: MailServer, answer: str) -> None:
-    await house.set(server.port)
-    await house.invite()
+async def test_the_mailer_waits_or_gives_up_as_the_server_says(scene: MailServerScene, server: MailServer, answer: str) -> None:
+    await scene.set(server.port)
+    await scene.invite()
     server.answer("RCPT", answer)
     async with trio.open_nursery() as nursery:
-        await nursery.start(mailer(house).run)
+        await nursery.start(mailer(scene).run)
         with trio.fail_after(PATIENCE):
-            while not house.people.rows("select from jobs where last_error is not null and kind = %s", ORGANIZATION_MAIL_JOB):
+            while not scene.people.rows("select from jobs where last_error is not null and kind = %s", ORGANIZATION_MAIL_JOB):
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
-    (job,) = house.people.rows("select state from jobs where kind = %s", ORGANIZATION_MAIL_JOB)
+    (job,) = scene.people.rows("select state from jobs where kind = %s", ORGANIZATION_MAIL_JOB)
     assert job["state"] == ("dead" if answer.startswith("5") else "waiting")

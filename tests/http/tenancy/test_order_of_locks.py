@@ -35,170 +35,170 @@ class LockOrderScene(Inviting):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> LockOrderScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> LockOrderScene:
     return LockOrderScene(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("by_manager", [False, True])
-async def test_accepting_an_invitation(house: LockOrderScene, database_url: str, *, by_manager: bool) -> None:
-    issued = await house.invite(house.bob.email)
+async def test_accepting_an_invitation(scene: LockOrderScene, database_url: str, *, by_manager: bool) -> None:
+    issued = await scene.invite(scene.bob.email)
     invitation = issued["invitation"]["id"]
 
     async def accept() -> Received:
         if by_manager:
-            return await house.ask("POST", f"/{invitation}/accept")
-        return await house.client.post(ACCEPT, {"token": issued["token"]})
+            return await scene.ask("POST", f"/{invitation}/accept")
+        return await scene.client.post(ACCEPT, {"token": issued["token"]})
 
-    answer = await house.behind_bob(database_url, "select from invitations where id = %s for update", invitation, accept)
+    answer = await scene.behind_bob(database_url, "select from invitations where id = %s for update", invitation, accept)
     assert answer.status == 200
-    assert house.members()[house.bob.email] == "member"
+    assert scene.members()[scene.bob.email] == "member"
 
 
-async def test_approving_a_request_to_join(house: LockOrderScene, database_url: str) -> None:
-    request = house.postern.foundation.ids.new()
-    house.people.change(
+async def test_approving_a_request_to_join(scene: LockOrderScene, database_url: str) -> None:
+    request = scene.postern.foundation.ids.new()
+    scene.people.change(
         "insert into join_requests (id, org_id, user_id, email, status, created_at) values (%s, %s, %s, %s, 'pending', now())",
         request,
-        house.acme.id,
-        house.bob.user,
-        house.bob.email,
+        scene.acme.id,
+        scene.bob.user,
+        scene.bob.email,
     )
 
     async def approve() -> Received:
-        return await house.request("POST", f"/api/organizations/acme/join-requests/{request}/approve")
+        return await scene.request("POST", f"/api/organizations/acme/join-requests/{request}/approve")
 
-    answer = await house.behind_bob(database_url, "select from join_requests where id = %s for update", request, approve)
+    answer = await scene.behind_bob(database_url, "select from join_requests where id = %s for update", request, approve)
     assert answer.status == 200
-    assert house.members()[house.bob.email] == "member"
+    assert scene.members()[scene.bob.email] == "member"
 
 
-async def test_selecting_an_organization(house: LockOrderScene, database_url: str) -> None:
-    bob = house.joined()
+async def test_selecting_an_organization(scene: LockOrderScene, database_url: str) -> None:
+    bob = scene.joined()
 
     async def select() -> Received:
-        return await house.request("POST", "/api/organizations/acme/select", by=bob)
+        return await scene.request("POST", "/api/organizations/acme/select", by=bob)
 
     then: LiteralString = "select from memberships where user_id = %s for update"
-    assert (await house.behind_bob(database_url, then, bob.user, select)).status == 200
+    assert (await scene.behind_bob(database_url, then, bob.user, select)).status == 200
 
 
-async def test_selecting_beside_a_removal(house: LockOrderScene, database_url: str) -> None:
+async def test_selecting_beside_a_removal(scene: LockOrderScene, database_url: str) -> None:
     """The removal has locked the membership, and locks sessions next."""
-    bob = house.joined()
+    bob = scene.joined()
 
     async def select() -> Received:
-        return await house.request("POST", "/api/organizations/acme/select", by=bob)
+        return await scene.request("POST", "/api/organizations/acme/select", by=bob)
 
     first = ("select from memberships where user_id = %s for update", bob.user)
     then = ("select from sessions where user_id = %s for no key update", bob.user)
-    assert (await behind(house.people, database_url, first, then, select)).status == 200
+    assert (await behind(scene.people, database_url, first, then, select)).status == 200
 
 
-async def test_removing_somebody_whom_a_directory_knows(house: LockOrderScene, database_url: str) -> None:
-    bob = house.joined()
-    house.people.change(
+async def test_removing_somebody_whom_a_directory_knows(scene: LockOrderScene, database_url: str) -> None:
+    bob = scene.joined()
+    scene.people.change(
         "insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at) values (%s, %s, true, now(), now())",
-        house.acme.id,
+        scene.acme.id,
         bob.user,
     )
 
     async def remove() -> Received:
-        return await house.request("POST", f"/api/organizations/acme/members/{bob.user}")
+        return await scene.request("POST", f"/api/organizations/acme/members/{bob.user}")
 
-    answer = await house.behind_bob(database_url, "select from provisioned_users where user_id = %s for update", bob.user, remove)
+    answer = await scene.behind_bob(database_url, "select from provisioned_users where user_id = %s for update", bob.user, remove)
     assert answer.status == 200
-    assert house.people.rows("select is_member from provisioned_users") == [{"is_member": False}]
+    assert scene.people.rows("select is_member from provisioned_users") == [{"is_member": False}]
 
 
-async def test_handing_the_organization_over(house: LockOrderScene, database_url: str) -> None:
-    bob = house.joined()
+async def test_handing_the_organization_over(scene: LockOrderScene, database_url: str) -> None:
+    bob = scene.joined()
 
     async def hand_over() -> Received:
-        return await house.request("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(bob.user)})
+        return await scene.request("POST", "/api/organizations/acme/transfer-ownership", {"new_owner_user_id": str(bob.user)})
 
     then: LiteralString = "select from memberships where user_id = %s for update"
-    assert (await house.behind_bob(database_url, then, bob.user, hand_over)).status == 200
+    assert (await scene.behind_bob(database_url, then, bob.user, hand_over)).status == 200
 
 
-async def test_inviting_where_an_earlier_invitation_has_lapsed(house: LockOrderScene, database_url: str) -> None:
+async def test_inviting_where_an_earlier_invitation_has_lapsed(scene: LockOrderScene, database_url: str) -> None:
     """The lapsed invitation may have gone to an earlier address of the inviter."""
-    issued = await house.invite("carol@example.org")
-    house.overdue()
+    issued = await scene.invite("carol@example.org")
+    scene.overdue()
 
     async def invite() -> Received:
-        return await house.ask("POST", "", {"email": "carol@example.org", "role": "member"})
+        return await scene.ask("POST", "", {"email": "carol@example.org", "role": "member"})
 
-    first = (_ACCOUNT, house.ada.user)
+    first = (_ACCOUNT, scene.ada.user)
     then = ("select from invitations where id = %s for update", issued["invitation"]["id"])
-    answer = await behind(house.people, database_url, first, then, invite)
+    answer = await behind(scene.people, database_url, first, then, invite)
     assert answer.status == 200
-    assert house.statuses() == ["expired", "pending"]
+    assert scene.statuses() == ["expired", "pending"]
 
 
-async def test_moving_an_account_by_the_mailed_link(house: LockOrderScene, database_url: str) -> None:
+async def test_moving_an_account_by_the_mailed_link(scene: LockOrderScene, database_url: str) -> None:
     """A transaction that has added a row with a reference to the account may go on to change the account and its rows."""
-    bob = house.bob
-    (await house.request("PATCH", "/api/user", {"email": "new@example.org"}, by=bob)).ok()
-    link = next(link_in(mail) for mail in await house.postbox.empty() if mail.to == "new@example.org")
+    bob = scene.bob
+    (await scene.request("PATCH", "/api/user", {"email": "new@example.org"}, by=bob)).ok()
+    link = next(link_in(mail) for mail in await scene.postbox.empty() if mail.to == "new@example.org")
 
     async def prove() -> Received:
-        return await house.client.get(proof_by(link))
+        return await scene.client.get(proof_by(link))
 
     first = ("select from users where id = %s for key share", bob.user)
     then = ("select from mailed_tokens where user_id = %s for update", bob.user)
-    assert (await behind(house.people, database_url, first, then, prove)).status == 200
-    assert house.people.rows("select email from users where id = %s", bob.user) == [{"email": "new@example.org"}]
+    assert (await behind(scene.people, database_url, first, then, prove)).status == 200
+    assert scene.people.rows("select email from users where id = %s", bob.user) == [{"email": "new@example.org"}]
 
 
-async def test_nobody_is_added_to_whom_nobody_belongs_any_more(house: LockOrderScene) -> None:
+async def test_nobody_is_added_to_whom_nobody_belongs_any_more(scene: LockOrderScene) -> None:
     async def added(user: UUID) -> bool:
-        async with house.postern.foundation.unit_of_work() as uow:
+        async with scene.postern.foundation.unit_of_work() as uow:
             membership = Membership(
-                MembershipId(house.postern.foundation.ids.new()),
-                OrganizationId(house.acme.id),
+                MembershipId(scene.postern.foundation.ids.new()),
+                OrganizationId(scene.acme.id),
                 UserId(user),
                 "member",
-                house.postern.foundation.clock.now(),
+                scene.postern.foundation.clock.now(),
             )
             done = await uow.members.add(membership)
             await uow.commit()
         return done
 
-    house.people.change("update users set anonymized_at = now(), deactivated_at = now() where id = %s", house.bob.user)
-    assert not await added(house.bob.user)
-    house.people.change("delete from users where id = %s", house.bob.user)
-    assert not await added(house.bob.user)
-    assert list(house.members()) == [house.ada.email]
+    scene.people.change("update users set anonymized_at = now(), deactivated_at = now() where id = %s", scene.bob.user)
+    assert not await added(scene.bob.user)
+    scene.people.change("delete from users where id = %s", scene.bob.user)
+    assert not await added(scene.bob.user)
+    assert list(scene.members()) == [scene.ada.email]
 
 
-async def test_declining_an_ownership(house: LockOrderScene, database_url: str) -> None:
-    bob = house.joined()
+async def test_declining_an_ownership(scene: LockOrderScene, database_url: str) -> None:
+    bob = scene.joined()
     body = {"new_owner_user_id": str(bob.user)}
-    (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
+    (await scene.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
 
     async def decline() -> Received:
-        return await house.request("POST", "/api/organizations/acme/ownership", {"answer": "decline"}, by=bob)
+        return await scene.request("POST", "/api/organizations/acme/ownership", {"answer": "decline"}, by=bob)
 
-    answer = await house.behind_bob(database_url, "select from memberships where user_id = %s for update", bob.user, decline)
+    answer = await scene.behind_bob(database_url, "select from memberships where user_id = %s for update", bob.user, decline)
     assert answer.status == 200
-    assert house.members()[bob.email] == "member"
+    assert scene.members()[bob.email] == "member"
 
 
-async def test_forgetting_a_new_owner(house: LockOrderScene, database_url: str) -> None:
-    bob = house.joined()
+async def test_forgetting_a_new_owner(scene: LockOrderScene, database_url: str) -> None:
+    bob = scene.joined()
     body = {"new_owner_user_id": str(bob.user)}
-    (await house.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
+    (await scene.request("POST", "/api/organizations/acme/transfer-ownership", body)).ok()
 
     async def forget() -> Received:
-        return await house.request("DELETE", f"/api/privacy/forget/{bob.user}", by=bob)
+        return await scene.request("DELETE", f"/api/privacy/forget/{bob.user}", by=bob)
 
     # Whoever holds the organization goes on to the account, which the request must not hold yet.
     answer = await behind(
-        house.people,
+        scene.people,
         database_url,
-        ("select from all_organizations where id = %s for update", house.acme.id),
+        ("select from all_organizations where id = %s for update", scene.acme.id),
         ("select from users where id = %s for update", bob.user),
         forget,
     )
     assert answer.status == 200
-    assert house.members()[house.ada.email] == "owner"
+    assert scene.members()[scene.ada.email] == "owner"

@@ -18,12 +18,12 @@ NEW: Final = EncryptionKey("newer", b"n" * 32)
 
 async def test_a_rotation_of_the_ring_reaches_them(postern: Postern, people: People, log: CapturedLog) -> None:
     log.remember(PASSWORD, SECRET)
-    house = Neighbours(postern, people, unlimited(postern), log)
-    house.speaker = house.resident(house.acme, "owner")
+    scene = Neighbours(postern, people, unlimited(postern), log)
+    scene.speaker = scene.resident(scene.acme, "owner")
     smtp = {"host": "smtp.acme.example", "port": 587, "username": "u", "password": PASSWORD, "from_email": "it@acme.example"}
-    (await house.request("POST", "/api/organizations/acme/smtp", smtp)).ok(200)
+    (await scene.request("POST", "/api/organizations/acme/smtp", smtp)).ok(200)
     credentials = {"client_id": "c", "client_secret": SECRET}
-    (await house.request("POST", "/api/organizations/acme/oauth-credentials/websuite", credentials)).ok(200)
+    (await scene.request("POST", "/api/organizations/acme/oauth-credentials/websuite", credentials)).ok(200)
     ring = AesGcmKeyRing([NEW, OLD])
     columns = PostgresSealedColumns(postern.foundation.pool, ring)
     for column in ("mail_servers.sealed_password", "oauth_credentials.sealed_client_secret"):

@@ -138,7 +138,7 @@ class SiemScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> SiemScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> SiemScene:
     return SiemScene(postern, people, unlimited(postern), log)
 
 
@@ -154,11 +154,11 @@ def sequences(records: Sequence[dict[str, Any]], stream: str = "audit") -> list[
     return [one["sequence"] for one in records if one["stream"] == stream and "digest" in one]
 
 
-async def verified(house: SiemScene, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
+async def verified(scene: SiemScene, records: Sequence[dict[str, Any]], directory: Path) -> tuple[int, str]:
     """Verified by the program in the guide, word for word. Of Postern the program knows only the public key."""
     (program,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (directory / "verify.py").write_text(program)
-    keys = (await house.client.get("/.well-known/audit-export-keys.json")).ok(200)
+    keys = (await scene.client.get("/.well-known/audit-export-keys.json")).ok(200)
     (directory / "keys.json").write_text(json.dumps(keys))
     (directory / "records.ndjson").write_text("".join(json.dumps(one) + "\n" for one in records))
     command = [sys.executable, "-I", "verify.py", "keys.json", "records.ndjson"]
@@ -167,11 +167,11 @@ async def verified(house: SiemScene, records: Sequence[dict[str, Any]], director
     return done.returncode, done.stdout
 
 
-async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
-    assert (await house.ask("GET")).status == 404
-    assert (await house.ask("DELETE")).status == 404
-    assert (await house.ask("POST", "/test")).status == 404
-    made = await house.configured("https://siem.example.org/in?token=abc", "Splunk-HEC", name=" Ours ", api_key=SECRET)
+async def test_it_is_made_shown_changed_and_removed(scene: SiemScene) -> None:
+    assert (await scene.ask("GET")).status == 404
+    assert (await scene.ask("DELETE")).status == 404
+    assert (await scene.ask("POST", "/test")).status == 404
+    made = await scene.configured("https://siem.example.org/in?token=abc", "Splunk-HEC", name=" Ours ", api_key=SECRET)
     assert made == {
         "id": made["id"],
         "name": "Ours",
@@ -187,14 +187,14 @@ async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
         "created_at": made["created_at"],
         "updated_at": made["created_at"],
     }
-    assert await house.health() == made
-    changed = await house.configured("https://siem.example.org/in", "splunk", batch_size=7, is_active=False)
+    assert await scene.health() == made
+    changed = await scene.configured("https://siem.example.org/in", "splunk", batch_size=7, is_active=False)
     assert (changed["id"], changed["created_at"]) == (made["id"], made["created_at"])
     assert (changed["batch_size"], changed["is_active"], changed["has_credentials"]) == (7, False, True)
-    assert (await house.ask("POST", "/test")).status == 400
-    assert (await house.ask("DELETE")).status == 204
-    assert (await house.ask("GET")).status == 404
-    entries = house.audited("siem.%")
+    assert (await scene.ask("POST", "/test")).status == 400
+    assert (await scene.ask("DELETE")).status == 204
+    assert (await scene.ask("GET")).status == 404
+    entries = scene.audited("siem.%")
     assert [entry["action"] for entry in entries] == ["siem.configured", "siem.configured", "siem.removed"]
     # A URL may contain a secret of the receiver.
     assert entries[0]["details"] == {
@@ -204,7 +204,7 @@ async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
         "batch_size": 500,
         "is_active": True,
     }
-    assert (entries[0]["target_type"], entries[0]["target_id"], entries[0]["actor_id"]) == ("siem", made["id"], house.admin.user)
+    assert (entries[0]["target_type"], entries[0]["target_id"], entries[0]["actor_id"]) == ("siem", made["id"], scene.admin.user)
 
 
 @pytest.mark.parametrize(
@@ -222,121 +222,121 @@ async def test_it_is_made_shown_changed_and_removed(house: SiemScene) -> None:
         ),
     ],
 )
-async def test_what_is_wrong_is_refused(house: SiemScene, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(scene: SiemScene, field: str, value: Any) -> None:
     body = {"name": "SIEM", "provider_type": "generic", "endpoint_url": "https://siem.example.org/"}
-    answer = await house.ask("POST", "", {**body, field: value})
+    answer = await scene.ask("POST", "", {**body, field: value})
     assert answer.status == 400
     assert answer.json()["error"].startswith(f"{field}: ")
-    assert house.people.rows("select id from siem_configurations") == []
+    assert scene.people.rows("select id from siem_configurations") == []
 
 
-async def test_addresses_that_are_never_called_are_refused_at_once(house: SiemScene) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(scene: SiemScene) -> None:
     for address in HOSTILE_ADDRESSES:
         if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
             host = f"[{address}]" if ":" in address else address
             body = {"name": "x", "provider_type": "generic", "endpoint_url": f"http://{host}/"}
-            answer = await house.ask("POST", "", body)
+            answer = await scene.ask("POST", "", body)
             assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_members_and_neighbours_may_not(house: SiemScene) -> None:
-    made = await house.configured()
-    member = house.resident(house.acme, "member")
-    clerk = house.resident(house.acme, house.tenants.role(house.acme, "clerk", {Capability.INTEGRATIONS_MANAGE}))
+async def test_members_and_neighbours_may_not(scene: SiemScene) -> None:
+    made = await scene.configured()
+    member = scene.resident(scene.acme, "member")
+    clerk = scene.resident(scene.acme, scene.tenants.role(scene.acme, "clerk", {Capability.INTEGRATIONS_MANAGE}))
     body = {"name": "SIEM", "provider_type": "generic", "endpoint_url": "https://siem.example.org/"}
     for method, path, sent in (("POST", "", body), ("GET", "", None), ("DELETE", "", None), ("POST", "/test", None)):
-        assert (await house.ask(method, path, sent, by=member)).status == 403
-        assert (await house.ask(method, path, sent, by=house.stranger)).status in {403, 404}
+        assert (await scene.ask(method, path, sent, by=member)).status == 403
+        assert (await scene.ask(method, path, sent, by=scene.stranger)).status in {403, 404}
     # A person who has the audit log sent to an address of theirs can read it there.
-    assert (await house.ask("POST", "", body, by=clerk)).status == 403
-    assert (await house.ask("POST", "/test", by=clerk)).status == 403
-    assert (await house.ask("GET", by=clerk)).ok(200) == made
-    assert (await house.ask("GET", of="globex", by=house.stranger)).status == 404
+    assert (await scene.ask("POST", "", body, by=clerk)).status == 403
+    assert (await scene.ask("POST", "/test", by=clerk)).status == 403
+    assert (await scene.ask("GET", by=clerk)).ok(200) == made
+    assert (await scene.ask("GET", of="globex", by=scene.stranger)).status == 404
 
 
-async def test_credentials_stay_with_whom_they_were_given_to(house: SiemScene) -> None:
+async def test_credentials_stay_with_whom_they_were_given_to(scene: SiemScene) -> None:
     async def sealed() -> bytes | None:
-        (row,) = house.people.rows("select sealed_credentials from siem_configurations")
+        (row,) = scene.people.rows("select sealed_credentials from siem_configurations")
         kept: bytes | None = row["sealed_credentials"]
         return kept
 
     first = "https://siem.example.org"
-    await house.configured(first, "splunk_hec", api_key=SECRET)
+    await scene.configured(first, "splunk_hec", api_key=SECRET)
     assert SECRET.encode() not in (await sealed() or b"")
-    assert (await house.configured(f"{first}/other", "splunk_hec"))["has_credentials"]
-    assert not (await house.configured(first, "datadog"))["has_credentials"]
-    await house.configured(first, "splunk_hec", api_key=SECRET, auth_header="X-Tenant: 7")
-    assert (await house.configured(first, "splunk_hec", api_key=None))["has_credentials"]
-    assert not (await house.configured(first, "splunk_hec", auth_header=""))["has_credentials"]
-    await house.configured(first, "splunk_hec", api_key=SECRET)
+    assert (await scene.configured(f"{first}/other", "splunk_hec"))["has_credentials"]
+    assert not (await scene.configured(first, "datadog"))["has_credentials"]
+    await scene.configured(first, "splunk_hec", api_key=SECRET, auth_header="X-Tenant: 7")
+    assert (await scene.configured(first, "splunk_hec", api_key=None))["has_credentials"]
+    assert not (await scene.configured(first, "splunk_hec", auth_header=""))["has_credentials"]
+    await scene.configured(first, "splunk_hec", api_key=SECRET)
     for elsewhere in ("https://evil.example.org/", "https://siem.example.org:444/", "http://siem.example.org/"):
-        assert not (await house.configured(elsewhere, "splunk_hec"))["has_credentials"]
-        await house.configured(first, "splunk_hec", api_key=SECRET)
-    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+        assert not (await scene.configured(elsewhere, "splunk_hec"))["has_credentials"]
+        await scene.configured(first, "splunk_hec", api_key=SECRET)
+    scene.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
     body = {"name": "SIEM", "provider_type": "splunk_hec", "endpoint_url": first}
-    assert (await house.ask("POST", "", body)).status == 400
-    assert (await house.ask("POST", "", {**body, "api_key": SECRET, "auth_header": None})).status == 200
+    assert (await scene.ask("POST", "", body)).status == 400
+    assert (await scene.ask("POST", "", {**body, "api_key": SECRET, "auth_header": None})).status == 200
 
 
-async def test_round_trips(house: SiemScene) -> None:
-    await house.tenants.token(house.admin)
+async def test_round_trips(scene: SiemScene) -> None:
+    await scene.tenants.token(scene.admin)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver))
-        await house.configured(url(receiver))
-        await house.ask("POST", "/test")
-        await house.ask("GET")
-        await house.ask("DELETE")
-    assert [line["db_round_trips"] for line in house.log.events("request")][-5:] == [5, 5, 4, 2, 4]
+        await scene.configured(url(receiver))
+        await scene.configured(url(receiver))
+        await scene.ask("POST", "/test")
+        await scene.ask("GET")
+        await scene.ask("DELETE")
+    assert [line["db_round_trips"] for line in scene.log.events("request")][-5:] == [5, 5, 4, 2, 4]
 
 
-async def test_the_receiver_is_tried(house: SiemScene) -> None:
+async def test_the_receiver_is_tried(scene: SiemScene) -> None:
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), "splunk_hec", api_key=SECRET)
-        assert (await house.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver took it"}
+        await scene.configured(url(receiver), "splunk_hec", api_key=SECRET)
+        assert (await scene.ask("POST", "/test")).ok(200) == {"success": True, "message": "The receiver took it"}
         (call,) = receiver.calls
         assert call.headers["authorization"] == f"Splunk {SECRET}"
         assert json.loads(call.body)["event"]["stream"] == "test"
         receiver.answer = answering(403, b"who are you?")
-        assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "answered 403"}
-    assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "connection_failed"}
-    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
-    house.log.allow("siem_credentials_unreadable")
-    assert not (await house.ask("POST", "/test")).ok(200)["success"]
-    assert len(house.audited("siem.tested")) == 4
+        assert (await scene.ask("POST", "/test")).ok(200) == {"success": False, "message": "answered 403"}
+    assert (await scene.ask("POST", "/test")).ok(200) == {"success": False, "message": "connection_failed"}
+    scene.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+    scene.log.allow("siem_credentials_unreadable")
+    assert not (await scene.ask("POST", "/test")).ok(200)["success"]
+    assert len(scene.audited("siem.tested")) == 4
     # The test batch is no entry, and does not move the position.
-    assert (await house.health())["last_delivered_at"] is None
+    assert (await scene.health())["last_delivered_at"] is None
 
 
 @pytest.mark.parametrize("crumbs", CRUMBS)
-async def test_a_receiver_that_answers_in_crumbs_has_not_received(house: SiemScene, crumbs: str) -> None:
-    await house.happens(3)
+async def test_a_receiver_that_answers_in_crumbs_has_not_received(scene: SiemScene, crumbs: str) -> None:
+    await scene.happens(3)
     async with receiving(CRUMBS[crumbs]) as receiver:
-        await house.configured(url(receiver))
-        assert (await house.ask("POST", "/test")).ok(200) == {"success": False, "message": "malformed_answer"}
-        async with house.forwarding():
+        await scene.configured(url(receiver))
+        assert (await scene.ask("POST", "/test")).ok(200) == {"success": False, "message": "malformed_answer"}
+        async with scene.forwarding():
             await receiver.until(2)
             with trio.fail_after(PATIENCE):
-                while (await house.health())["last_error"] is None:
+                while (await scene.health())["last_error"] is None:
                     await trio.sleep(0.01)
-    told = await house.health()
+    told = await scene.health()
     assert (told["last_error"], told["last_delivered_at"]) == ("malformed_answer", None)
 
 
-async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: SiemScene, tmp_path: Path) -> None:
-    await house.happens(3, email="grace@acme.example")
-    await house.happens(2, to=house.globex)
+async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(scene: SiemScene, tmp_path: Path) -> None:
+    await scene.happens(3, email="grace@acme.example")
+    await scene.happens(2, to=scene.globex)
     async with receiving(answering(204)) as receiver:
-        await house.configured(url(receiver), batch_size=2, auth_header="X-Api-Key: abc")
-        house.signs_in(count=5)
-        house.signs_in(to=house.globex)
-        await house.happens(4)
-        async with house.forwarding(processes=3):
-            await house.done()
+        await scene.configured(url(receiver), batch_size=2, auth_header="X-Api-Key: abc")
+        scene.signs_in(count=5)
+        scene.signs_in(to=scene.globex)
+        await scene.happens(4)
+        async with scene.forwarding(processes=3):
+            await scene.done()
         records = lines(receiver.calls)
     # Three entries, the entry of the configuration, and four.
     assert sequences(records) == list(range(1, 9))
     assert sequences(records, "sign_in") == [1, 2, 3, 4, 5]
-    assert {one["organization_id"] for one in records} == {str(house.acme.id)}
+    assert {one["organization_id"] for one in records} == {str(scene.acme.id)}
     assert {call.headers["x-api-key"] for call in receiver.calls} == {"abc"}
     assert {call.headers["content-type"] for call in receiver.calls} == {"application/x-ndjson"}
     first = records[[("digest" in one and one["stream"] == "audit") for one in records].index(True)]
@@ -344,13 +344,13 @@ async def test_all_entries_and_sign_ins_arrive_in_order_and_verify(house: SiemSc
     assert first["personal"]["address"] == "192.0.2.7"
     assert first["personal"]["details"] == {"email": "grace@acme.example"}
     (sign_in, *_) = (one for one in records if one["stream"] == "sign_in")
-    assert (sign_in["personal"]["city"], sign_in["personal"]["user_id"]) == ("Malmö", str(house.owner.user))
+    assert (sign_in["personal"]["city"], sign_in["personal"]["user_id"]) == ("Malmö", str(scene.owner.user))
     assert (sign_in["entry"]["provider"], sign_in["entry"]["success"]) == ("password", True)
-    status, told = await verified(house, records, tmp_path)
+    status, told = await verified(scene, records, tmp_path)
     assert (status, told.count("\n")) == (0, 2), told
     assert "audit " in told
     assert "1 to 8, signed up to 8, 0 personal parts gone" in told
-    health = await house.health()
+    health = await scene.health()
     assert (health["lag"], health["lag_seconds"], health["last_error"]) == (0, 0, None)
     assert health["last_delivered_at"] is not None
 
@@ -409,78 +409,78 @@ def swapped(records: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "forge", [altered, altered_and_hashed, personal, personal_text, removed, cut_off, unsigned, signed_by_another, swapped]
 )
-async def test_what_was_tampered_with_is_found(house: SiemScene, tmp_path: Path, forge: Forged) -> None:
-    await house.happens(6)
+async def test_what_was_tampered_with_is_found(scene: SiemScene, tmp_path: Path, forge: Forged) -> None:
+    await scene.happens(6)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver))
-        async with house.forwarding():
-            await house.done()
+        await scene.configured(url(receiver))
+        async with scene.forwarding():
+            await scene.done()
         records = lines(receiver.calls)
-    assert (await verified(house, records, tmp_path))[0] == 0
+    assert (await verified(scene, records, tmp_path))[0] == 0
     # Twice, and in another order, is no fault.
-    assert (await verified(house, [*reversed(records), *records], tmp_path))[0] == 0
+    assert (await verified(scene, [*reversed(records), *records], tmp_path))[0] == 0
     forge(records)
-    status, told = await verified(house, records, tmp_path)
+    status, told = await verified(scene, records, tmp_path)
     assert status == 1
     assert "FAULT" in told
 
 
-async def test_what_is_forgotten_leaves_a_commitment(house: SiemScene, tmp_path: Path) -> None:
+async def test_what_is_forgotten_leaves_a_commitment(scene: SiemScene, tmp_path: Path) -> None:
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), is_active=False)
-        await house.happens(2, email="grace@acme.example")
-        house.signs_in(count=2)
-        while await house.postern.tenancy.siem_export.number():
+        await scene.configured(url(receiver), is_active=False)
+        await scene.happens(2, email="grace@acme.example")
+        scene.signs_in(count=2)
+        while await scene.postern.tenancy.siem_export.number():
             pass
-        house.people.change("delete from audit_personal")
-        house.people.change("delete from login_events where id = (select event_id from sign_in_links where sequence = 1)")
-        await house.configured(url(receiver))
-        async with house.forwarding():
-            await house.done()
+        scene.people.change("delete from audit_personal")
+        scene.people.change("delete from login_events where id = (select event_id from sign_in_links where sequence = 1)")
+        await scene.configured(url(receiver))
+        async with scene.forwarding():
+            await scene.done()
         records = lines(receiver.calls)
     gone = [one for one in records if "digest" in one and one["personal"] is None]
     assert all(one["commitment"] for one in gone)
     assert ("sign_in", 1) in {(one["stream"], one["sequence"]) for one in gone}
     assert "grace" not in json.dumps(records)
     assert sequences(records, "sign_in") == [1, 2]
-    assert (await verified(house, records, tmp_path))[0] == 0
+    assert (await verified(scene, records, tmp_path))[0] == 0
 
 
 @pytest.mark.parametrize("job", ["done", "under way", "before the numbers"])
-async def test_of_people_who_were_forgotten_only_commitments_leave(house: SiemScene, tmp_path: Path, job: str) -> None:
-    member = house.resident(house.acme, "member")
+async def test_of_people_who_were_forgotten_only_commitments_leave(scene: SiemScene, tmp_path: Path, job: str) -> None:
+    member = scene.resident(scene.acme, "member")
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), is_active=False)
-        house.signs_in(count=2, of=member)
-        async with house.postern.foundation.unit_of_work() as uow:
+        await scene.configured(url(receiver), is_active=False)
+        scene.signs_in(count=2, of=member)
+        async with scene.postern.foundation.unit_of_work() as uow:
             actor = Actor(UserId(member.user), address="192.0.2.9", user_agent="Chrome")
-            await uow.record(Event("role.created", actor, Target("role", str(uuid4())), OrganizationId(house.acme.id), {}))
+            await uow.record(Event("role.created", actor, Target("role", str(uuid4())), OrganizationId(scene.acme.id), {}))
             await uow.commit()
         if job != "before the numbers":
-            while await house.postern.tenancy.siem_export.number():
+            while await scene.postern.tenancy.siem_export.number():
                 pass
         if job == "under way":
             # The job has not reached these entries.
-            house.people.change(
+            scene.people.change(
                 "insert into privacy_requests (id, user_id, requested_at, email_keys) values (gen_random_uuid(), %s, now(), '{}')",
                 member.user,
             )
         else:
-            await house.postern.identity.privacy.forget(UserId(member.user), PrivacyRequester(operator="root"), SYSTEM)
-        await house.link()
-        await house.configured(url(receiver))
-        async with house.forwarding():
-            await house.done()
+            await scene.postern.identity.privacy.forget(UserId(member.user), PrivacyRequester(operator="root"), SYSTEM)
+        await scene.link()
+        await scene.configured(url(receiver))
+        async with scene.forwarding():
+            await scene.done()
         records = lines(receiver.calls)
     assert sequences(records, "sign_in") == [1, 2]
     assert [one["personal"] for one in records if one["stream"] == "sign_in" and "digest" in one] == [None, None]
     assert "192.0.2.9" not in json.dumps(records)
-    assert (await verified(house, records, tmp_path))[0] == 0
+    assert (await verified(scene, records, tmp_path))[0] == 0
 
 
-async def test_errors_repeat_a_batch_and_lose_nothing(house: SiemScene, tmp_path: Path) -> None:
+async def test_errors_repeat_a_batch_and_lose_nothing(scene: SiemScene, tmp_path: Path) -> None:
     """The receiver fails, hangs up, or takes a batch and denies it. Meanwhile forwarders are killed and others go on."""
-    await house.happens(120)
+    await scene.happens(120)
     turns = iter(range(10_000))
     taken: list[Call] = []
 
@@ -498,45 +498,45 @@ async def test_errors_repeat_a_batch_and_lose_nothing(house: SiemScene, tmp_path
                 return await answering(200)(stream, call)
 
     async with receiving(moody) as receiver:
-        await house.configured(url(receiver), batch_size=7)
-        await house.link()
-        house.signs_in(count=40)
+        await scene.configured(url(receiver), batch_size=7)
+        await scene.link()
+        scene.signs_in(count=40)
 
         async def patience() -> bool:
-            house.due_again()
-            async with house.forwarding(processes=2):
+            scene.due_again()
+            async with scene.forwarding(processes=2):
                 await trio.sleep(0.05)
-            house.people.change("update siem_configurations set leased_until = now() where lease is not null")
-            waiting = house.people.rows("select 1 from sign_in_pending")
-            return not waiting and (await house.health())["lag"] == 0
+            scene.people.change("update siem_configurations set leased_until = now() where lease is not null")
+            waiting = scene.people.rows("select 1 from sign_in_pending")
+            return not waiting and (await scene.health())["lag"] == 0
 
-        await house.when(patience)
+        await scene.when(patience)
         records = lines(taken)
     for stream, count in (("audit", 121), ("sign_in", 40)):
         numbers = sequences(records, stream)
         firsts = list(dict.fromkeys(numbers))
         assert firsts == list(range(1, count + 1)), stream
-    assert (await verified(house, records, tmp_path))[0] == 0
+    assert (await verified(scene, records, tmp_path))[0] == 0
 
 
-async def test_a_dead_receiver_is_nobody_elses_problem(house: SiemScene) -> None:
-    await house.happens(1)
-    await house.happens(3, to=house.globex)
+async def test_a_dead_receiver_is_nobody_elses_problem(scene: SiemScene) -> None:
+    await scene.happens(1)
+    await scene.happens(3, to=scene.globex)
     async with receiving(answering(200)) as receiver:
-        await house.configured(DEAD)
-        await house.configured(url(receiver), of="globex")
-        async with house.forwarding():
-            health = await house.failed()
+        await scene.configured(DEAD)
+        await scene.configured(url(receiver), of="globex")
+        async with scene.forwarding():
+            health = await scene.failed()
             await receiver.until(1)
     assert health["last_error"] == "connection_failed"
     assert health["lag"] >= 1
-    assert {one["organization_id"] for one in lines(receiver.calls)} == {str(house.globex.id)}
+    assert {one["organization_id"] for one in lines(receiver.calls)} == {str(scene.globex.id)}
 
 
 @pytest.mark.parametrize("provider", ["generic", "elastic"])
-async def test_what_a_receiver_may_answer_ends_nothing(house: SiemScene, provider: str) -> None:
+async def test_what_a_receiver_may_answer_ends_nothing(scene: SiemScene, provider: str) -> None:
     """Neither a date out of range nor half of a character in the answer stops the forwarder."""
-    await house.happens()
+    await scene.happens()
     item = b'{"errors":true,"items":[{"create":{"status":400,"error":{"type":"\\ud800\\u0000\\u001b[31mbad"}}}]}'
     answers = {
         "generic": answering(503, b"", "Retry-After: Mon, 01 Jan 2026 00:00:00 -9999999999999"),
@@ -544,121 +544,121 @@ async def test_what_a_receiver_may_answer_ends_nothing(house: SiemScene, provide
     }
     errors = {"generic": "answered 503", "elastic": "1 entries refused, the first with 400 [31mbad"}
     async with receiving(answers[provider]) as receiver:
-        await house.configured(url(receiver), provider)
-        async with house.forwarding():
-            assert (await house.failed())["last_error"] == errors[provider]
-        tried = (await house.ask("POST", "/test")).ok(200)
+        await scene.configured(url(receiver), provider)
+        async with scene.forwarding():
+            assert (await scene.failed())["last_error"] == errors[provider]
+        tried = (await scene.ask("POST", "/test")).ok(200)
         assert tried == {"success": False, "message": errors[provider]}
 
 
 async def test_a_mishap_with_one_organization_is_nobody_elses_problem(
-    house: SiemScene, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
+    scene: SiemScene, log: CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log.allow("work_broken")
-    export = house.postern.tenancy.siem_export
+    export = scene.postern.tenancy.siem_export
     forward = export.forward
 
     async def odd(forwarding: Forwarding, *others: Any) -> bool:
-        if forwarding.claimed.organization == house.acme.id:
+        if forwarding.claimed.organization == scene.acme.id:
             raise OverflowError("of our own making")
         return await forward(forwarding, *others)
 
     answer_by(monkeypatch, export, "forward", odd)
-    await house.happens(1)
-    await house.happens(3, to=house.globex)
+    await scene.happens(1)
+    await scene.happens(3, to=scene.globex)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver))
-        await house.configured(url(receiver), of="globex")
-        async with house.forwarding():
-            health = await house.failed()
+        await scene.configured(url(receiver))
+        await scene.configured(url(receiver), of="globex")
+        async with scene.forwarding():
+            health = await scene.failed()
             await receiver.until(1)
             assert health["last_error"] == "internal_error"
-            (row,) = house.people.rows(
-                "select failures, lease, next_at > now() as rests from siem_configurations where org_id = %s", house.acme.id
+            (row,) = scene.people.rows(
+                "select failures, lease, next_at > now() as rests from siem_configurations where org_id = %s", scene.acme.id
             )
             assert row == {"failures": 1, "lease": None, "rests": True}
             monkeypatch.undo()
-            house.due_again()
-            await house.done()
+            scene.due_again()
+            await scene.done()
     assert len(log.events("work_broken")) == 1
 
 
-async def test_pauses_grow_and_a_receiver_may_ask_for_more(house: SiemScene) -> None:
+async def test_pauses_grow_and_a_receiver_may_ask_for_more(scene: SiemScene) -> None:
     def pause() -> float:
-        (row,) = house.people.rows("select failures, extract(epoch from next_at - now())::float as pause from siem_configurations")
+        (row,) = scene.people.rows("select failures, extract(epoch from next_at - now())::float as pause from siem_configurations")
         assert row["failures"] == 1
         return float(row["pause"])
 
-    await house.happens()
+    await scene.happens()
     async with receiving(answering(429, b"", "retry-after: 3000")) as receiver:
-        await house.configured(url(receiver))
-        async with house.forwarding():
-            assert (await house.failed())["last_error"] == "answered 429"
+        await scene.configured(url(receiver))
+        async with scene.forwarding():
+            assert (await scene.failed())["last_error"] == "answered 429"
         assert 2900 < pause() <= 3000
         # A change starts anew.
-        await house.configured(url(receiver))
-        assert (await house.health())["last_error"] is None
+        await scene.configured(url(receiver))
+        assert (await scene.health())["last_error"] is None
         receiver.answer = answering(200)
-        async with house.forwarding():
-            await house.done()
+        async with scene.forwarding():
+            await scene.done()
 
 
-async def test_disabled_suspended_and_deleted_means_silent_at_once(house: SiemScene) -> None:
+async def test_disabled_suspended_and_deleted_means_silent_at_once(scene: SiemScene) -> None:
     async def silent() -> bool:
         before = len(receiver.calls)
-        await house.happens()
-        async with house.forwarding():
+        await scene.happens()
+        async with scene.forwarding():
             await trio.sleep(0.3)
         return len(receiver.calls) == before
 
     async def is_heard() -> None:
         before = len(receiver.calls)
-        await house.happens()
+        await scene.happens()
         with trio.fail_after(PATIENCE):
-            async with house.forwarding():
+            async with scene.forwarding():
                 await receiver.until(before + 1)
 
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), is_active=False)
+        await scene.configured(url(receiver), is_active=False)
         assert await silent()
-        await house.configured(url(receiver))
+        await scene.configured(url(receiver))
         await is_heard()
-        house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+        scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
         assert await silent()
-        house.people.change("update all_organizations set status = 'active', deleted_at = now() where id = %s", house.acme.id)
+        scene.people.change("update all_organizations set status = 'active', deleted_at = now() where id = %s", scene.acme.id)
         assert await silent()
-        house.people.change("update all_organizations set deleted_at = null where id = %s", house.acme.id)
+        scene.people.change("update all_organizations set deleted_at = null where id = %s", scene.acme.id)
         await is_heard()
-        await house.happens(5)
-        assert (await house.ask("DELETE")).status == 204
+        await scene.happens(5)
+        assert (await scene.ask("DELETE")).status == 204
         assert await silent()
 
 
 @pytest.mark.parametrize("change", ["disable", "delete", "redirect", "suspend", "operator"])
 async def test_what_was_read_before_a_change_does_not_leave_after_it(
-    house: SiemScene, change: str, monkeypatch: pytest.MonkeyPatch
+    scene: SiemScene, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch is ready, and then a member changes the configuration."""
-    await house.happens(3)
+    await scene.happens(3)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver))
-        export = house.postern.tenancy.siem_export
+        await scene.configured(url(receiver))
+        export = scene.postern.tenancy.siem_export
         (forwarding,) = await export.claim(10, failing=False)
         hold = export.queue.hold
 
         async def changed_first(*asked: Any) -> Any:
             match change:
                 case "disable":
-                    await house.configured(url(receiver), is_active=False)
+                    await scene.configured(url(receiver), is_active=False)
                 case "delete":
-                    assert (await house.ask("DELETE")).status == 204
+                    assert (await scene.ask("DELETE")).status == 204
                 case "redirect":
-                    await house.configured(url(receiver, "/other"))
+                    await scene.configured(url(receiver, "/other"))
                 case "operator":
                     # As the runbook says, without the endpoint.
-                    house.people.change("update siem_configurations set is_active = false")
+                    scene.people.change("update siem_configurations set is_active = false")
                 case _:
-                    house.people.change("update all_organizations set status = 'suspended' where id = %s", house.acme.id)
+                    scene.people.change("update all_organizations set status = 'suspended' where id = %s", scene.acme.id)
             return await hold(*asked)
 
         monkeypatch.setattr(export.queue, "hold", changed_first)  # between the last read and the call
@@ -666,20 +666,20 @@ async def test_what_was_read_before_a_change_does_not_leave_after_it(
     assert receiver.calls == []
 
 
-async def test_one_that_is_made_again_begins_anew(house: SiemScene, tmp_path: Path) -> None:
+async def test_one_that_is_made_again_begins_anew(scene: SiemScene, tmp_path: Path) -> None:
     async with receiving(answering(200)) as receiver:
         for _ in range(2):
-            await house.configured(url(receiver))
-            await house.happens(2)
-            house.signs_in(count=2)
-            async with house.forwarding():
-                await house.done()
-            assert (await house.ask("DELETE")).status == 204
+            await scene.configured(url(receiver))
+            await scene.happens(2)
+            scene.signs_in(count=2)
+            async with scene.forwarding():
+                await scene.done()
+            assert (await scene.ask("DELETE")).status == 204
         records = lines(receiver.calls)
-    await house.link()
+    await scene.link()
     exports = list(dict.fromkeys(one["export_id"] for one in records))
     assert [sequences([one for one in records if one["export_id"] == export], "sign_in") for export in exports] == [[1, 2], [1, 2]]
-    assert (await verified(house, records, tmp_path))[0] == 0
+    assert (await verified(scene, records, tmp_path))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -691,13 +691,13 @@ async def test_one_that_is_made_again_begins_anew(house: SiemScene, tmp_path: Pa
         ("generic", ("authorization", f"Bearer {SECRET}")),
     ],
 )
-async def test_each_provider_gets_its_own_form(house: SiemScene, tmp_path: Path, provider: str, header: tuple[str, str]) -> None:
-    await house.happens(2)
+async def test_each_provider_gets_its_own_form(scene: SiemScene, tmp_path: Path, provider: str, header: tuple[str, str]) -> None:
+    await scene.happens(2)
     async with receiving(answering(200, b'{"errors":false}')) as receiver:
-        await house.configured(url(receiver), provider, api_key=SECRET)
-        await house.link()
-        async with house.forwarding():
-            await house.done()
+        await scene.configured(url(receiver), provider, api_key=SECRET)
+        await scene.link()
+        async with scene.forwarding():
+            await scene.done()
     (call,) = receiver.calls
     assert call.headers[header[0]] == header[1]
     text = call.body.decode()
@@ -715,62 +715,62 @@ async def test_each_provider_gets_its_own_form(house: SiemScene, tmp_path: Path,
     if provider == "splunk_hec":
         assert all(item["sourcetype"] == "_json" and item["time"] > 0 for item in items)
     assert len(items) == 4
-    assert (await verified(house, items, tmp_path))[0] == 0
+    assert (await verified(scene, items, tmp_path))[0] == 0
 
 
-async def test_a_bulk_answer_is_read_item_by_item(house: SiemScene) -> None:
-    await house.happens(1)
+async def test_a_bulk_answer_is_read_item_by_item(scene: SiemScene) -> None:
+    await scene.happens(1)
     refused = b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":400,"error":{"type":"document_parsing_exception"}}}]}'
     async with receiving(answering(200, refused)) as receiver:
-        await house.configured(url(receiver), "elastic")
-        async with house.forwarding():
-            health = await house.failed()
+        await scene.configured(url(receiver), "elastic")
+        async with scene.forwarding():
+            health = await scene.failed()
         assert health["last_error"] == "1 entries refused, the first with 400 document_parsing_exception"
         # Entries that existed already count as received.
         receiver.answer = answering(200, b'{"errors":true,"items":[{"create":{"status":409}},{"create":{"status":201}}]}')
-        house.due_again()
-        async with house.forwarding():
-            await house.done()
+        scene.due_again()
+        async with scene.forwarding():
+            await scene.done()
 
 
-async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(house: SiemScene, tmp_path: Path) -> None:
-    await house.happens(3)
-    await house.happens(1, to=house.globex)
+async def test_an_entry_that_somebody_removed_or_moved_is_told_as_missing(scene: SiemScene, tmp_path: Path) -> None:
+    await scene.happens(3)
+    await scene.happens(1, to=scene.globex)
     # Somebody with the database points a link of acme's at an entry of globex's.
-    house.people.change("alter table audit_links drop constraint audit_links_entry_id_key")
-    house.people.change(
+    scene.people.change("alter table audit_links drop constraint audit_links_entry_id_key")
+    scene.people.change(
         "update audit_links set entry_id = (select entry_id from audit_links where chain_id = %s and sequence = 1)"
         " where chain_id = %s and sequence = 2",
-        house.globex.id,
-        house.acme.id,
+        scene.globex.id,
+        scene.acme.id,
     )
     try:
         async with receiving(answering(200)) as receiver:
-            await house.configured(url(receiver))
-            async with house.forwarding():
-                await house.done()
+            await scene.configured(url(receiver))
+            async with scene.forwarding():
+                await scene.done()
             records = lines(receiver.calls)
     finally:
-        house.people.change("delete from audit_links")
-        house.people.change("alter table audit_links add constraint audit_links_entry_id_key unique (entry_id)")
+        scene.people.change("delete from audit_links")
+        scene.people.change("alter table audit_links add constraint audit_links_entry_id_key unique (entry_id)")
     assert sequences(records)[:3] == [1, 2, 3]
     assert records[1]["entry"] is None
-    status, told = await verified(house, records, tmp_path)
+    status, told = await verified(scene, records, tmp_path)
     assert (status, "2 has lost its entry" in told) == (1, True)
 
 
-async def test_credentials_that_cannot_be_opened_are_told(house: SiemScene) -> None:
-    await house.happens()
-    await house.configured(DEAD, api_key=SECRET)
-    house.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
-    house.log.allow("siem_credentials_unreadable")
-    async with house.forwarding():
-        assert "send them again" in (await house.failed())["last_error"]
+async def test_credentials_that_cannot_be_opened_are_told(scene: SiemScene) -> None:
+    await scene.happens()
+    await scene.configured(DEAD, api_key=SECRET)
+    scene.people.change("update siem_configurations set sealed_credentials = 'nonsense'")
+    scene.log.allow("siem_credentials_unreadable")
+    async with scene.forwarding():
+        assert "send them again" in (await scene.failed())["last_error"]
 
 
-async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: SiemScene, database_url: str) -> None:
-    made = await house.configured(is_active=False)
-    export = house.postern.tenancy.siem_export
+async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(scene: SiemScene, database_url: str) -> None:
+    made = await scene.configured(is_active=False)
+    export = scene.postern.tenancy.siem_export
     # A transaction that never commits, and leaves no number behind.
     with psycopg.connect(database_url) as late, psycopg.connect(database_url) as lost:
         for connection in (late, lost):
@@ -778,9 +778,9 @@ async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: Sie
                 "with logged as (insert into login_events (id, organization_id, provider, success, created_at)"
                 " values (gen_random_uuid(), %s, 'password', true, now()) returning id)"
                 " insert into sign_in_pending select id, %s from logged",
-                (house.acme.id, made["id"]),
+                (scene.acme.id, made["id"]),
             )
-        house.signs_in(count=3)
+        scene.signs_in(count=3)
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(export.number)
@@ -788,23 +788,23 @@ async def test_sign_ins_are_numbered_as_they_commit_and_without_a_gap(house: Sie
         late.commit()
     while await export.number():
         pass
-    rows = house.people.rows("select sequence, created_at from sign_in_links order by sequence")
+    rows = scene.people.rows("select sequence, created_at from sign_in_links order by sequence")
     assert [row["sequence"] for row in rows] == [1, 2, 3, 4]
     # The entry that committed late comes last, although it began first.
     assert rows[3]["created_at"] < rows[0]["created_at"]
 
 
-async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: SiemScene) -> None:
-    await house.configured(is_active=False)
-    await house.configured(of="globex", is_active=False)
+async def test_a_sign_in_is_queued_for_the_export_of_its_organization(scene: SiemScene) -> None:
+    await scene.configured(is_active=False)
+    await scene.configured(of="globex", is_active=False)
     events = LoginEventId(uuid4()), LoginEventId(uuid4())
-    async with house.postern.foundation.unit_of_work() as uow:
-        for event, organization in zip(events, (OrganizationId(house.acme.id), None), strict=True):
-            now = house.postern.foundation.clock.now()
+    async with scene.postern.foundation.unit_of_work() as uow:
+        for event, organization in zip(events, (OrganizationId(scene.acme.id), None), strict=True):
+            now = scene.postern.foundation.clock.now()
             await uow.login_events.add(
                 LoginEvent(
                     id=event,
-                    user=UserId(house.owner.user),
+                    user=UserId(scene.owner.user),
                     provider="password",
                     failure=None,
                     address="192.0.2.9",
@@ -814,39 +814,39 @@ async def test_a_sign_in_is_queued_for_the_export_of_its_organization(house: Sie
                 )
             )
         await uow.commit()
-    while await house.postern.tenancy.siem_export.number():
+    while await scene.postern.tenancy.siem_export.number():
         pass
-    rows = house.people.rows("select org_id, content from sign_in_links join siem_configurations on id = export_id")
-    assert [(row["org_id"], row["content"]["success"]) for row in rows] == [(house.acme.id, True)]
+    rows = scene.people.rows("select org_id, content from sign_in_links join siem_configurations on id = export_id")
+    assert [(row["org_id"], row["content"]["success"]) for row in rows] == [(scene.acme.id, True)]
 
 
-async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(house: SiemScene) -> None:
-    sweep = housekeeping.sweep(house.postern.foundation.pool, "ReceivedSignIns")
-    export = house.postern.tenancy.siem_export
+async def test_what_was_received_is_forgotten_here_and_so_is_what_belongs_to_no_export(scene: SiemScene) -> None:
+    sweep = housekeeping.sweep(scene.postern.foundation.pool, "ReceivedSignIns")
+    export = scene.postern.tenancy.siem_export
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver))
-        house.signs_in(count=3)
-        async with house.forwarding():
-            await house.done()
-        await house.configured(url(receiver), is_active=False)
-        house.signs_in(count=2)
+        await scene.configured(url(receiver))
+        scene.signs_in(count=3)
+        async with scene.forwarding():
+            await scene.done()
+        await scene.configured(url(receiver), is_active=False)
+        scene.signs_in(count=2)
         await export.number()
         assert await sweep.delete_expired(2) == 2
         assert await sweep.delete_expired(2) == 1
         assert await sweep.delete_expired(2) == 0
-        assert [row["sequence"] for row in house.people.rows("select sequence from sign_in_links order by 1")] == [4, 5]
-        house.signs_in(count=1)
-        await house.ask("DELETE")
+        assert [row["sequence"] for row in scene.people.rows("select sequence from sign_in_links order by 1")] == [4, 5]
+        scene.signs_in(count=1)
+        await scene.ask("DELETE")
     # Entries get no numbers for a removed export, and no rows of the export stay.
     assert await export.number() == 1
     assert await sweep.delete_expired(9) == 2
-    assert house.people.rows("select 1 from sign_in_links union all select 1 from sign_in_pending") == []
+    assert scene.people.rows("select 1 from sign_in_links union all select 1 from sign_in_pending") == []
 
 
-async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: SiemScene) -> None:
-    await house.configured(DEAD, api_key=SECRET)
+async def test_a_rotation_of_the_ring_seals_the_credentials_again(scene: SiemScene) -> None:
+    await scene.configured(DEAD, api_key=SECRET)
     ring = AesGcmKeyRing([EncryptionKey("newer", b"n" * 32), EncryptionKey("test", b"k" * 32)])
-    columns = PostgresSealedColumns(house.postern.foundation.pool, ring)
+    columns = PostgresSealedColumns(scene.postern.foundation.pool, ring)
     (value,) = await columns.outdated("siem_configurations.sealed_credentials", 10)
     opened = ring.open(value.sealed, value.context)
     assert SECRET in opened.decode()
@@ -854,15 +854,15 @@ async def test_a_rotation_of_the_ring_seals_the_credentials_again(house: SiemSce
     assert await columns.outdated("siem_configurations.sealed_credentials", 10) == []
 
 
-async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: SiemScene) -> None:
+async def test_an_organization_with_a_long_log_leaves_hands_to_others(scene: SiemScene) -> None:
     """A turn ends, and another worker goes on with the export."""
-    await house.happens(30)
+    await scene.happens(30)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), batch_size=1)
-        await house.link()
+        await scene.configured(url(receiver), batch_size=1)
+        await scene.link()
         forwarder = SiemForwarder(
-            house.postern.tenancy.siem_export,
-            metrics=house.postern.foundation.metrics,
+            scene.postern.tenancy.siem_export,
+            metrics=scene.postern.foundation.metrics,
             spread=lambda: 0.0,
             poll=0.01,
             numbering=0.05,
@@ -870,43 +870,43 @@ async def test_an_organization_with_a_long_log_leaves_hands_to_others(house: Sie
         )
         async with trio.open_nursery() as nursery:
             await nursery.start(forwarder.run)
-            await house.done()
+            await scene.done()
             nursery.cancel_scope.cancel()
         assert sequences(lines(receiver.calls)) == list(range(1, 32))
-    assert house.people.rows("select 1 from siem_configurations where lease is not null") == []
+    assert scene.people.rows("select 1 from siem_configurations where lease is not null") == []
 
 
-async def test_a_batch_that_is_made_in_parts_is_sent_as_one(house: SiemScene) -> None:
-    await house.happens(25)
+async def test_a_batch_that_is_made_in_parts_is_sent_as_one(scene: SiemScene) -> None:
+    await scene.happens(25)
     async with receiving(answering(200)) as receiver:
-        await house.configured(url(receiver), batch_size=100)
-        await house.link()
-        async with house.forwarding():
-            await house.done()
+        await scene.configured(url(receiver), batch_size=100)
+        await scene.link()
+        async with scene.forwarding():
+            await scene.done()
         assert sequences(lines(receiver.calls[:1])) == list(range(1, 27))
 
 
-async def test_a_lease_that_was_lost_moves_no_cursor(house: SiemScene) -> None:
-    await house.happens(2)
-    export = house.postern.tenancy.siem_export
+async def test_a_lease_that_was_lost_moves_no_cursor(scene: SiemScene) -> None:
+    await scene.happens(2)
+    export = scene.postern.tenancy.siem_export
 
     async def taken_away(stream: trio.abc.Stream, call: Call) -> bool:
-        house.people.change("update siem_configurations set lease = gen_random_uuid()")
+        scene.people.change("update siem_configurations set lease = gen_random_uuid()")
         return await answering(200)(stream, call)
 
     async with receiving(taken_away) as receiver:
-        await house.configured(url(receiver))
+        await scene.configured(url(receiver))
         (forwarding,) = await export.claim(10, failing=False)
         assert not await export.forward(forwarding, Stream.AUDIT, lambda: 0.0)
         await export.release(forwarding)
-    assert (await house.health())["last_delivered_at"] is None
-    assert house.people.rows("select 1 from siem_configurations where lease is null") == []
+    assert (await scene.health())["last_delivered_at"] is None
+    assert scene.people.rows("select 1 from siem_configurations where lease is null") == []
 
 
-async def test_an_export_can_be_given_to_one_process_alone(house: SiemScene) -> None:
-    await house.happens(1)
-    await house.configured()
-    export = house.postern.tenancy.siem_export
+async def test_an_export_can_be_given_to_one_process_alone(scene: SiemScene) -> None:
+    await scene.happens(1)
+    await scene.configured()
+    export = scene.postern.tenancy.siem_export
     assert len(await export.claim(10, failing=False)) == 1
     assert await export.claim(10, failing=False) == []
     assert await export.claim(10, failing=True) == []

@@ -85,29 +85,29 @@ class SignInRuleScene(Shops):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog) -> SignInRuleScene:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog) -> SignInRuleScene:
     return SignInRuleScene(postern, people, client, log)
 
 
-async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_record(house: SignInRuleScene) -> None:
-    assert (await house.show()).ok() == DEFAULTS
-    house.protect(house.owner)
-    answer = (await house.change(mfa_policy="required", session_lifetime_hours=12)).ok()
+async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_record(scene: SignInRuleScene) -> None:
+    assert (await scene.show()).ok() == DEFAULTS
+    scene.protect(scene.owner)
+    answer = (await scene.change(mfa_policy="required", session_lifetime_hours=12)).ok()
     since = datetime.fromisoformat(answer["mfa_required_since"])
     assert timedelta() <= datetime.now(UTC) - since < timedelta(minutes=1)
     required = {**DEFAULTS, "mfa_policy": "required", "mfa_required_since": answer["mfa_required_since"], "session_lifetime_hours": 12}
     assert answer == required
-    assert (await house.change(mfa_policy="required", mfa_grace_days=14)).ok() == {**required, "mfa_grace_days": 14}
+    assert (await scene.change(mfa_policy="required", mfa_grace_days=14)).ok() == {**required, "mfa_grace_days": 14}
     domains = ["ACME.example ", "xn--strae-oqa.example", "acme.example"]
-    last = (await house.change(invitation_domains=domains, session_lifetime_hours=None, device_trust_days=0, mfa_policy="optional")).ok()
+    last = (await scene.change(invitation_domains=domains, session_lifetime_hours=None, device_trust_days=0, mfa_policy="optional")).ok()
     assert last == {
         **DEFAULTS,
         "mfa_grace_days": 14,
         "device_trust_days": 0,
         "invitation_domains": ["acme.example", "xn--strae-oqa.example"],
     }
-    assert (await house.show(by=house.admin)).ok() == last
-    audited = house.audited("organization.sign_in_rules.updated")
+    assert (await scene.show(by=scene.admin)).ok() == last
+    audited = scene.audited("organization.sign_in_rules.updated")
     assert [entry["details"] for entry in audited] == [
         {"old_mfa_policy": "optional", "new_mfa_policy": "required", "old_session_lifetime_hours": None, "new_session_lifetime_hours": 12},
         {"old_mfa_grace_days": 7, "new_mfa_grace_days": 14},
@@ -123,14 +123,14 @@ async def test_the_rules_are_read_and_changed_one_by_one_and_each_change_is_on_r
         },
     ]
     assert {(entry["organization_id"], entry["actor_id"], entry["target_id"]) for entry in audited} == {
-        (house.acme.id, house.owner.user, str(house.acme.id))
+        (scene.acme.id, scene.owner.user, str(scene.acme.id))
     }
-    assert [event["name"] for event in house.told()] == ["organization.sign_in_rules.updated"] * 3
+    assert [event["name"] for event in scene.told()] == ["organization.sign_in_rules.updated"] * 3
 
 
-async def test_what_changes_nothing_is_not_on_record(house: SignInRuleScene) -> None:
-    assert (await house.change(mfa_policy="optional", invitation_domains=[])).ok() == DEFAULTS
-    assert house.audited() == []
+async def test_what_changes_nothing_is_not_on_record(scene: SignInRuleScene) -> None:
+    assert (await scene.change(mfa_policy="optional", invitation_domains=[])).ok() == DEFAULTS
+    assert scene.audited() == []
 
 
 @pytest.mark.parametrize(
@@ -148,140 +148,140 @@ async def test_what_changes_nothing_is_not_on_record(house: SignInRuleScene) -> 
         ({"invitation_domains": [f"d{number}.example" for number in range(51)]}, "invitation_domains"),
     ],
 )
-async def test_a_rule_that_cannot_be_is_refused_and_named(house: SignInRuleScene, rules: dict[str, Any], named: str) -> None:
-    answer = await house.change(**rules)
+async def test_a_rule_that_cannot_be_is_refused_and_named(scene: SignInRuleScene, rules: dict[str, Any], named: str) -> None:
+    answer = await scene.change(**rules)
     assert refused(answer) == BAD_REQUEST
     assert named in answer.json()["error"]
-    assert (await house.show()).ok() == DEFAULTS
+    assert (await scene.show()).ok() == DEFAULTS
 
 
-async def test_only_who_manages_the_settings_gets_to_the_rules_and_only_with_a_fresh_proof(house: SignInRuleScene) -> None:
-    stranger = house.resident(house.globex, "owner")
-    keeper = house.resident(house.acme, house.tenants.role(house.acme, "keeper", [Capability.SETTINGS_MANAGE]))
-    for person in (house.member, stranger):
-        assert refused(await house.show(by=person)) == FORBIDDEN
-        assert refused(await house.change(by=person, mfa_grace_days=1)) == FORBIDDEN
-    assert (await house.change(by=keeper, mfa_grace_days=1)).ok()["mfa_grace_days"] == 1
-    house.signed_in(keeper, "1 hour")
-    assert refused(await house.change(by=keeper, mfa_grace_days=2)) == SIGN_IN_AGAIN
-    assert refused(await house.request("GET", "/api/organizations/nowhere/sign-in-rules")) == NOT_FOUND
+async def test_only_who_manages_the_settings_gets_to_the_rules_and_only_with_a_fresh_proof(scene: SignInRuleScene) -> None:
+    stranger = scene.resident(scene.globex, "owner")
+    keeper = scene.resident(scene.acme, scene.tenants.role(scene.acme, "keeper", [Capability.SETTINGS_MANAGE]))
+    for person in (scene.member, stranger):
+        assert refused(await scene.show(by=person)) == FORBIDDEN
+        assert refused(await scene.change(by=person, mfa_grace_days=1)) == FORBIDDEN
+    assert (await scene.change(by=keeper, mfa_grace_days=1)).ok()["mfa_grace_days"] == 1
+    scene.signed_in(keeper, "1 hour")
+    assert refused(await scene.change(by=keeper, mfa_grace_days=2)) == SIGN_IN_AGAIN
+    assert refused(await scene.request("GET", "/api/organizations/nowhere/sign-in-rules")) == NOT_FOUND
 
 
-async def test_another_organization_keeps_its_own_rules(house: SignInRuleScene) -> None:
-    house.protect(house.owner)
-    (await house.change(mfa_policy="required", mfa_grace_days=0, session_lifetime_hours=1, invitation_domains=["acme.example"])).ok()
-    theirs = house.resident(house.globex, "owner")
-    assert (await house.request("GET", "/api/organizations/globex/sign-in-rules", by=theirs)).ok() == DEFAULTS
-    house.signed_in(theirs, "2 hours")
-    assert (await house.request("GET", "/api/organizations/globex", by=theirs)).status == 200
+async def test_another_organization_keeps_its_own_rules(scene: SignInRuleScene) -> None:
+    scene.protect(scene.owner)
+    (await scene.change(mfa_policy="required", mfa_grace_days=0, session_lifetime_hours=1, invitation_domains=["acme.example"])).ok()
+    theirs = scene.resident(scene.globex, "owner")
+    assert (await scene.request("GET", "/api/organizations/globex/sign-in-rules", by=theirs)).ok() == DEFAULTS
+    scene.signed_in(theirs, "2 hours")
+    assert (await scene.request("GET", "/api/organizations/globex", by=theirs)).status == 200
 
 
-async def test_nobody_requires_a_second_factor_who_has_none(house: SignInRuleScene) -> None:
-    answer = await house.change(mfa_policy="required", mfa_grace_days=0)
+async def test_nobody_requires_a_second_factor_who_has_none(scene: SignInRuleScene) -> None:
+    answer = await scene.change(mfa_policy="required", mfa_grace_days=0)
     assert refused(answer) == MFA_REQUIRED
     assert answer.json()["error"].startswith("mfa_policy:")
-    assert (await house.show()).ok() == DEFAULTS
+    assert (await scene.show()).ok() == DEFAULTS
     # A set-up that is only begun does not count.
-    house.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, '', now())", house.owner.user)
-    assert refused(await house.change(mfa_policy="required")) == MFA_REQUIRED
+    scene.people.change("insert into mfa_secrets (user_id, sealed_secret, created_at) values (%s, '', now())", scene.owner.user)
+    assert refused(await scene.change(mfa_policy="required")) == MFA_REQUIRED
 
 
-async def test_of_two_changes_at_once_neither_is_lost(house: SignInRuleScene) -> None:
-    changes = [partial(house.change, mfa_grace_days=21), partial(house.change, by=house.admin, device_trust_days=7)]
+async def test_of_two_changes_at_once_neither_is_lost(scene: SignInRuleScene) -> None:
+    changes = [partial(scene.change, mfa_grace_days=21), partial(scene.change, by=scene.admin, device_trust_days=7)]
     answers: list[Received] = []
-    async with trio.open_nursery() as nursery, house.postern.foundation.unit_of_work() as uow:
+    async with trio.open_nursery() as nursery, scene.postern.foundation.unit_of_work() as uow:
         # Both requests have come as far as they can before one of them goes on.
-        await uow.organizations.hold(OrganizationId(house.acme.id))
-        nursery.start_soon(house.gather, answers, *changes)
-        await house.people.all_wait(2)
+        await uow.organizations.hold(OrganizationId(scene.acme.id))
+        nursery.start_soon(scene.gather, answers, *changes)
+        await scene.people.all_wait(2)
     assert [answer.status for answer in answers] == [200, 200]
-    rules = (await house.show()).ok()
+    rules = (await scene.show()).ok()
     assert (rules["mfa_grace_days"], rules["device_trust_days"]) == (21, 7)
-    assert len(house.audited()) == 2
+    assert len(scene.audited()) == 2
 
 
-async def test_who_loses_the_right_meanwhile_changes_nothing(house: SignInRuleScene) -> None:
-    admitted = await house.postern.tenancy.callers.resolve_member(await house.tenants.token(house.admin), "acme")
+async def test_who_loses_the_right_meanwhile_changes_nothing(scene: SignInRuleScene) -> None:
+    admitted = await scene.postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.admin), "acme")
     assert admitted.may(Capability.SETTINGS_MANAGE)
-    async with house.postern.foundation.unit_of_work() as uow:
+    async with scene.postern.foundation.unit_of_work() as uow:
         await uow.organizations.hold(admitted.organization)
         answers: list[Received] = []
 
         async def change() -> None:
-            answers.append(await house.change(by=house.admin, mfa_grace_days=90))
+            answers.append(await scene.change(by=scene.admin, mfa_grace_days=90))
 
         async def demote() -> None:
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             await uow.members.remove(admitted.organization, admitted.user)
             await uow.commit()
 
         await all_at_once(change, demote)
     assert [refused(answer) for answer in answers] == [FORBIDDEN]
-    assert (await house.show()).ok() == DEFAULTS
+    assert (await scene.show()).ok() == DEFAULTS
 
 
-async def test_an_organization_that_goes_meanwhile_has_no_rules_and_takes_none(house: SignInRuleScene) -> None:
-    admitted = await house.postern.tenancy.callers.resolve_member(await house.tenants.token(house.owner), "acme")
-    house.people.change("update all_organizations set deleted_at = now() where id = %s", house.acme.id)
+async def test_an_organization_that_goes_meanwhile_has_no_rules_and_takes_none(scene: SignInRuleScene) -> None:
+    admitted = await scene.postern.tenancy.callers.resolve_member(await scene.tenants.token(scene.owner), "acme")
+    scene.people.change("update all_organizations set deleted_at = now() where id = %s", scene.acme.id)
     with pytest.raises(NotFound):
-        await house.postern.tenancy.sign_in_rules.get(admitted)
+        await scene.postern.tenancy.sign_in_rules.get(admitted)
     with pytest.raises(Forbidden):
-        await house.postern.tenancy.sign_in_rules.change(admitted, SignInRulesChange(mfa_grace_days=1), Actor(admitted.user))
+        await scene.postern.tenancy.sign_in_rules.change(admitted, SignInRulesChange(mfa_grace_days=1), Actor(admitted.user))
 
 
-async def test_a_member_without_a_second_factor_is_refused_once_the_grace_period_is_over(house: SignInRuleScene) -> None:
-    house.protect(house.admin)
-    in_acme = house.tenants.session(house.member, house.acme)
-    house.require(ago="2 days", grace_days=3)
-    house.joined(house.member, "1 year")
-    assert (await house.enter(house.member)).status == 200
-    house.require(ago="4 days", grace_days=3)
-    for person, place in ((house.member, None), (in_acme, house.acme), (house.owner, None)):
-        house.joined(person, "1 year")
-        token = await house.tenants.token(person, place)
-        assert refused(await house.client.get(ACME, token=token)) == MFA_REQUIRED
-        assert refused(await house.client.get(f"{ACME}/members", token=token)) == MFA_REQUIRED
+async def test_a_member_without_a_second_factor_is_refused_once_the_grace_period_is_over(scene: SignInRuleScene) -> None:
+    scene.protect(scene.admin)
+    in_acme = scene.tenants.session(scene.member, scene.acme)
+    scene.require(ago="2 days", grace_days=3)
+    scene.joined(scene.member, "1 year")
+    assert (await scene.enter(scene.member)).status == 200
+    scene.require(ago="4 days", grace_days=3)
+    for person, place in ((scene.member, None), (in_acme, scene.acme), (scene.owner, None)):
+        scene.joined(person, "1 year")
+        token = await scene.tenants.token(person, place)
+        assert refused(await scene.client.get(ACME, token=token)) == MFA_REQUIRED
+        assert refused(await scene.client.get(f"{ACME}/members", token=token)) == MFA_REQUIRED
         # Their own account stays open to them, and so does the set-up.
-        assert (await house.client.get("/api/user", token=token)).status == 200
-        assert (await house.client.get("/api/user/mfa/status", token=token)).status == 200
-    assert refused(await house.request("POST", f"{ACME}/select", by=house.member)) == MFA_REQUIRED
-    assert (await house.request("GET", "/api/organizations", by=house.member)).status == 200
-    assert (await house.enter(house.admin)).status == 200
+        assert (await scene.client.get("/api/user", token=token)).status == 200
+        assert (await scene.client.get("/api/user/mfa/status", token=token)).status == 200
+    assert refused(await scene.request("POST", f"{ACME}/select", by=scene.member)) == MFA_REQUIRED
+    assert (await scene.request("GET", "/api/organizations", by=scene.member)).status == 200
+    assert (await scene.enter(scene.admin)).status == 200
     # The next request after the set-up is let in, and the next after turning it off is not.
-    house.protect(house.member)
-    assert (await house.enter(house.member)).status == 200
-    house.people.change("delete from mfa_secrets where user_id = %s", house.member.user)
-    assert refused(await house.enter(house.member)) == MFA_REQUIRED
+    scene.protect(scene.member)
+    assert (await scene.enter(scene.member)).status == 200
+    scene.people.change("delete from mfa_secrets where user_id = %s", scene.member.user)
+    assert refused(await scene.enter(scene.member)) == MFA_REQUIRED
 
 
-async def test_who_joins_later_has_the_whole_grace_period(house: SignInRuleScene) -> None:
-    house.require(ago="1 year", grace_days=3)
-    house.joined(house.member, "2 days")
-    assert (await house.enter(house.member)).status == 200
-    house.joined(house.member, "4 days")
-    assert refused(await house.enter(house.member)) == MFA_REQUIRED
+async def test_who_joins_later_has_the_whole_grace_period(scene: SignInRuleScene) -> None:
+    scene.require(ago="1 year", grace_days=3)
+    scene.joined(scene.member, "2 days")
+    assert (await scene.enter(scene.member)).status == 200
+    scene.joined(scene.member, "4 days")
+    assert refused(await scene.enter(scene.member)) == MFA_REQUIRED
 
 
-async def test_the_rule_costs_a_request_no_further_round_trip(house: SignInRuleScene) -> None:
-    house.protect(house.member)
-    token = await house.tenants.token(house.member)
+async def test_the_rule_costs_a_request_no_further_round_trip(scene: SignInRuleScene) -> None:
+    scene.protect(scene.member)
+    token = await scene.tenants.token(scene.member)
 
     async def round_trips(path: str) -> list[int]:
-        house.log.entries.clear()
-        assert (await house.client.get(path, token=token)).status == 200
-        return [line["db_round_trips"] for line in house.log.events("request")]
+        scene.log.entries.clear()
+        assert (await scene.client.get(path, token=token)).status == 200
+        return [line["db_round_trips"] for line in scene.log.events("request")]
 
     before = [await round_trips(path) for path in ("/api/user", ACME)]
-    house.require()
-    house.limit_sessions(1)
+    scene.require()
+    scene.limit_sessions(1)
     assert [await round_trips(path) for path in ("/api/user", ACME)] == before
 
 
-async def test_while_impersonating_the_second_factor_of_who_acts_counts(house: SignInRuleScene) -> None:
-    house.require()
-    governor = house.people.add(platform_owner=True)
-    acting = house.tenants.session(house.owner)
-    house.people.change(
+async def test_while_impersonating_the_second_factor_of_who_acts_counts(scene: SignInRuleScene) -> None:
+    scene.require()
+    governor = scene.people.add(platform_owner=True)
+    acting = scene.tenants.session(scene.owner)
+    scene.people.change(
         "update sessions set impersonator_id = %s, impersonation_id = id, proved_at = null where id = %s", governor.user, acting.session
     )
     claims: dict[str, Any] = {
@@ -289,109 +289,109 @@ async def test_while_impersonating_the_second_factor_of_who_acts_counts(house: S
         "impersonation_session": str(acting.session),
         "token_use": "impersonation",
     }
-    token = await house.tenants.token(acting, **claims)
-    assert refused(await house.client.get(ACME, token=token)) == MFA_REQUIRED
-    house.protect(governor)
-    assert (await house.client.get(ACME, token=token)).status == 200
-    assert refused(await house.client.request("PATCH", RULES, body={"mfa_policy": "optional"}, token=token)) == FORBIDDEN
+    token = await scene.tenants.token(acting, **claims)
+    assert refused(await scene.client.get(ACME, token=token)) == MFA_REQUIRED
+    scene.protect(governor)
+    assert (await scene.client.get(ACME, token=token)).status == 200
+    assert refused(await scene.client.request("PATCH", RULES, body={"mfa_policy": "optional"}, token=token)) == FORBIDDEN
 
 
-async def test_a_service_is_closed_to_such_a_member_and_open_to_others(house: SignInRuleScene) -> None:
-    house.require()
-    member, guest = house.tenants.uses(house.member, house.shop), house.user()
-    token = await house.tenants.token_in(member, house.shop)
-    assert refused(await house.client.get("/api/user", token=token)) == MFA_REQUIRED
-    assert refused(await house.client.get("/api/subscription", token=token)) == MFA_REQUIRED
-    assert (await house.client.get("/api/user", token=await house.tenants.token_in(guest, house.shop))).status == 200
-    house.protect(member)
-    assert (await house.client.get("/api/user", token=token)).status == 200
+async def test_a_service_is_closed_to_such_a_member_and_open_to_others(scene: SignInRuleScene) -> None:
+    scene.require()
+    member, guest = scene.tenants.uses(scene.member, scene.shop), scene.user()
+    token = await scene.tenants.token_in(member, scene.shop)
+    assert refused(await scene.client.get("/api/user", token=token)) == MFA_REQUIRED
+    assert refused(await scene.client.get("/api/subscription", token=token)) == MFA_REQUIRED
+    assert (await scene.client.get("/api/user", token=await scene.tenants.token_in(guest, scene.shop))).status == 200
+    scene.protect(member)
+    assert (await scene.client.get("/api/user", token=token)).status == 200
 
 
-async def test_signing_in_stays_open_on_the_platform_and_not_in_the_service(house: SignInRuleScene) -> None:
-    visitor = Browser(unlimited(house.postern))
-    person = house.tenants.join(await house.people.with_password(PASSWORD), house.acme)
+async def test_signing_in_stays_open_on_the_platform_and_not_in_the_service(scene: SignInRuleScene) -> None:
+    visitor = Browser(unlimited(scene.postern))
+    person = scene.tenants.join(await scene.people.with_password(PASSWORD), scene.acme)
     place = {"org_slug": "acme", "service_slug": "shop"}
-    house.require(grace_days=1)
+    scene.require(grace_days=1)
     assert (await visitor.login(person, **place)).status == 200
-    house.require()
+    scene.require()
     assert refused(await visitor.login(person, **place)) == MFA_REQUIRED
     assert (await visitor.login(person)).status == 200
-    guest = await house.people.with_password(PASSWORD)
+    guest = await scene.people.with_password(PASSWORD)
     assert (await visitor.login(guest, **place)).status == 200
 
 
-async def test_a_refresh_obeys_the_rules_and_the_token_is_not_used_up(house: SignInRuleScene) -> None:
-    visitor = Browser(unlimited(house.postern))
-    person = house.tenants.join(await house.people.with_password(PASSWORD), house.acme)
+async def test_a_refresh_obeys_the_rules_and_the_token_is_not_used_up(scene: SignInRuleScene) -> None:
+    visitor = Browser(unlimited(scene.postern))
+    person = scene.tenants.join(await scene.people.with_password(PASSWORD), scene.acme)
     tokens = await visitor.tokens(person)
-    in_acme = (await house.client.post(f"{ACME}/select", token=tokens["access_token"])).ok()
-    house.require()
+    in_acme = (await scene.client.post(f"{ACME}/select", token=tokens["access_token"])).ok()
+    scene.require()
     assert refused(await visitor.refresh(in_acme["refresh_token"])) == MFA_REQUIRED
-    assert house.people.rows("select from refresh_tokens where rotated_at is not null") == []
+    assert scene.people.rows("select from refresh_tokens where rotated_at is not null") == []
     assert (await visitor.refresh(tokens["refresh_token"])).status == 200
-    house.protect(person)
+    scene.protect(person)
     again = (await visitor.refresh(in_acme["refresh_token"])).ok()
-    house.limit_sessions(1)
-    house.people.change("update sessions set proved_at = now() - interval '61 minutes' where user_id = %s", person.user)
+    scene.limit_sessions(1)
+    scene.people.change("update sessions set proved_at = now() - interval '61 minutes' where user_id = %s", person.user)
     assert refused(await visitor.refresh(again["refresh_token"])) == ENDED
 
 
-async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_says(house: SignInRuleScene) -> None:
-    in_acme = house.tenants.session(house.member, house.acme)
-    in_shop = house.tenants.session(house.user(), house.shop)
+async def test_a_session_is_over_when_it_has_lasted_as_long_as_the_organization_says(scene: SignInRuleScene) -> None:
+    in_acme = scene.tenants.session(scene.member, scene.acme)
+    in_shop = scene.tenants.session(scene.user(), scene.shop)
     places: list[tuple[Person, Any, Callable[[], str]]] = [
-        (in_acme, house.acme, lambda: ACME),
-        (in_acme, house.acme, lambda: "/api/user"),
-        (in_shop, house.shop, lambda: "/api/user"),
+        (in_acme, scene.acme, lambda: ACME),
+        (in_acme, scene.acme, lambda: "/api/user"),
+        (in_shop, scene.shop, lambda: "/api/user"),
     ]
     for ago, status in (("59 minutes", 200), ("61 minutes", 401)):
         for person, place, path in places:
-            house.signed_in(person, ago)
-            token = await house.tenants.token(person, place)
-            house.limit_sessions(24)
-            assert (await house.client.get(path(), token=token)).status == 200
-            house.limit_sessions(1)
-            answer = await house.client.get(path(), token=token)
+            scene.signed_in(person, ago)
+            token = await scene.tenants.token(person, place)
+            scene.limit_sessions(24)
+            assert (await scene.client.get(path(), token=token)).status == 200
+            scene.limit_sessions(1)
+            answer = await scene.client.get(path(), token=token)
             assert answer.status == status
             if status == 401:
                 assert refused(answer) == ENDED
     # A session without a recorded proof counts from its beginning.
-    house.people.change("update sessions set proved_at = null where id = %s", in_acme.session)
-    assert (await house.client.get(ACME, token=await house.tenants.token(in_acme, house.acme))).status == 200
+    scene.people.change("update sessions set proved_at = null where id = %s", in_acme.session)
+    assert (await scene.client.get(ACME, token=await scene.tenants.token(in_acme, scene.acme))).status == 200
 
 
-async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_organization(house: SignInRuleScene) -> None:
-    house.limit_sessions(1)
-    house.tenants.join(house.member, house.globex)
-    house.signed_in(house.member, "61 minutes")
-    answer = await house.enter(house.member)
+async def test_a_session_elsewhere_goes_on_and_needs_a_new_sign_in_for_this_organization(scene: SignInRuleScene) -> None:
+    scene.limit_sessions(1)
+    scene.tenants.join(scene.member, scene.globex)
+    scene.signed_in(scene.member, "61 minutes")
+    answer = await scene.enter(scene.member)
     assert refused(answer) == SIGN_IN_AGAIN
     assert 'max_age="3600"' in (answer.header("www-authenticate") or "")
-    assert refused(await house.request("POST", f"{ACME}/select", by=house.member)) == SIGN_IN_AGAIN
-    assert (await house.request("GET", "/api/organizations/globex", by=house.member)).status == 200
+    assert refused(await scene.request("POST", f"{ACME}/select", by=scene.member)) == SIGN_IN_AGAIN
+    assert (await scene.request("GET", "/api/organizations/globex", by=scene.member)).status == 200
     # A second factor that was set up since proves nothing, because a thief can set one up.
-    house.people.change("update sessions set second_factor_at = now() where id = %s", house.member.session)
-    assert refused(await house.enter(house.member)) == SIGN_IN_AGAIN
-    house.signed_in(house.member, "1 minute")
-    assert (await house.enter(house.member)).status == 200
-    assert (await house.request("POST", f"{ACME}/select", by=house.member)).status == 200
+    scene.people.change("update sessions set second_factor_at = now() where id = %s", scene.member.session)
+    assert refused(await scene.enter(scene.member)) == SIGN_IN_AGAIN
+    scene.signed_in(scene.member, "1 minute")
+    assert (await scene.enter(scene.member)).status == 200
+    assert (await scene.request("POST", f"{ACME}/select", by=scene.member)).status == 200
 
 
-async def invite(house: SignInRuleScene, email: str) -> Received:
-    return await house.request("POST", f"{ACME}/invitations", {"email": email, "role": "member"})
+async def invite(scene: SignInRuleScene, email: str) -> Received:
+    return await scene.request("POST", f"{ACME}/invitations", {"email": email, "role": "member"})
 
 
-async def test_invitations_go_to_the_domains_that_the_organization_names(house: SignInRuleScene) -> None:
-    early = (await invite(house, "early@elsewhere.example")).ok()
-    (await house.change(invitation_domains=["acme.example"])).ok()
-    assert (await invite(house, "Ada@ACME.example")).status == 200
+async def test_invitations_go_to_the_domains_that_the_organization_names(scene: SignInRuleScene) -> None:
+    early = (await invite(scene, "early@elsewhere.example")).ok()
+    (await scene.change(invitation_domains=["acme.example"])).ok()
+    assert (await invite(scene, "Ada@ACME.example")).status == 200
     for email in ("ada@elsewhere.example", "ada@sub.acme.example", "ada@acme.example.net"):
-        answer = await invite(house, email)
+        answer = await invite(scene, email)
         assert refused(answer) == BAD_REQUEST
         assert answer.json()["error"] == "email: this organization invites only addresses of acme.example"
     # Nobody can accept an invitation that was made before.
-    assert refused(await house.client.post("/api/invitations/accept", {"token": early["token"]})) == BAD_REQUEST
+    assert refused(await scene.client.post("/api/invitations/accept", {"token": early["token"]})) == BAD_REQUEST
     behalf = f"{ACME}/invitations/{early['invitation']['id']}/accept"
-    assert refused(await house.request("POST", behalf)) == BAD_REQUEST
-    (await house.change(invitation_domains=[])).ok()
-    assert (await house.client.post("/api/invitations/accept", {"token": early["token"]})).status == 200
+    assert refused(await scene.request("POST", behalf)) == BAD_REQUEST
+    (await scene.change(invitation_domains=[])).ok()
+    assert (await scene.client.post("/api/invitations/accept", {"token": early["token"]})).status == 200

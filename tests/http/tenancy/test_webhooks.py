@@ -103,7 +103,7 @@ class WebhookScene(Neighbours):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> WebhookScene:
+def scene(postern: Postern, people: People, log: CapturedLog) -> WebhookScene:
     return WebhookScene(postern, people, unlimited(postern), log)
 
 
@@ -116,8 +116,8 @@ def verified(webhook: dict[str, Any], call: Call) -> Any:
     return Webhook(webhook["secret"]).verify(call.body, dict(call.headers))
 
 
-async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) -> None:
-    made = await house.made("https://crm.example.org/hooks?token=abc", "user.removed", "user.joined", "user.joined", name=" CRM ")
+async def test_a_webhook_is_made_and_its_secret_shown_once(scene: WebhookScene) -> None:
+    made = await scene.made("https://crm.example.org/hooks?token=abc", "user.removed", "user.joined", "user.joined", name=" CRM ")
     assert made.pop("secret").startswith("whsec_")
     assert made == {
         "id": made["id"],
@@ -129,13 +129,13 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) 
         "created_at": made["created_at"],
         "updated_at": made["created_at"],
     }
-    assert (await house.ask("GET")).ok(200) == {"webhooks": [made], "total": 1}
-    assert (await house.ask("GET", f"/{made['id']}")).ok(200) == made
-    (entry,) = house.audited("webhook.created")
-    assert (entry["target_type"], entry["target_id"], entry["actor_id"]) == ("webhook", made["id"], house.admin.user)
+    assert (await scene.ask("GET")).ok(200) == {"webhooks": [made], "total": 1}
+    assert (await scene.ask("GET", f"/{made['id']}")).ok(200) == made
+    (entry,) = scene.audited("webhook.created")
+    assert (entry["target_type"], entry["target_id"], entry["actor_id"]) == ("webhook", made["id"], scene.admin.user)
     # A URL may contain a secret of the receiver.
     assert entry["details"] == {"name": "CRM", "host": "crm.example.org", "events": ["user.joined", "user.removed"], "is_active": True}
-    (kept,) = house.people.rows("select sealed_secret from webhooks")
+    (kept,) = scene.people.rows("select sealed_secret from webhooks")
     assert b"whsec_" not in kept["sealed_secret"]
 
 
@@ -155,54 +155,54 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(house: WebhookScene) 
         *(("events", [one.name]) for one in EVENT_TYPES if one.audience is not Audience.ORGANIZATION or not one.published),
     ],
 )
-async def test_what_is_wrong_is_refused(house: WebhookScene, field: str, value: Any) -> None:
+async def test_what_is_wrong_is_refused(scene: WebhookScene, field: str, value: Any) -> None:
     body = {"name": "CRM", "url": "https://crm.example.org/", "events": ["user.joined"]}
-    answer = await house.ask("POST", "", {**body, field: value})
+    answer = await scene.ask("POST", "", {**body, field: value})
     assert answer.status == 400
     assert answer.json()["error"].startswith(f"{field}: ")
     if field == "events" and value:
         assert all(one.name in answer.json()["error"] for one in WEBHOOK_EVENTS)
-    assert house.people.rows("select id from webhooks") == []
-    made = await house.made()
-    assert (await house.ask("PATCH", f"/{made['id']}", {field: value})).status == 400
+    assert scene.people.rows("select id from webhooks") == []
+    made = await scene.made()
+    assert (await scene.ask("PATCH", f"/{made['id']}", {field: value})).status == 400
 
 
-async def test_addresses_that_are_never_called_are_refused_at_once(house: WebhookScene) -> None:
+async def test_addresses_that_are_never_called_are_refused_at_once(scene: WebhookScene) -> None:
     for address in HOSTILE_ADDRESSES:
         if address not in {"127.0.0.1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"}:
             host = f"[{address}]" if ":" in address else address
-            answer = await house.ask("POST", "", {"name": "x", "url": f"http://{host}/", "events": ["user.joined"]})
+            answer = await scene.ask("POST", "", {"name": "x", "url": f"http://{host}/", "events": ["user.joined"]})
             assert (answer.status, "not public" in answer.json()["error"]) == (400, True), address
 
 
-async def test_names_are_unique_within_an_organization(house: WebhookScene) -> None:
-    first, _ = await house.made(name="CRM"), await house.made(name="CRM", of="globex")
+async def test_names_are_unique_within_an_organization(scene: WebhookScene) -> None:
+    first, _ = await scene.made(name="CRM"), await scene.made(name="CRM", of="globex")
     body = {"name": "CRM", "url": DEAD, "events": ["user.joined"]}
-    assert (await house.ask("POST", "", body)).status == 400
-    second = await house.made(name="other")
-    assert (await house.ask("PATCH", f"/{second['id']}", {"name": "CRM"})).status == 400
-    assert (await house.ask("PATCH", f"/{first['id']}", {"name": "CRM"})).status == 200
+    assert (await scene.ask("POST", "", body)).status == 400
+    second = await scene.made(name="other")
+    assert (await scene.ask("PATCH", f"/{second['id']}", {"name": "CRM"})).status == 400
+    assert (await scene.ask("PATCH", f"/{first['id']}", {"name": "CRM"})).status == 200
 
 
-async def test_an_organization_has_a_bounded_number(house: WebhookScene) -> None:
-    house.people.change(
+async def test_an_organization_has_a_bounded_number(scene: WebhookScene) -> None:
+    scene.people.change(
         "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"
         " select gen_random_uuid(), %s, n::text, 'http://x', '{user.joined}', '', now(), now() from generate_series(1, %s) as n",
-        house.acme.id,
+        scene.acme.id,
         MOST_WEBHOOKS,
     )
-    answer = await house.ask("POST", "", {"name": "x", "url": DEAD, "events": ["user.joined"]})
+    answer = await scene.ask("POST", "", {"name": "x", "url": DEAD, "events": ["user.joined"]})
     assert (answer.status, str(MOST_WEBHOOKS) in answer.json()["error"]) == (400, True)
 
 
-async def test_a_change_is_recorded_with_the_earlier_values(house: WebhookScene) -> None:
-    made = await house.made("https://a.example/", name="CRM")
-    assert (await house.ask("PATCH", f"/{made['id']}", {})).status == 400
-    assert (await house.ask("PATCH", f"/{made['id']}", {"is_active": True})).ok(200)["updated_at"] == made["updated_at"]
+async def test_a_change_is_recorded_with_the_earlier_values(scene: WebhookScene) -> None:
+    made = await scene.made("https://a.example/", name="CRM")
+    assert (await scene.ask("PATCH", f"/{made['id']}", {})).status == 400
+    assert (await scene.ask("PATCH", f"/{made['id']}", {"is_active": True})).ok(200)["updated_at"] == made["updated_at"]
     patch = {"name": "New", "url": "https://b.example/", "events": ["user.removed"], "is_active": False}
-    changed = (await house.ask("PATCH", f"/{made['id']}", patch)).ok(200)
+    changed = (await scene.ask("PATCH", f"/{made['id']}", patch)).ok(200)
     assert {name: changed[name] for name in patch} == patch
-    (entry,) = house.audited("webhook.updated")
+    (entry,) = scene.audited("webhook.updated")
     assert entry["details"] == {
         "name": "New",
         "old_name": "CRM",
@@ -215,39 +215,39 @@ async def test_a_change_is_recorded_with_the_earlier_values(house: WebhookScene)
         "old_is_active": True,
         "new_is_active": False,
     }
-    assert (await house.ask("DELETE", f"/{made['id']}")).ok(200) == {}
-    assert (await house.ask("GET", f"/{made['id']}")).status == 404
-    assert len(house.audited("webhook.deleted")) == 1
+    assert (await scene.ask("DELETE", f"/{made['id']}")).ok(200) == {}
+    assert (await scene.ask("GET", f"/{made['id']}")).status == 404
+    assert len(scene.audited("webhook.deleted")) == 1
 
 
-async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(house: WebhookScene, database_url: str) -> None:
+async def test_an_event_and_the_deletion_of_its_webhook_do_not_wait_for_each_other(scene: WebhookScene, database_url: str) -> None:
     """A sign-in publishes events, too. Its delivery to a webhook that is deleted at this moment is deleted a little later."""
-    webhook, other = await house.made(), await house.made()
-    async with house.postern.foundation.unit_of_work() as uow:
-        await uow.record(Event("user.joined", SYSTEM, Target("user", str(uuid4())), organization=OrganizationId(house.acme.id)))
-        assert await uow.webhooks.count(OrganizationId(house.acme.id)) == 2
+    webhook, other = await scene.made(), await scene.made()
+    async with scene.postern.foundation.unit_of_work() as uow:
+        await uow.record(Event("user.joined", SYSTEM, Target("user", str(uuid4())), organization=OrganizationId(scene.acme.id)))
+        assert await uow.webhooks.count(OrganizationId(scene.acme.id)) == 2
         with psycopg.connect(database_url) as connection:
             connection.execute("select from webhooks for update nowait")
-        (await house.ask("DELETE", f"/{webhook['id']}")).ok()
+        (await scene.ask("DELETE", f"/{webhook['id']}")).ok()
         await uow.commit()
-    assert (await house.ask("GET", f"/{webhook['id']}/deliveries")).status == 404
-    (sweep,) = [one for one in _sweeps(house.postern) if one.name == "DeliveriesOfNobody"]
+    assert (await scene.ask("GET", f"/{webhook['id']}/deliveries")).status == 404
+    (sweep,) = [one for one in _sweeps(scene.postern) if one.name == "DeliveriesOfNobody"]
     assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
-    assert [str(row["webhook_id"]) for row in house.people.rows("select webhook_id from webhook_deliveries")] == [other["id"]]
+    assert [str(row["webhook_id"]) for row in scene.people.rows("select webhook_id from webhook_deliveries")] == [other["id"]]
 
 
-async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(house: WebhookScene) -> None:
-    webhooks = [await house.made(name=f"webhook {number}") for number in range(3)]
-    await house.happens(count=3)
+async def test_deliveries_of_deleted_webhooks_go_a_few_at_a_time(scene: WebhookScene) -> None:
+    webhooks = [await scene.made(name=f"webhook {number}") for number in range(3)]
+    await scene.happens(count=3)
     for webhook in webhooks[:2]:
-        (await house.ask("DELETE", f"/{webhook['id']}")).ok()
-    (sweep,) = [one for one in _sweeps(house.postern) if one.name == "DeliveriesOfNobody"]
+        (await scene.ask("DELETE", f"/{webhook['id']}")).ok()
+    (sweep,) = [one for one in _sweeps(scene.postern) if one.name == "DeliveriesOfNobody"]
     assert [await sweep.delete_expired(4) for _ in range(3)] == [4, 2, 0]
-    assert len(await house.deliveries(webhooks[2])) == 3
+    assert len(await scene.deliveries(webhooks[2])) == 3
 
 
-async def test_anothers_webhook_is_not_found(house: WebhookScene) -> None:
-    theirs = await house.made(of="globex")
+async def test_anothers_webhook_is_not_found(scene: WebhookScene) -> None:
+    theirs = await scene.made(of="globex")
     delivery = uuid4()
     asked: tuple[tuple[str, str, Any], ...] = (
         ("GET", "", None),
@@ -260,31 +260,31 @@ async def test_anothers_webhook_is_not_found(house: WebhookScene) -> None:
         ("POST", f"/deliveries/{delivery}/redeliver", None),
     )
     for method, path, body in asked:
-        assert (await house.ask(method, f"/{theirs['id']}{path}", body)).status == 404, path
-    assert (await house.ask("GET", "", by=house.stranger)).status == 403
+        assert (await scene.ask(method, f"/{theirs['id']}{path}", body)).status == 404, path
+    assert (await scene.ask("GET", "", by=scene.stranger)).status == 403
 
 
-async def test_event_types_say_what_they_tell(house: WebhookScene) -> None:
-    types: Any = (await house.ask("GET", "/event-types")).json()
+async def test_event_types_say_what_they_tell(scene: WebhookScene) -> None:
+    types: Any = (await scene.ask("GET", "/event-types")).json()
     assert [one["value"] for one in types] == [one.name for one in WEBHOOK_EVENTS]
     assert set(types[0]) == {"value", "label", "category", "description", "example"}
 
 
-async def test_an_event_is_delivered_and_anybody_can_verify_it(house: WebhookScene) -> None:
-    async with receiving(answering(200, b"thanks")) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        await house.happens(email="ada@example.org")
-        delivery = await house.settled(webhook)
+async def test_an_event_is_delivered_and_anybody_can_verify_it(scene: WebhookScene) -> None:
+    async with receiving(answering(200, b"thanks")) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens(email="ada@example.org")
+        delivery = await scene.settled(webhook)
     (call,) = receiver.calls
-    (event,) = house.people.rows("select * from events where name = 'user.joined'")
+    (event,) = scene.people.rows("select * from events where name = 'user.joined'")
     payload = {
         "event": "user.joined",
         "timestamp": event["occurred_at"].astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "organization_id": str(house.acme.id),
-        "actor_user_id": str(house.admin.user),
-        "actor_email": house.admin.email,
+        "organization_id": str(scene.acme.id),
+        "actor_user_id": str(scene.admin.user),
+        "actor_email": scene.admin.email,
         "target_type": "user",
-        "target_id": str(house.owner.user),
+        "target_id": str(scene.owner.user),
         "data": {"number": 0, "email": "ada@example.org"},
     }
     assert verified(webhook, call) == payload == json.loads(call.body)
@@ -310,46 +310,46 @@ async def test_an_event_is_delivered_and_anybody_can_verify_it(house: WebhookSce
     }
 
 
-async def test_an_account_that_a_services_key_makes_is_delivered_to_its_organization_alone(house: WebhookScene) -> None:
+async def test_an_account_that_a_services_key_makes_is_delivered_to_its_organization_alone(scene: WebhookScene) -> None:
     """By the interface, a new user of `POST /api/service/users` is told as a sign-up, and a known one is not."""
-    house.tenants.service(house.acme, "shop")
+    scene.tenants.service(scene.acme, "shop")
     wanted = {"name": "Backend", "permissions": ["read:users", "write:users"]}
-    key = (await house.request("POST", "/api/organizations/acme/services/shop/api-keys", wanted, by=house.owner)).ok(201)["key"]
-    house.log.remember(key)
-    async with receiving(answering(200, b"thanks")) as receiver, house.dispatching():
-        theirs = await house.made(url(receiver.port), "user.signup.success", of="globex")
-        webhook = await house.made(url(receiver.port), "user.signup.success", "user.joined")
+    key = (await scene.request("POST", "/api/organizations/acme/services/shop/api-keys", wanted, by=scene.owner)).ok(201)["key"]
+    scene.log.remember(key)
+    async with receiving(answering(200, b"thanks")) as receiver, scene.dispatching():
+        theirs = await scene.made(url(receiver.port), "user.signup.success", of="globex")
+        webhook = await scene.made(url(receiver.port), "user.signup.success", "user.joined")
         made = []
-        for email in ("new@shop.example", "new@shop.example", house.stranger.email):
-            asked = await house.client.request("POST", "/api/service/users", body={"email": email}, headers=[("x-api-key", key)])
+        for email in ("new@shop.example", "new@shop.example", scene.stranger.email):
+            asked = await scene.client.request("POST", "/api/service/users", body={"email": email}, headers=[("x-api-key", key)])
             made.append(asked.ok()["id"])
-        await house.when(lambda: all_delivered(house, webhook, 2))
+        await scene.when(lambda: all_delivered(scene, webhook, 2))
     told = sorted((json.loads(call.body)["event"], json.loads(call.body)["target_id"]) for call in receiver.calls)
-    assert told == [("user.joined", str(house.stranger.user)), ("user.signup.success", made[0])]
-    assert (await house.ask("GET", f"/{theirs['id']}/deliveries", of="globex", by=house.stranger)).ok()["deliveries"] == []
+    assert told == [("user.joined", str(scene.stranger.user)), ("user.signup.success", made[0])]
+    assert (await scene.ask("GET", f"/{theirs['id']}/deliveries", of="globex", by=scene.stranger)).ok()["deliveries"] == []
 
 
-async def all_delivered(house: WebhookScene, webhook: dict[str, Any], count: int) -> bool:
-    return [one["delivered"] for one in await house.deliveries(webhook)] == [True] * count
+async def all_delivered(scene: WebhookScene, webhook: dict[str, Any], count: int) -> bool:
+    return [one["delivered"] for one in await scene.deliveries(webhook)] == [True] * count
 
 
-async def test_a_delivery_says_whom_or_what_it_is_about(house: WebhookScene) -> None:
+async def test_a_delivery_says_whom_or_what_it_is_about(scene: WebhookScene) -> None:
     told = ("user.invited", "user.joined", "user.removed", "service.created", "plan.created", "plan.updated", "plan.deleted")
-    webhook = await house.made(DEAD, *told)
-    invited = (await house.request("POST", "/api/organizations/acme/invitations", {"email": "new@acme.example", "role": "member"})).ok()
-    guest = house.people.add("new@acme.example")
-    house.people.change("update users set email_verified_at = now() where id = %s", guest.user)
-    house.log.remember(invited["token"])
-    (await house.client.post(ACCEPT, {"token": invited["token"]})).ok()
-    assert (await house.request("POST", f"/api/organizations/acme/members/{guest.user}")).status < 300
+    webhook = await scene.made(DEAD, *told)
+    invited = (await scene.request("POST", "/api/organizations/acme/invitations", {"email": "new@acme.example", "role": "member"})).ok()
+    guest = scene.people.add("new@acme.example")
+    scene.people.change("update users set email_verified_at = now() where id = %s", guest.user)
+    scene.log.remember(invited["token"])
+    (await scene.client.post(ACCEPT, {"token": invited["token"]})).ok()
+    assert (await scene.request("POST", f"/api/organizations/acme/members/{guest.user}")).status < 300
     body = {"name": "Shop", "slug": "shop", "service_type": "web", "redirect_uris": ["https://shop.example.org/"]}
-    service = (await house.request("POST", "/api/organizations/acme/services", body, by=house.owner)).ok()["service"]
+    service = (await scene.request("POST", "/api/organizations/acme/services", body, by=scene.owner)).ok()["service"]
     plans = "/api/organizations/acme/services/shop/plans"
-    plan = (await house.request("POST", plans, {"name": "Pro", "price_cents": 100, "currency": "eur"})).ok()
-    (await house.request("PATCH", f"{plans}/{plan['id']}", {"name": "Max"})).ok()
-    assert (await house.request("DELETE", f"{plans}/{plan['id']}")).status < 300
+    plan = (await scene.request("POST", plans, {"name": "Pro", "price_cents": 100, "currency": "eur"})).ok()
+    (await scene.request("PATCH", f"{plans}/{plan['id']}", {"name": "Max"})).ok()
+    assert (await scene.request("DELETE", f"{plans}/{plan['id']}")).status < 300
     # The service has a plan of its own from the start, so the newest event of each kind is taken.
-    payloads = [one["payload"] for one in reversed(await house.deliveries(webhook))]
+    payloads = [one["payload"] for one in reversed(await scene.deliveries(webhook))]
     about = {one["event"]: (one["target_type"], one["target_id"]) for one in payloads}
     assert about == {
         "user.invited": ("user", invited["invitation"]["id"]),
@@ -358,91 +358,91 @@ async def test_a_delivery_says_whom_or_what_it_is_about(house: WebhookScene) -> 
         "service.created": ("service", service["id"]),
         **dict.fromkeys(("plan.created", "plan.updated", "plan.deleted"), ("plan", plan["id"])),
     }
-    assert {one["actor_user_id"] for one in payloads if one["event"] != "user.joined"} <= {str(house.admin.user), str(house.owner.user)}
+    assert {one["actor_user_id"] for one in payloads if one["event"] != "user.joined"} <= {str(scene.admin.user), str(scene.owner.user)}
 
 
-async def test_during_a_rotation_both_secrets_verify(house: WebhookScene) -> None:
-    async with receiving(answering(200)) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        rotated = (await house.ask("POST", f"/{webhook['id']}/rotate-secret")).ok(200)
-        house.log.remember(rotated["secret"])
-        await house.happens()
+async def test_during_a_rotation_both_secrets_verify(scene: WebhookScene) -> None:
+    async with receiving(answering(200)) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        rotated = (await scene.ask("POST", f"/{webhook['id']}/rotate-secret")).ok(200)
+        scene.log.remember(rotated["secret"])
+        await scene.happens()
         (call,) = await receiver.until(1)
         verified(webhook, call)
         verified(rotated, call)
 
         async def given_back() -> bool:
-            return house.people.rows("select lease from webhooks") == [{"lease": None}]
+            return scene.people.rows("select lease from webhooks") == [{"lease": None}]
 
-        await house.when(given_back)
-        house.people.change("update webhooks set previous_until = now() - interval '1 second'")
-        await house.happens()
+        await scene.when(given_back)
+        scene.people.change("update webhooks set previous_until = now() - interval '1 second'")
+        await scene.happens()
         call = (await receiver.until(2))[1]
         verified(rotated, call)
         with pytest.raises(Exception, match="No matching signature"):
             verified(webhook, call)
-    assert len(house.audited("webhook.secret_rotated")) == 1
+    assert len(scene.audited("webhook.secret_rotated")) == 1
 
 
-async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(house: WebhookScene) -> None:
+async def test_a_dead_a_slow_and_a_failing_receiver_are_nobody_elses_problem(scene: WebhookScene) -> None:
     async with (
         receiving(answering(204)) as good,
         receiving(trickling) as slow,
         receiving(answering(500, b"no")) as failing,
         receiving(hanging_up) as rude,
-        house.dispatching(),
+        scene.dispatching(),
     ):
-        others = [await house.made(one) for one in (DEAD, url(slow.port), url(failing.port), url(rude.port))]
-        webhook = await house.made(url(good.port))
-        await house.happens(count=50)
+        others = [await scene.made(one) for one in (DEAD, url(slow.port), url(failing.port), url(rude.port))]
+        webhook = await scene.made(url(good.port))
+        await scene.happens(count=50)
         # To wait for the slow one's fifty attempts, four at a time, would take two minutes.
         with trio.fail_after(PATIENCE):
             calls = await good.until(50)
         assert {verified(webhook, call)["data"]["number"] for call in calls} == set(range(50))
-        await house.settled(others[2])
+        await scene.settled(others[2])
         for other in others:
-            assert {one["delivered"] for one in await house.deliveries(other)} == {False}
+            assert {one["delivered"] for one in await scene.deliveries(other)} == {False}
 
 
 @pytest.mark.parametrize("crumbs", CRUMBS)
-async def test_who_answers_in_crumbs_has_not_received(house: WebhookScene, crumbs: str) -> None:
-    async with receiving(CRUMBS[crumbs]) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        await house.happens()
-        delivery = await house.settled(webhook)
+async def test_who_answers_in_crumbs_has_not_received(scene: WebhookScene, crumbs: str) -> None:
+    async with receiving(CRUMBS[crumbs]) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens()
+        delivery = await scene.settled(webhook)
     assert (delivery["delivered"], delivery["response_status_code"], delivery["delivery_error"]) == (False, None, "malformed_answer")
     assert len(receiver.calls) == 1
 
 
-async def test_attempts_end_after_five(house: WebhookScene) -> None:
-    async with receiving(answering(503, b"later")) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        await house.happens()
+async def test_attempts_end_after_five(scene: WebhookScene) -> None:
+    async with receiving(answering(503, b"later")) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens()
         pauses = []
         delivery: dict[str, Any] = {}
         for attempts in range(1, RULES.most_attempts + 1):
-            delivery = await house.settled(webhook, attempts)
+            delivery = await scene.settled(webhook, attempts)
             assert (delivery["response_status_code"], delivery["response_body"], delivery["delivered"]) == (503, "later", False)
             assert delivery["delivery_error"] == "answered 503"
             if delivery["next_retry_at"] is not None:
                 due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
                 pauses.append(round((due - ended) / timedelta(minutes=1), 1))
-            house.due_again()
+            scene.due_again()
     assert len(receiver.calls) == RULES.most_attempts
     assert len({call.headers["webhook-id"] for call in receiver.calls}) == 1
     assert all(minutes <= pause <= minutes * 1.1 for minutes, pause in zip((1, 2, 4, 8), pauses, strict=True))
     assert delivery["next_retry_at"] is None
 
 
-async def test_a_receiver_that_asks_for_time_gets_it(house: WebhookScene) -> None:
-    async with receiving(answering(429, b"", "Retry-After: 3000")) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        await house.happens()
-        delivery = await house.settled(webhook)
+async def test_a_receiver_that_asks_for_time_gets_it(scene: WebhookScene) -> None:
+    async with receiving(answering(429, b"", "Retry-After: 3000")) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens()
+        delivery = await scene.settled(webhook)
         due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
         assert timedelta(minutes=49) < due - ended < timedelta(minutes=51)
         # Other events wait with it.
-        (kept,) = house.people.rows("select rests_until - now() as rest from webhooks")
+        (kept,) = scene.people.rows("select rests_until - now() as rest from webhooks")
         assert kept["rest"] > timedelta(minutes=49)
 
 
@@ -454,21 +454,21 @@ STOPS: Final = {
 
 
 @pytest.mark.parametrize("stop", STOPS)
-async def test_nothing_more_is_sent_once_it_must_not_be(house: WebhookScene, stop: str) -> None:
+async def test_nothing_more_is_sent_once_it_must_not_be(scene: WebhookScene, stop: str) -> None:
     async with receiving(answering(500)) as receiver:
-        webhook = await house.made(url(receiver.port))
-        await house.happens()
-        async with house.dispatching():
-            await house.settled(webhook)
-        house.people.change(STOPS[stop])
-        house.due_again()
-        deliveries = house.postern.tenancy.deliveries
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens()
+        async with scene.dispatching():
+            await scene.settled(webhook)
+        scene.people.change(STOPS[stop])
+        scene.due_again()
+        deliveries = scene.postern.tenancy.deliveries
         for failing in (True, False):
             assert await deliveries.claim(10, failing=failing) == []
-        (sweep,) = [one for one in _sweeps(house.postern) if one.name == "ForsakenDeliveries"]
+        (sweep,) = [one for one in _sweeps(scene.postern) if one.name == "ForsakenDeliveries"]
         assert (await sweep.delete_expired(10), await sweep.delete_expired(10)) == (1, 0)
     assert len(receiver.calls) == 1
-    (left,) = house.people.rows("select next_at, error from webhook_deliveries")
+    (left,) = scene.people.rows("select next_at, error from webhook_deliveries")
     assert (left["next_at"], "disabled" in left["error"]) == (None, True)
 
 
@@ -477,195 +477,195 @@ def _sweeps(postern: Postern) -> Any:
     return janitor._sweeps  # type: ignore[attr-defined]  # the janitor's own
 
 
-async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(house: WebhookScene) -> None:
-    webhook = await house.made()
-    (await house.ask("PATCH", f"/{webhook['id']}", {"is_active": False})).ok(200)
-    await house.happens()
-    assert await house.deliveries(webhook) == []
+async def test_a_disabled_webhook_hears_nothing_and_is_not_tested(scene: WebhookScene) -> None:
+    webhook = await scene.made()
+    (await scene.ask("PATCH", f"/{webhook['id']}", {"is_active": False})).ok(200)
+    await scene.happens()
+    assert await scene.deliveries(webhook) == []
     for path, body in (("/test", None), ("/replay", {"since": "2026-01-01T00:00:00Z"})):
-        answer = await house.ask("POST", f"/{webhook['id']}{path}", body)
+        answer = await scene.ask("POST", f"/{webhook['id']}{path}", body)
         assert (answer.status, "disabled" in answer.json()["error"]) == (400, True)
 
 
-async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others(house: WebhookScene) -> None:
+async def test_each_event_reaches_the_webhooks_of_its_organization_and_no_others(scene: WebhookScene) -> None:
     every = [one.name for one in WEBHOOK_EVENTS]
     ours, theirs, narrow = (
-        await house.made(DEAD, *every),
-        await house.made(DEAD, *every, of="globex"),
-        await house.made(DEAD, "user.joined"),
+        await scene.made(DEAD, *every),
+        await scene.made(DEAD, *every, of="globex"),
+        await scene.made(DEAD, "user.joined"),
     )
-    house.people.change("delete from webhook_deliveries")
-    async with house.postern.foundation.unit_of_work() as uow:
+    scene.people.change("delete from webhook_deliveries")
+    async with scene.postern.foundation.unit_of_work() as uow:
         for one in EVENT_TYPES:
-            about = OrganizationId(house.acme.id) if one.audience is Audience.ORGANIZATION else None
+            about = OrganizationId(scene.acme.id) if one.audience is Audience.ORGANIZATION else None
             await uow.record(Event(one.name, SYSTEM, Target("user", "1"), about))
             await uow.record(Event(one.name, SYSTEM, Target("user", "1")))
         await uow.commit()
-    told = house.people.rows("select webhook_id, event_name from webhook_deliveries order by id")
+    told = scene.people.rows("select webhook_id, event_name from webhook_deliveries order by id")
     assert sorted(row["event_name"] for row in told if str(row["webhook_id"]) == ours["id"]) == sorted(every)
     assert [row["event_name"] for row in told if str(row["webhook_id"]) == narrow["id"]] == ["user.joined"]
     assert [row for row in told if str(row["webhook_id"]) == theirs["id"]] == []
 
 
-async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(house: WebhookScene) -> None:
-    both = house.tenants.join(house.resident(house.acme, "member"), house.globex)
-    ours, theirs = [await house.made(DEAD, "security.password.changed", of=of) for of in ("acme", "globex")]
-    async with house.postern.foundation.unit_of_work() as uow:
+async def test_what_a_person_does_reaches_the_organizations_that_they_belong_to(scene: WebhookScene) -> None:
+    both = scene.tenants.join(scene.resident(scene.acme, "member"), scene.globex)
+    ours, theirs = [await scene.made(DEAD, "security.password.changed", of=of) for of in ("acme", "globex")]
+    async with scene.postern.foundation.unit_of_work() as uow:
         event = Event("security.password.changed", SYSTEM, Target("user", str(both.user)), personal={"operator": "Eve"})
         await uow.record_in_every_log(event, UserId(both.user))
         await uow.record_all([Event("user.joined", SYSTEM, Target("user", "1")), Event("user.removed", SYSTEM, Target("user", "1"))])
-        many = [Event("security.password.changed", SYSTEM, Target("user", "1"), OrganizationId(house.globex.id)) for _ in range(2)]
+        many = [Event("security.password.changed", SYSTEM, Target("user", "1"), OrganizationId(scene.globex.id)) for _ in range(2)]
         await uow.record_all(many)
         await uow.commit()
-    (delivery,) = await house.deliveries(ours)
+    (delivery,) = await scene.deliveries(ours)
     assert delivery["payload"]["data"] == {}
-    assert house.people.rows("select count(*) as n from webhook_deliveries where webhook_id = %s", theirs["id"]) == [{"n": 3}]
+    assert scene.people.rows("select count(*) as n from webhook_deliveries where webhook_id = %s", theirs["id"]) == [{"n": 3}]
 
 
-async def test_signing_out_reaches_the_organization_of_the_session(house: WebhookScene) -> None:
-    ours, theirs = await house.made(DEAD, "user.logout"), await house.made(DEAD, "user.logout", of="globex")
-    token = await house.tenants.token_in(house.admin, house.acme)
-    assert (await house.client.request("POST", "/api/auth/logout", token=token)).status == 200
-    assert [one["event_type"] for one in await house.deliveries(ours)] == ["user.logout"]
-    assert house.people.rows("select id from webhook_deliveries where webhook_id = %s", theirs["id"]) == []
+async def test_signing_out_reaches_the_organization_of_the_session(scene: WebhookScene) -> None:
+    ours, theirs = await scene.made(DEAD, "user.logout"), await scene.made(DEAD, "user.logout", of="globex")
+    token = await scene.tenants.token_in(scene.admin, scene.acme)
+    assert (await scene.client.request("POST", "/api/auth/logout", token=token)).status == 200
+    assert [one["event_type"] for one in await scene.deliveries(ours)] == ["user.logout"]
+    assert scene.people.rows("select id from webhook_deliveries where webhook_id = %s", theirs["id"]) == []
 
 
-async def test_a_test_event_goes_to_the_webhook_that_is_tested(house: WebhookScene) -> None:
-    async with receiving(answering(200)) as receiver, house.dispatching():
-        webhook, _ = await house.made(url(receiver.port)), await house.made()
-        queued = (await house.ask("POST", f"/{webhook['id']}/test")).ok(200)
+async def test_a_test_event_goes_to_the_webhook_that_is_tested(scene: WebhookScene) -> None:
+    async with receiving(answering(200)) as receiver, scene.dispatching():
+        webhook, _ = await scene.made(url(receiver.port)), await scene.made()
+        queued = (await scene.ask("POST", f"/{webhook['id']}/test")).ok(200)
         assert (queued["event_type"], queued["delivered"]) == ("webhook.tested", False)
         (call,) = await receiver.until(1)
         assert verified(webhook, call)["event"] == "webhook.tested"
-        assert (await house.settled(webhook))["id"] == queued["id"]
-    assert house.people.rows("select count(*) as n from webhook_deliveries") == [{"n": 1}]
+        assert (await scene.settled(webhook))["id"] == queued["id"]
+    assert scene.people.rows("select count(*) as n from webhook_deliveries") == [{"n": 1}]
 
 
-async def test_a_delivery_is_sent_again_under_its_id(house: WebhookScene) -> None:
-    async with receiving(answering(200)) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
-        await house.happens()
-        first = await house.settled(webhook)
-        again = (await house.ask("POST", f"/{webhook['id']}/deliveries/{first['id']}/redeliver")).ok(200)
+async def test_a_delivery_is_sent_again_under_its_id(scene: WebhookScene) -> None:
+    async with receiving(answering(200)) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
+        await scene.happens()
+        first = await scene.settled(webhook)
+        again = (await scene.ask("POST", f"/{webhook['id']}/deliveries/{first['id']}/redeliver")).ok(200)
         assert (again["id"], again["delivered"], again["attempt_count"]) == (first["id"], False, 0)
         calls = await receiver.until(2)
         assert calls[0].headers["webhook-id"] == calls[1].headers["webhook-id"]
-        assert (await house.ask("POST", f"/{webhook['id']}/deliveries/{uuid4()}/redeliver")).status == 404
+        assert (await scene.ask("POST", f"/{webhook['id']}/deliveries/{uuid4()}/redeliver")).status == 404
 
 
-async def test_a_span_is_replayed(house: WebhookScene) -> None:
-    await house.happens(count=2)
-    await house.happens("user.removed")
-    await house.happens(to=house.globex.id)
-    async with receiving(answering(200)) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port), "user.joined", "user.removed")
+async def test_a_span_is_replayed(scene: WebhookScene) -> None:
+    await scene.happens(count=2)
+    await scene.happens("user.removed")
+    await scene.happens(to=scene.globex.id)
+    async with receiving(answering(200)) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port), "user.joined", "user.removed")
         path, since = f"/{webhook['id']}/replay", (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-        answer = await house.ask("POST", path, {"since": since, "event_type": "user.joined"})
+        answer = await scene.ask("POST", path, {"since": since, "event_type": "user.joined"})
         assert answer.ok(200) == {"queued": 2, "continue_from": None}
         calls = await receiver.until(2)
         ids = {call.headers["webhook-id"] for call in calls}
-        await house.settled(webhook)
-        assert (await house.ask("POST", path, {"since": since})).ok(200)["queued"] == 3
+        await scene.settled(webhook)
+        assert (await scene.ask("POST", path, {"since": since})).ok(200)["queued"] == 3
         calls = await receiver.until(5)
         assert len({call.headers["webhook-id"] for call in calls}) == 3
         assert ids < {call.headers["webhook-id"] for call in calls}
-        assert (await house.ask("POST", path, {"since": "0001-01-01T00:00:00Z", "event_type": "user.removed"})).ok(200)["queued"] == 1
+        assert (await scene.ask("POST", path, {"since": "0001-01-01T00:00:00Z", "event_type": "user.removed"})).ok(200)["queued"] == 1
         for wrong in ({"since": since, "until": since}, {"since": since, "event_type": "role.created"}):
-            assert (await house.ask("POST", path, wrong)).status == 400
-        assert (await house.ask("POST", path, {"since": since, "until": "2026-01-01T00:00:00Z"})).status == 400
+            assert (await scene.ask("POST", path, wrong)).status == 400
+        assert (await scene.ask("POST", path, {"since": since, "until": "2026-01-01T00:00:00Z"})).status == 400
 
 
-async def test_deliveries_are_listed_by_type_and_outcome(house: WebhookScene) -> None:
-    webhook = await house.made(DEAD, "user.joined", "user.removed")
-    await house.happens(count=3)
-    await house.happens("user.removed")
-    house.people.change("update webhook_deliveries set delivered_at = now() where event_name = 'user.removed'")
+async def test_deliveries_are_listed_by_type_and_outcome(scene: WebhookScene) -> None:
+    webhook = await scene.made(DEAD, "user.joined", "user.removed")
+    await scene.happens(count=3)
+    await scene.happens("user.removed")
+    scene.people.change("update webhook_deliveries set delivered_at = now() where event_name = 'user.removed'")
     path = f"/{webhook['id']}/deliveries"
-    page = (await house.ask("GET", f"{path}?limit=2&page=2")).ok(200)
+    page = (await scene.ask("GET", f"{path}?limit=2&page=2")).ok(200)
     assert [one["payload"]["data"]["number"] for one in page["deliveries"]] == [1, 0]
     assert page["pagination"] == {"page": 2, "limit": 2, "total": 4, "total_pages": 2, "has_next": False, "has_prev": True}
-    assert [one["event_type"] for one in await house.deliveries(webhook, "?delivered=true")] == ["user.removed"]
-    assert len(await house.deliveries(webhook, "?delivered=false&event_type=user.joined")) == 3
-    assert await house.deliveries(webhook, "?event_type=role.created") == []
-    assert (await house.ask("GET", f"{path}?limit=101")).status == 400
+    assert [one["event_type"] for one in await scene.deliveries(webhook, "?delivered=true")] == ["user.removed"]
+    assert len(await scene.deliveries(webhook, "?delivered=false&event_type=user.joined")) == 3
+    assert await scene.deliveries(webhook, "?event_type=role.created") == []
+    assert (await scene.ask("GET", f"{path}?limit=101")).status == 400
 
 
-async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_are_told(house: WebhookScene) -> None:
-    async with receiving(answering(500)) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port), name="CRM")
-        await house.happens()
-        await house.settled(webhook)
-        house.people.change("update webhooks set failing_since = now() - interval '5 days'")
-        house.due_again()
+async def test_after_five_days_of_failures_a_webhook_is_paused_and_its_owners_are_told(scene: WebhookScene) -> None:
+    async with receiving(answering(500)) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port), name="CRM")
+        await scene.happens()
+        await scene.settled(webhook)
+        scene.people.change("update webhooks set failing_since = now() - interval '5 days'")
+        scene.due_again()
 
         async def paused() -> bool:
-            return (await house.ask("GET", f"/{webhook['id']}")).ok(200)["paused_at"] is not None
+            return (await scene.ask("GET", f"/{webhook['id']}")).ok(200)["paused_at"] is not None
 
-        await house.when(paused)
-    (entry,) = house.audited("webhook.paused")
+        await scene.when(paused)
+    (entry,) = scene.audited("webhook.paused")
     assert (entry["actor_id"], entry["target_id"], entry["details"]["name"]) == (None, webhook["id"], "CRM")
-    (job,) = await house.postern.foundation.jobs.claim(["mail.organization"], 10, timedelta(minutes=1))
-    assert job.payload["to"] == house.owner.email
+    (job,) = await scene.postern.foundation.jobs.claim(["mail.organization"], 10, timedelta(minutes=1))
+    assert job.payload["to"] == scene.owner.email
     assert "CRM" in str(job.payload["subject"])
-    assert len(house.log.events("webhook_paused")) == 1
-    enabled = (await house.ask("PATCH", f"/{webhook['id']}", {"is_active": True})).ok(200)
+    assert len(scene.log.events("webhook_paused")) == 1
+    enabled = (await scene.ask("PATCH", f"/{webhook['id']}", {"is_active": True})).ok(200)
     assert enabled["paused_at"] is None
-    assert house.people.rows("select failing_since from webhooks") == [{"failing_since": None}]
+    assert scene.people.rows("select failing_since from webhooks") == [{"failing_since": None}]
 
 
-async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(house: WebhookScene) -> None:
-    await house.made()
-    await house.happens()
-    deliveries = house.postern.tenancy.deliveries
+async def test_of_those_who_find_a_webhook_past_its_time_one_pauses_it(scene: WebhookScene) -> None:
+    await scene.made()
+    await scene.happens()
+    deliveries = scene.postern.tenancy.deliveries
     (claimed,) = await deliveries.claim(10, failing=False)
     (due,) = await deliveries.due(claimed)
     outcome = await deliveries.attempt(claimed, due, lambda: 0.0)
-    house.people.change("update webhooks set failing_since = now() - interval '6 days'")
+    scene.people.change("update webhooks set failing_since = now() - interval '6 days'")
     for _ in range(2):
         await deliveries.settle(claimed, [outcome])
-    assert len(house.audited("webhook.paused")) == 1
+    assert len(scene.audited("webhook.paused")) == 1
     # No delivery is due for it any more, also for a worker that still holds one.
-    house.due_again()
+    scene.due_again()
     assert await deliveries.due(claimed) == []
 
 
-async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(house: WebhookScene) -> None:
-    webhook = await house.made()
-    await house.happens()
-    deliveries = house.postern.tenancy.deliveries
+async def test_what_a_dead_process_had_claimed_is_taken_up_and_told_once(scene: WebhookScene) -> None:
+    webhook = await scene.made()
+    await scene.happens()
+    deliveries = scene.postern.tenancy.deliveries
     (dead,) = await deliveries.claim(10, failing=False)
     (due,) = await deliveries.due(dead)
     assert await deliveries.claim(10, failing=False) == []
-    house.people.change("update webhooks set leased_until = leased_until - %s", LEASE)
+    scene.people.change("update webhooks set leased_until = leased_until - %s", LEASE)
     (heir,) = await deliveries.claim(10, failing=False)
     assert [one.id for one in await deliveries.due(heir)] == [due.id]
     outcome = await deliveries.attempt(heir, due, lambda: 0.0)
     assert outcome.error == "connection_failed"
     # The dead worker writes nothing any more, and its successor writes once.
     await deliveries.settle(dead, [outcome])
-    assert (await house.deliveries(webhook))[0]["attempt_count"] == 0
+    assert (await scene.deliveries(webhook))[0]["attempt_count"] == 0
     for _ in range(2):
         await deliveries.settle(heir, [outcome])
-    assert (await house.deliveries(webhook))[0]["attempt_count"] == 1
+    assert (await scene.deliveries(webhook))[0]["attempt_count"] == 1
     assert await deliveries.due(dead) == []
 
 
-async def test_a_secret_that_cannot_be_opened_waits_for_its_key(house: WebhookScene, log: CapturedLog) -> None:
-    await house.made()
-    await house.happens()
-    house.people.change("update webhooks set sealed_secret = 'x'")
+async def test_a_secret_that_cannot_be_opened_waits_for_its_key(scene: WebhookScene, log: CapturedLog) -> None:
+    await scene.made()
+    await scene.happens()
+    scene.people.change("update webhooks set sealed_secret = 'x'")
     log.allow("webhook_secret_unreadable")
-    deliveries = house.postern.tenancy.deliveries
+    deliveries = scene.postern.tenancy.deliveries
     assert await deliveries.claim(10, failing=False) == []
-    (kept,) = house.people.rows("select lease, rests_until > now() + interval '4 minutes' as rests from webhooks")
+    (kept,) = scene.people.rows("select lease, rests_until > now() + interval '4 minutes' as rests from webhooks")
     assert kept == {"lease": None, "rests": True}
 
 
-async def test_claims_go_round(house: WebhookScene) -> None:
+async def test_claims_go_round(scene: WebhookScene) -> None:
     for _ in range(3):
-        await house.made()
-    await house.happens()
-    deliveries = house.postern.tenancy.deliveries
+        await scene.made()
+    await scene.happens()
+    deliveries = scene.postern.tenancy.deliveries
     seen = []
     for _ in range(6):
         (claimed,) = await deliveries.claim(1, failing=False)
@@ -675,14 +675,14 @@ async def test_claims_go_round(house: WebhookScene) -> None:
     assert seen[:3] == seen[3:]
 
 
-async def test_claims_share_out_by_organization(house: WebhookScene) -> None:
+async def test_claims_share_out_by_organization(scene: WebhookScene) -> None:
     for number in range(8):
-        await house.made(name=f"W{number}")
-    await house.made(of="globex")
-    for tenant in (house.acme, house.globex):
-        await house.happens(to=tenant.id)
-    deliveries = house.postern.tenancy.deliveries
-    acme, globex = OrganizationId(house.acme.id), OrganizationId(house.globex.id)
+        await scene.made(name=f"W{number}")
+    await scene.made(of="globex")
+    for tenant in (scene.acme, scene.globex):
+        await scene.happens(to=tenant.id)
+    deliveries = scene.postern.tenancy.deliveries
+    acme, globex = OrganizationId(scene.acme.id), OrganizationId(scene.globex.id)
 
     async def claimed(limit: int, *busy: OrganizationId) -> list[OrganizationId]:
         receivers = await deliveries.claim(limit, failing=False, busy=busy)
@@ -699,11 +699,11 @@ async def test_claims_share_out_by_organization(house: WebhookScene) -> None:
     assert await claimed(1, acme, globex) == []
 
 
-async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house: WebhookScene) -> None:
-    made = {(await house.made())["id"] for _ in range(6)}
-    await house.happens()
-    deliveries = house.postern.tenancy.deliveries
-    busy = [OrganizationId(house.acme.id)] * 2
+async def test_those_of_an_organization_that_may_have_few_go_round_as_well(scene: WebhookScene) -> None:
+    made = {(await scene.made())["id"] for _ in range(6)}
+    await scene.happens()
+    deliveries = scene.postern.tenancy.deliveries
+    busy = [OrganizationId(scene.acme.id)] * 2
     seen = []
     for _ in range(6):
         (claimed,) = await deliveries.claim(2, failing=False, busy=busy)
@@ -714,7 +714,7 @@ async def test_those_of_an_organization_that_may_have_few_go_round_as_well(house
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"url": DEAD}, None])
 async def test_what_is_changed_while_all_slots_are_taken_holds(
-    house: WebhookScene, change: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+    scene: WebhookScene, change: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "SLOTS", 1)
     answer = trio.Event()
@@ -723,20 +723,20 @@ async def test_what_is_changed_while_all_slots_are_taken_holds(
         await answer.wait()
         return await answering(204)(stream, call)
 
-    async with receiving(slow) as busy, receiving(answering(204)) as receiver, house.dispatching():
-        await house.made(url(busy.port), "user.removed")
-        webhook = await house.made(url(receiver.port), "user.joined")
-        await house.happens("user.removed")
+    async with receiving(slow) as busy, receiving(answering(204)) as receiver, scene.dispatching():
+        await scene.made(url(busy.port), "user.removed")
+        webhook = await scene.made(url(receiver.port), "user.joined")
+        await scene.happens("user.removed")
         await busy.until(1)
-        await house.happens("user.joined")
+        await scene.happens("user.joined")
         await trio.sleep(1)
         if change is None:
-            (await house.ask("DELETE", f"/{webhook['id']}")).ok(200)
+            (await scene.ask("DELETE", f"/{webhook['id']}")).ok(200)
         else:
-            (await house.ask("PATCH", f"/{webhook['id']}", change)).ok(200)
+            (await scene.ask("PATCH", f"/{webhook['id']}", change)).ok(200)
         answer.set()
         if change is not None and "url" in change:
-            assert (await house.settled(webhook))["delivery_error"] == "connection_failed"
+            assert (await scene.settled(webhook))["delivery_error"] == "connection_failed"
         else:
             await trio.sleep(1)
     assert receiver.calls == []
@@ -750,35 +750,35 @@ HOSTILE_DATES: Final = (
 )
 
 
-async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(house: WebhookScene) -> None:
-    async with receiving(answering(503, b"")) as receiver, house.dispatching():
-        webhook = await house.made(url(receiver.port))
+async def test_a_date_that_is_none_delays_nothing_and_ends_nothing(scene: WebhookScene) -> None:
+    async with receiving(answering(503, b"")) as receiver, scene.dispatching():
+        webhook = await scene.made(url(receiver.port))
         for attempts, date in enumerate(HOSTILE_DATES, 1):
             receiver.answer = answering(503, b"", f"Retry-After: {date}")
             if attempts == 1:
-                await house.happens()
+                await scene.happens()
             else:
-                house.due_again()
-            delivery = await house.settled(webhook, attempts)
+                scene.due_again()
+            delivery = await scene.settled(webhook, attempts)
             assert delivery["delivery_error"] == "answered 503"
             due, ended = (datetime.fromisoformat(delivery[name]) for name in ("next_retry_at", "updated_at"))
             assert due - ended < timedelta(minutes=9)
 
 
-async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(house: WebhookScene, log: CapturedLog) -> None:
+async def test_a_webhook_that_cannot_be_read_rests_and_others_are_served(scene: WebhookScene, log: CapturedLog) -> None:
     log.allow("webhook_unreadable")
-    async with receiving(answering(204)) as receiver, house.dispatching():
-        odd = await house.made("https://crm.example.org/")
-        good = await house.made(url(receiver.port))
-        house.people.change("update webhooks set url = 'http://[' where id = %s", UUID(odd["id"]))
-        await house.happens()
-        assert (await house.settled(good))["delivered"] is True
-        (kept,) = house.people.rows("select lease, rests_until > now() as rests from webhooks where id = %s", UUID(odd["id"]))
+    async with receiving(answering(204)) as receiver, scene.dispatching():
+        odd = await scene.made("https://crm.example.org/")
+        good = await scene.made(url(receiver.port))
+        scene.people.change("update webhooks set url = 'http://[' where id = %s", UUID(odd["id"]))
+        await scene.happens()
+        assert (await scene.settled(good))["delivered"] is True
+        (kept,) = scene.people.rows("select lease, rests_until > now() as rests from webhooks where id = %s", UUID(odd["id"]))
         assert kept == {"lease": None, "rests": True}
 
 
-async def test_without_subscribers_nobody_is_woken(house: WebhookScene) -> None:
-    await house.made(DEAD, "user.removed")
-    before = house.people.rows("select count(*) as n from webhook_deliveries")
-    await house.happens()
-    assert house.people.rows("select count(*) as n from webhook_deliveries") == before
+async def test_without_subscribers_nobody_is_woken(scene: WebhookScene) -> None:
+    await scene.made(DEAD, "user.removed")
+    before = scene.people.rows("select count(*) as n from webhook_deliveries")
+    await scene.happens()
+    assert scene.people.rows("select count(*) as n from webhook_deliveries") == before

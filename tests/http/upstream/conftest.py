@@ -34,5 +34,5 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> UpstreamScene:
+def scene(postern: Postern, people: People, client: object, log: CapturedLog, fakes: Fakes) -> UpstreamScene:
     return UpstreamScene(postern, people, client, log, fakes)  # type: ignore[arg-type]

@@ -27,13 +27,13 @@ def request(path: str, header: str, value: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: id.postern.test\r\n{header}: {value}\r\n\r\n".encode()
 
 
-async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(house: UpstreamScene) -> None:
-    ada, fake = TokenHolder(house), house.fakes["websuite"]
+async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(scene: UpstreamScene) -> None:
+    ada, fake = TokenHolder(scene), scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.forms.clear()
     fake.slow = SLOW
-    async with running(house.unlimited.application, SOON) as server:
+    async with running(scene.unlimited.application, SOON) as server:
         client = await server.connect()
         await client.send(request("/api/provider-token/websuite", "Authorization", f"Bearer {ada.token}"))
         await until_asked(fake)
@@ -43,8 +43,8 @@ async def test_an_application_that_hangs_up_while_a_token_is_renewed_loses_none(
     assert sum("refresh_token" in call for call in fake.calls) == 1
 
 
-async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    ada, fake = TokenHolder(house), house.fakes["websuite"]
+async def test_whoever_only_waits_for_the_token_may_be_broken_off(scene: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, fake = TokenHolder(scene), scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.slow = 0.3
@@ -56,12 +56,12 @@ async def test_whoever_only_waits_for_the_token_may_be_broken_off(house: Upstrea
     assert len(finishing) == 1
 
 
-async def test_who_reloads_the_page_that_asks_the_provider_is_signed_in(house: UpstreamScene) -> None:
-    tabs, fake = house.browser(), house.sits()
-    back = fake.consent(await house.leave(tabs, house.direct()))
+async def test_who_reloads_the_page_that_asks_the_provider_is_signed_in(scene: UpstreamScene) -> None:
+    tabs, fake = scene.browser(), scene.sits()
+    back = fake.consent(await scene.leave(tabs, scene.direct()))
     cookies = "; ".join(f"{name}={value}" for name, value in tabs.cookies.items())
     fake.slow = SLOW
-    async with running(house.unlimited.application, SOON) as server:
+    async with running(scene.unlimited.application, SOON) as server:
         client = await server.connect()
         await client.send(request(back, "Cookie", cookies))
         await until_asked(fake)

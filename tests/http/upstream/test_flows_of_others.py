@@ -31,14 +31,14 @@ def _primes_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificates, "generate_private_key", kept_pairs())
 
 
-async def begun_elsewhere(house: UpstreamScene) -> str:
+async def begun_elsewhere(scene: UpstreamScene) -> str:
     """Sends a SAML request by the form of another site, as anybody can. Returns the address that the answer leads to."""
-    boss = house.resident(house.acme, "owner", "boss")
+    boss = scene.resident(scene.acme, "owner", "boss")
     path = "/api/organizations/acme/services/app/saml"
-    (await house.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS}, by=boss)).ok()
-    (await house.request("POST", f"{path}/certificate", {}, by=boss)).ok()
+    (await scene.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS}, by=boss)).ok()
+    (await scene.request("POST", f"{path}/certificate", {}, by=boss)).ok()
     fields = in_form(authn_request())
-    tabs = house.browser()
+    tabs = scene.browser()
     answer = await tabs.client.request(
         "POST",
         "/saml/acme/app/sso",
@@ -50,11 +50,11 @@ async def begun_elsewhere(house: UpstreamScene) -> str:
 
 
 @pytest.mark.parametrize("link", ["/auth/{provider}?flow={flow}", "/auth/{provider}?saml_state={flow}", "/ui/sign-in/password?flow={flow}"])
-async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: UpstreamScene, link: str) -> None:
-    provider = await house.own_provider()
-    place = await begun_elsewhere(house)
-    ada = house.verified()
-    tabs = house.signed_in(house.people.session_of(ada))
+async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(scene: UpstreamScene, link: str) -> None:
+    provider = await scene.own_provider()
+    place = await begun_elsewhere(scene)
+    ada = scene.verified()
+    tabs = scene.signed_in(scene.people.session_of(ada))
     # Another site can have the browser open one address after the other.
     answer = await tabs.request("GET", place)
     assert answer.status == 303
@@ -62,52 +62,52 @@ async def test_the_id_by_which_a_flow_was_begun_leads_nobody_on(house: UpstreamS
     flow = place.rpartition("=")[2]
     assert flow not in onward
     is_page(await tabs.request("GET", link.format(provider=provider, flow=flow)), 400, "out of date")
-    assert await house.who(tabs) == ada.user
+    assert await scene.who(tabs) == ada.user
     login = {"email": "eve@example.org", "password": PASSWORD, "saml_state": flow}
-    await house.people.with_password(PASSWORD, "eve@example.org")
-    assert refused(await house.unlimited.post("/api/auth/login", login)) == (400, "BAD_REQUEST")
+    await scene.people.with_password(PASSWORD, "eve@example.org")
+    assert refused(await scene.unlimited.post("/api/auth/login", login)) == (400, "BAD_REQUEST")
     # The flow goes on in its browser, also for a browser that comes twice.
     again = await tabs.request("GET", place)
     assert (again.status, again.header("location")) == (303, onward)
     assert ((await tabs.request("GET", onward)).header("location") or "").startswith("/ui/saml?flow=")
     # Another browser does not get it.
-    is_page(await house.browser().request("GET", place), 400, "out of date")
+    is_page(await scene.browser().request("GET", place), 400, "out of date")
 
 
-async def signed_out_elsewhere(house: UpstreamScene) -> str:
+async def signed_out_elsewhere(scene: UpstreamScene) -> str:
     """Requests a sign-out at two service providers by the form of another site. Returns the address that the answer leads to."""
-    boss = house.resident(house.acme, "owner", "boss")
-    token = await house.people.token(boss)
-    house.tenants.service(house.acme, "wiki")
+    boss = scene.resident(scene.acme, "owner", "boss")
+    token = await scene.people.token(boss)
+    scene.tenants.service(scene.acme, "wiki")
     for service in ("app", "wiki"):
         path = f"/api/organizations/acme/services/{service}/saml"
-        (await house.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS, "slo_url": SLO}, by=boss)).ok()
-        (await house.request("POST", f"{path}/certificate", {}, by=boss)).ok()
+        (await scene.request("POST", path, {"enabled": True, "entity_id": SP, "acs_url": ACS, "slo_url": SLO}, by=boss)).ok()
+        (await scene.request("POST", f"{path}/certificate", {}, by=boss)).ok()
         told = metadata(signing=(pair(),))
         as_metadata = [("content-type", "application/samlmetadata+xml")]
-        (await house.unlimited.request("POST", f"{path}/metadata", body=told, token=token, headers=as_metadata)).ok()
+        (await scene.unlimited.request("POST", f"{path}/metadata", body=told, token=token, headers=as_metadata)).ok()
     # Nobody asks her: she belongs to the organization.
-    eve = house.signed_in(house.people.session_of(house.tenants.join(house.verified("eve@example.org"), house.acme)))
+    eve = scene.signed_in(scene.people.session_of(scene.tenants.join(scene.verified("eve@example.org"), scene.acme)))
     got = sent(await eve.request("GET", asking(authn_request(Destination=None))))
     sent(await eve.request("GET", asking(authn_request(Destination=None)).replace("/app/sso", "/wiki/sso")))
     name, index = got.text(".//a:NameID"), got.attribute(".//a:AuthnStatement", "SessionIndex")
     body = urlencode(in_form(signed(logout_request(name, index), pair()))).encode()
     form = [("content-type", "application/x-www-form-urlencoded"), ("sec-fetch-site", "cross-site")]
-    answer = await house.unlimited.request("POST", slo(), body=body, headers=form)
+    answer = await scene.unlimited.request("POST", slo(), body=body, headers=form)
     assert answer.status == 303, answer.body
     return answer.header("location") or ""
 
 
-async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(house: UpstreamScene) -> None:
-    provider = await house.own_provider()
-    house.word = provider
-    place = await signed_out_elsewhere(house)
-    ada = house.verified()
-    tabs = house.signed_in(house.people.session_of(ada))
+async def test_nobody_is_led_to_sign_in_by_a_sign_out_of_somebody_else(scene: UpstreamScene) -> None:
+    provider = await scene.own_provider()
+    scene.word = provider
+    place = await signed_out_elsewhere(scene)
+    ada = scene.verified()
+    tabs = scene.signed_in(scene.people.session_of(ada))
     # Her browser continues the sign-out, and the person who began it knows its id.
     assert (await tabs.request("GET", place)).status == 200
     flow = place.rpartition("=")[2]
     links = ("/auth/{provider}?flow={flow}", "/ui/sign-in?flow={flow}", "/ui/sign-in/password?flow={flow}", "/ui/register?flow={flow}")
     for link in links:
         is_page(await tabs.request("GET", link.format(provider=provider, flow=flow)), 400, "out of date")
-    assert await house.who(tabs) == ada.user
+    assert await scene.who(tabs) == ada.user

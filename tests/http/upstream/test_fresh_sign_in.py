@@ -20,18 +20,18 @@ NOT_AGAIN: Final = (None, None)
 LONG_AGO: Final = 3600.0
 
 
-async def at_provider(house: UpstreamScene, word: str, tabs: Tabs, place: str) -> str:
+async def at_provider(scene: UpstreamScene, word: str, tabs: Tabs, place: str) -> str:
     """Goes to the provider from a page of ours that asks to sign in."""
-    provider = await house.own_provider() if word == "own" else word
+    provider = await scene.own_provider() if word == "own" else word
     tab = await tabs.tab().open(place)
     flow = tab.place.partition("flow=")[2]
     assert flow, tab.place
-    return await house.leave(tabs, f"?flow={flow}", word=provider)
+    return await scene.leave(tabs, f"?flow={flow}", word=provider)
 
 
-def signed_in(house: UpstreamScene, person: Person, *, age: float) -> Tabs:
-    house.people.change("update sessions set revoked_at = now() where id = %s", person.session)
-    return house.signed_in(house.people.session_of(person), age=age)
+def signed_in(scene: UpstreamScene, person: Person, *, age: float) -> Tabs:
+    scene.people.change("update sessions set revoked_at = now() where id = %s", person.session)
+    return scene.signed_in(scene.people.session_of(person), age=age)
 
 
 @pytest.mark.parametrize("word", AGAIN)
@@ -47,23 +47,23 @@ def signed_in(house: UpstreamScene, person: Person, *, age: float) -> Tabs:
     ],
 )
 async def test_the_provider_is_asked_for_what_the_application_asks(
-    house: UpstreamScene, word: str, asked: dict[str, str], *, is_here: bool, again: bool
+    scene: UpstreamScene, word: str, asked: dict[str, str], *, is_here: bool, again: bool
 ) -> None:
-    ada = house.verified()
-    house.sits(word=word)
-    tabs = signed_in(house, ada, age=600) if is_here else house.browser()
-    house.fakes[word].consent(await at_provider(house, word, tabs, house.asking(**asked)))
-    sent = house.fakes[word].asked
+    ada = scene.verified()
+    scene.sits(word=word)
+    tabs = signed_in(scene, ada, age=600) if is_here else scene.browser()
+    scene.fakes[word].consent(await at_provider(scene, word, tabs, scene.asking(**asked)))
+    sent = scene.fakes[word].asked
     assert (sent.get("prompt"), sent.get("max_age")) == (AGAIN[word] if again else NOT_AGAIN)
 
 
 @pytest.mark.parametrize("word", AGAIN)
-async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(house: UpstreamScene, word: str) -> None:
-    ada = house.verified(password=False)
-    house.sits(word=word)
-    tabs = signed_in(house, ada, age=LONG_AGO)
-    house.fakes[word].consent(await at_provider(house, word, tabs, "/ui/sign-in?again=yes&to=/ui/settings/connections"))
-    sent = house.fakes[word].asked
+async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(scene: UpstreamScene, word: str) -> None:
+    ada = scene.verified(password=False)
+    scene.sits(word=word)
+    tabs = signed_in(scene, ada, age=LONG_AGO)
+    scene.fakes[word].consent(await at_provider(scene, word, tabs, "/ui/sign-in?again=yes&to=/ui/settings/connections"))
+    sent = scene.fakes[word].asked
     assert (sent.get("prompt"), sent.get("max_age")) == AGAIN[word]
 
 
@@ -84,17 +84,17 @@ async def test_the_provider_is_asked_where_a_page_of_ours_needs_a_fresh_proof(ho
     ],
 )
 async def test_a_sign_in_there_that_was_too_long_ago_does_not_count(
-    house: UpstreamScene, word: str, asked: dict[str, str], auth_time: Any, *, counts: bool
+    scene: UpstreamScene, word: str, asked: dict[str, str], auth_time: Any, *, counts: bool
 ) -> None:
-    ada = house.verified()
-    fake = house.sits(word=word)
-    tabs = house.browser()
-    leaving = await at_provider(house, word, tabs, house.asking(**asked))
+    ada = scene.verified()
+    fake = scene.sits(word=word)
+    tabs = scene.browser()
+    leaving = await at_provider(scene, word, tabs, scene.asking(**asked))
     fake.wrong["auth_time"] = int(time() - auth_time) if isinstance(auth_time, float | int) else auth_time
     answer = await tabs.request("GET", fake.consent(leaving))
     if counts:
-        assert await house.who(tabs) == ada.user
+        assert await scene.who(tabs) == ada.user
     else:
         is_page(answer, 502, "did not sign you in" if word == "own" else "did not work")
         assert tabs.session is None
-        assert house.people.rows("select from identities") == []
+        assert scene.people.rows("select from identities") == []

@@ -19,25 +19,25 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
         yield opened
 
 
-async def test_no_page_offers_any_and_none_can_be_used(house: UpstreamScene) -> None:
-    for place in ("/ui/sign-in", house.asking()):
-        tab = await house.browser().tab().open(place)
+async def test_no_page_offers_any_and_none_can_be_used(scene: UpstreamScene) -> None:
+    for place in ("/ui/sign-in", scene.asking()):
+        tab = await scene.browser().tab().open(place)
         assert not any(link.startswith("/auth/") for link in tab.page.links)
-    is_page(await house.browser().request("GET", "/auth/codehost"), 400, "is not set up")
-    assert house.people.rows("select from oauth_states") == []
+    is_page(await scene.browser().request("GET", "/auth/codehost"), 400, "is not set up")
+    assert scene.people.rows("select from oauth_states") == []
 
 
-async def test_an_organization_with_a_client_of_its_own_offers_that_one(house: UpstreamScene) -> None:
-    boss = house.resident(house.acme, "owner", "boss")
+async def test_an_organization_with_a_client_of_its_own_offers_that_one(scene: UpstreamScene) -> None:
+    boss = scene.resident(scene.acme, "owner", "boss")
     body = {"client_id": "acmes", "client_secret": "acmes-secret-808"}
-    (await house.request("POST", "/api/organizations/acme/oauth-credentials/codehost", body, by=boss)).ok()
-    tab = await house.browser().tab().open(house.asking())
+    (await scene.request("POST", "/api/organizations/acme/oauth-credentials/codehost", body, by=boss)).ok()
+    tab = await scene.browser().tab().open(scene.asking())
     assert [link.partition("?")[0] for link in tab.page.links if link.startswith("/auth/")] == ["/auth/codehost"]
-    answer = await house.browser().request("GET", "/auth/codehost?org=acme")
+    answer = await scene.browser().request("GET", "/auth/codehost?org=acme")
     assert answer.status == 302
     assert (answer.header("location") or "").startswith("https://github.com/login/oauth/authorize?response_type=code&client_id=acmes&")
     # It is acme's alone.
-    is_page(await house.browser().request("GET", "/auth/codehost"), 400, "is not set up")
+    is_page(await scene.browser().request("GET", "/auth/codehost"), 400, "is not set up")
 
 
 @pytest.mark.parametrize("half", ["CLIENT_ID", "CLIENT_SECRET"])

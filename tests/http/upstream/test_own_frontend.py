@@ -22,10 +22,10 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
         yield opened
 
 
-async def test_our_own_page_leads_back_to_itself(house: UpstreamScene) -> None:
-    fake = house.sits()
-    ada = house.people.session_of(house.verified())
-    tabs = house.signed_in(ada)
+async def test_our_own_page_leads_back_to_itself(scene: UpstreamScene) -> None:
+    fake = scene.sits()
+    ada = scene.people.session_of(scene.verified())
+    tabs = scene.signed_in(ada)
     for error in ("", "cancelled"):
         tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
         tab = await tab.send(len(tab.page.forms) - 1)
@@ -35,14 +35,14 @@ async def test_our_own_page_leads_back_to_itself(house: UpstreamScene) -> None:
         assert (where, told.get("error", "")) == (CONNECTIONS, error)
 
 
-async def test_the_api_leads_back_to_the_frontend(house: UpstreamScene) -> None:
-    house.sits()
-    ada = house.people.session_of(house.verified())
-    answer = await Connecting(house, ada).come_back()
+async def test_the_api_leads_back_to_the_frontend(scene: UpstreamScene) -> None:
+    scene.sits()
+    ada = scene.people.session_of(scene.verified())
+    answer = await Connecting(scene, ada).come_back()
     assert told_in(answer.header("location"))[0] == f"{FRONTEND}/settings/connections"
-    house.people.change("delete from identities")
-    house.tenants.join(ada, house.acme)
-    token = await house.tenants.token_in(ada, house.acme)
-    house.people.change("update sessions set proved_at = now()")
-    answer = await Connecting(house, ada).come_back(token=token)
+    scene.people.change("delete from identities")
+    scene.tenants.join(ada, scene.acme)
+    token = await scene.tenants.token_in(ada, scene.acme)
+    scene.people.change("update sessions set proved_at = now()")
+    answer = await Connecting(scene, ada).come_back(token=token)
     assert told_in(answer.header("location"))[0] == f"{FRONTEND}/settings/connections"

@@ -35,34 +35,34 @@ async def other_process(database_url: str, tmp_path: Path, fakes: Fakes, postern
 class TokenHolder:
     """Ada's session in the app, which asks for scopes."""
 
-    def __init__(self, house: UpstreamScene) -> None:
-        self.house = house
+    def __init__(self, scene: UpstreamScene) -> None:
+        self.scene = scene
         self.token = ""
 
     async def come(self, word: str = "websuite", **person: Any) -> None:
-        house = self.house
-        house.set(house.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
-        house.sits(word=word)
-        tabs = house.browser()
-        answer = await house.go(tabs, house.direct(), word=word, **person)
+        scene = self.scene
+        scene.set(scene.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
+        scene.sits(word=word)
+        tabs = scene.browser()
+        answer = await scene.go(tabs, scene.direct(), word=word, **person)
         if (answer.header("location") or "").endswith("&consent=yes"):
             onward = await tabs.request("GET", answer.header("location") or "")
-            answer = await tabs.request("GET", house.fakes[word].consent(onward.header("location") or "", **person))
+            answer = await tabs.request("GET", scene.fakes[word].consent(onward.header("location") or "", **person))
         assert answer.status == 302, answer.body
-        (user,) = house.people.rows("select id from users where email = %s", ADA)
-        self.person = Person(user["id"], house.postern.foundation.ids.new(), ADA)
-        self.token = await house.tenants.token_in(self.person, house.app)
+        (user,) = scene.people.rows("select id from users where email = %s", ADA)
+        self.person = Person(user["id"], scene.postern.foundation.ids.new(), ADA)
+        self.token = await scene.tenants.token_in(self.person, scene.app)
 
     async def get(self, word: str = "websuite", client: Client | None = None) -> Received:
-        return await (client or self.house.unlimited).get(f"/api/provider-token/{word}", token=self.token)
+        return await (client or self.scene.unlimited).get(f"/api/provider-token/{word}", token=self.token)
 
     def expire(self) -> None:
-        self.house.people.change("update identity_grants set expires_at = now()")
+        self.scene.people.change("update identity_grants set expires_at = now()")
 
 
 @pytest.fixture
-def ada(house: UpstreamScene) -> TokenHolder:
-    return TokenHolder(house)
+def ada(scene: UpstreamScene) -> TokenHolder:
+    return TokenHolder(scene)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def ada(house: UpstreamScene) -> TokenHolder:
         ("officesuite", ["openid", "email", "profile", "Mail.Read", "offline_access"]),
     ],
 )
-async def test_a_token_is_given_and_renewed(house: UpstreamScene, ada: TokenHolder, log: CapturedLog, word: str, scopes: list[str]) -> None:
-    fake = house.fakes[word]
+async def test_a_token_is_given_and_renewed(scene: UpstreamScene, ada: TokenHolder, log: CapturedLog, word: str, scopes: list[str]) -> None:
+    fake = scene.fakes[word]
     fake.lifetime = 3599
     await ada.come(word)
     answer = await ada.get(word)
@@ -90,14 +90,14 @@ async def test_a_token_is_given_and_renewed(house: UpstreamScene, ada: TokenHold
     assert second["access_token"] != first["access_token"]
     assert second["access_token"] in fake.bearers
     assert sum("refresh_token" in call for call in fake.calls) == 1
-    dump = repr(house.people.rows("select * from identity_grants"))
+    dump = repr(scene.people.rows("select * from identity_grants"))
     assert first["access_token"] not in dump
     assert second["access_token"] not in dump
     assert not any(token in dump for token in fake.refreshes)
 
 
-async def test_fifty_requests_in_two_processes_renew_once(house: UpstreamScene, ada: TokenHolder, other_process: Client) -> None:
-    fake = house.fakes["websuite"]
+async def test_fifty_requests_in_two_processes_renew_once(scene: UpstreamScene, ada: TokenHolder, other_process: Client) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     # The other requests arrive before the token is refreshed.
@@ -109,14 +109,14 @@ async def test_fifty_requests_in_two_processes_renew_once(house: UpstreamScene, 
 
     async with trio.open_nursery() as nursery:
         for number in range(50):
-            nursery.start_soon(ask, house.unlimited if number % 2 else other_process)
+            nursery.start_soon(ask, scene.unlimited if number % 2 else other_process)
     assert len(got) == 50
     assert len(set(got)) == 1
     assert sum("refresh_token" in call for call in fake.calls) == 1
 
 
-async def test_when_the_provider_refuses_nobody_asks_again(house: UpstreamScene, ada: TokenHolder) -> None:
-    fake = house.fakes["websuite"]
+async def test_when_the_provider_refuses_nobody_asks_again(scene: UpstreamScene, ada: TokenHolder) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.refuses_refresh = True
@@ -139,8 +139,8 @@ async def test_when_the_provider_refuses_nobody_asks_again(house: UpstreamScene,
     assert (await ada.get()).status == 200
 
 
-async def test_a_provider_that_is_away_is_asked_again_later(house: UpstreamScene, ada: TokenHolder) -> None:
-    fake = house.fakes["websuite"]
+async def test_a_provider_that_is_away_is_asked_again_later(scene: UpstreamScene, ada: TokenHolder) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.fails = True
@@ -149,8 +149,8 @@ async def test_a_provider_that_is_away_is_asked_again_later(house: UpstreamScene
     assert (await ada.get()).status == 200
 
 
-async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(house: UpstreamScene, ada: TokenHolder) -> None:
-    fake = house.fakes["websuite"]
+async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(scene: UpstreamScene, ada: TokenHolder) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.slow, fake.fails = 2, True
@@ -167,14 +167,14 @@ async def test_who_waited_for_a_provider_that_is_away_does_not_ask_it_again(hous
 
 
 @pytest.mark.parametrize("answer", [{}, [], {"access_token": 7}, {"access_token": "x"}, {"error": {}}])
-async def test_a_renewal_that_is_none_holds_nobody_up(house: UpstreamScene, ada: TokenHolder, answer: Any) -> None:
-    fake = house.fakes["websuite"]
+async def test_a_renewal_that_is_none_holds_nobody_up(scene: UpstreamScene, ada: TokenHolder, answer: Any) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     tokens = fake.tokens
     fake.tokens = lambda _issued: answer  # type: ignore[method-assign,assignment]
     assert refused(await ada.get()) == (500, "OAUTH_ERROR")
-    assert house.people.rows("select refreshing_until from identity_grants") == [{"refreshing_until": None}]
+    assert scene.people.rows("select refreshing_until from identity_grants") == [{"refreshing_until": None}]
     fake.tokens = tokens  # type: ignore[method-assign]
     # The fake gives a refresh token once.
     await ada.come()
@@ -182,23 +182,23 @@ async def test_a_renewal_that_is_none_holds_nobody_up(house: UpstreamScene, ada:
 
 
 @pytest.mark.parametrize("scope", ["a\x00b", "a" * 9000, "é", 7, ["a"]])
-async def test_scopes_that_are_none_are_those_that_were_asked_for(house: UpstreamScene, ada: TokenHolder, scope: Any) -> None:
-    fake = house.fakes["websuite"]
+async def test_scopes_that_are_none_are_those_that_were_asked_for(scene: UpstreamScene, ada: TokenHolder, scope: Any) -> None:
+    fake = scene.fakes["websuite"]
     tokens = fake.tokens
     fake.tokens = lambda issued: {**tokens(issued), "scope": scope}  # type: ignore[method-assign]
     await ada.come()
     assert (await ada.get()).ok()["scopes"] == ["calendar"]
 
 
-async def test_a_lease_of_a_process_that_died_is_taken_over(house: UpstreamScene, ada: TokenHolder) -> None:
+async def test_a_lease_of_a_process_that_died_is_taken_over(scene: UpstreamScene, ada: TokenHolder) -> None:
     await ada.come()
     ada.expire()
-    house.people.change("update identity_grants set refreshing_until = now() + interval '300 milliseconds'")
+    scene.people.change("update identity_grants set refreshing_until = now() + interval '300 milliseconds'")
     assert (await ada.get()).status == 200
 
 
-async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: UpstreamScene, ada: TokenHolder) -> None:
-    fake = house.fakes["websuite"]
+async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(scene: UpstreamScene, ada: TokenHolder) -> None:
+    fake = scene.fakes["websuite"]
     await ada.come()
     ada.expire()
     fake.slow = 0.5
@@ -207,55 +207,55 @@ async def test_who_signs_in_while_it_is_renewed_keeps_the_newer_token(house: Ups
         while not any("refresh_token" in call for call in fake.calls):
             await trio.sleep(0.01)
         fake.slow = 0
-        nursery.start_soon(lambda: house.go(house.browser(), house.direct()))
-    (row,) = house.people.rows("select refreshing_until, expires_at > now() + interval '1 minute' as fresh from identity_grants")
+        nursery.start_soon(lambda: scene.go(scene.browser(), scene.direct()))
+    (row,) = scene.people.rows("select refreshing_until, expires_at > now() + interval '1 minute' as fresh from identity_grants")
     assert row == {"refreshing_until": None, "fresh": True}
     assert (await ada.get()).status == 200
 
 
-async def test_who_gets_none(house: UpstreamScene, ada: TokenHolder) -> None:
+async def test_who_gets_none(scene: UpstreamScene, ada: TokenHolder) -> None:
     await ada.come()
     assert refused(await ada.get("nothing")) == (400, "BAD_REQUEST")
     assert refused(await ada.get("codehost")) == (404, "NOT_FOUND")
-    assert refused(await ada.get(str(house.acme.id))) == (400, "BAD_REQUEST"), "services have scopes at the three alone"
-    house.set(house.app, websuite_scopes=[])
+    assert refused(await ada.get(str(scene.acme.id))) == (400, "BAD_REQUEST"), "services have scopes at the three alone"
+    scene.set(scene.app, websuite_scopes=[])
     assert refused(await ada.get()) == (403, "FORBIDDEN")
-    house.set(house.app, websuite_scopes=None)
+    scene.set(scene.app, websuite_scopes=None)
     assert refused(await ada.get()) == (403, "FORBIDDEN")
-    house.set(house.app, websuite_scopes=["calendar"])
-    elsewhere = house.people.session_of(ada.person)
-    answer = await house.unlimited.get("/api/provider-token/websuite", token=await house.people.token(elsewhere))
+    scene.set(scene.app, websuite_scopes=["calendar"])
+    elsewhere = scene.people.session_of(ada.person)
+    answer = await scene.unlimited.get("/api/provider-token/websuite", token=await scene.people.token(elsewhere))
     assert refused(answer) == (400, "BAD_REQUEST")
     # Without an end it counts on, without a refresh token it ends.
-    house.people.change("update identity_grants set expires_at = null, sealed_refresh_token = null")
+    scene.people.change("update identity_grants set expires_at = null, sealed_refresh_token = null")
     assert (await ada.get()).ok()["expires_at"] is None
     ada.expire()
     assert refused(await ada.get()) == (500, "OAUTH_ERROR")
     # The token was given to another client than the present one.
-    house.people.change("update identity_grants set client_id = 'another'")
+    scene.people.change("update identity_grants set client_id = 'another'")
     assert refused(await ada.get()) == (404, "NOT_FOUND")
-    house.people.change("delete from identities")
+    scene.people.change("delete from identities")
     assert refused(await ada.get()) == (404, "NOT_FOUND")
 
 
-async def test_a_refresh_token_that_comes_only_once_is_kept(house: UpstreamScene, ada: TokenHolder) -> None:
+async def test_a_refresh_token_that_comes_only_once_is_kept(scene: UpstreamScene, ada: TokenHolder) -> None:
     """Some providers give a refresh token only at the first consent."""
     await ada.come()
-    (before,) = house.people.rows("select sealed_refresh_token from identity_grants")
-    fake = house.fakes["websuite"]
+    (before,) = scene.people.rows("select sealed_refresh_token from identity_grants")
+    fake = scene.fakes["websuite"]
     tokens = fake.tokens
     fake.tokens = lambda issued: {name: value for name, value in tokens(issued).items() if name != "refresh_token"}  # type: ignore[method-assign]
     await ada.come()
-    (after,) = house.people.rows("select sealed_refresh_token from identity_grants")
+    (after,) = scene.people.rows("select sealed_refresh_token from identity_grants")
     assert after == before
     ada.expire()
     assert (await ada.get()).status == 200
 
 
 @pytest.fixture
-def sparing(house: UpstreamScene) -> FakeWebSuite:
+def sparing(scene: UpstreamScene) -> FakeWebSuite:
     """Gives a refresh token with consent alone, as the web suite does."""
-    fake = house.fakes["websuite"]
+    fake = scene.fakes["websuite"]
     assert isinstance(fake, FakeWebSuite)
     fake.forgetful = False
     return fake
@@ -275,11 +275,11 @@ async def test_whoever_is_asked_for_consent_anyway_is_not_sent_back(ada: TokenHo
 
 @pytest.mark.parametrize("lost", ["disconnected", "refused", "another client's"])
 async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(
-    house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite, lost: str
+    scene: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite, lost: str
 ) -> None:
     await ada.come()
     if lost == "disconnected":
-        house.people.change("delete from identities")
+        scene.people.change("delete from identities")
     elif lost == "refused":
         ada.expire()
         sparing.refuses_refresh = True
@@ -289,19 +289,19 @@ async def test_what_renews_a_token_is_asked_for_again_where_it_is_lost(
         assert "has to sign in through the provider again" in (await ada.get()).json()["error"]
         sparing.refuses_refresh = False
     else:
-        house.people.change("update identity_grants set client_id = 'another'")
+        scene.people.change("update identity_grants set client_id = 'another'")
     await ada.come()
     assert (sparing.asked["prompt"], sparing.asked_for_consent) == ("select_account consent", 2)
     ada.expire()
     assert (await ada.get()).status == 200
 
 
-async def test_a_second_service_gets_what_renews_its_token(house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
+async def test_a_second_service_gets_what_renews_its_token(scene: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
     await ada.come()
-    other = house.application(house.acme, "other", CALLBACK)
-    house.set(other, websuite_scopes=["calendar"])
-    tabs = house.browser()
-    again = await house.go(tabs, house.direct("other"))
+    other = scene.application(scene.acme, "other", CALLBACK)
+    scene.set(other, websuite_scopes=["calendar"])
+    tabs = scene.browser()
+    again = await scene.go(tabs, scene.direct("other"))
     assert tabs.session is None, "only once they are back"
     # A browser that comes back twice is led there, too.
     twice = await tabs.request("GET", sparing.back(sparing.asked, code="again"))
@@ -309,15 +309,15 @@ async def test_a_second_service_gets_what_renews_its_token(house: UpstreamScene,
     onward = await tabs.request("GET", again.header("location") or "")
     back = await tabs.request("GET", sparing.consent(onward.header("location") or ""))
     assert answer_in(back.header("location") or "", CALLBACK)["state"] == "a b&c"
-    ada.token = await house.tenants.token_in(ada.person, other)
+    ada.token = await scene.tenants.token_in(ada.person, other)
     ada.expire()
     assert (await ada.get()).status == 200
 
 
-async def test_nobody_is_sent_back_twice(house: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
+async def test_nobody_is_sent_back_twice(scene: UpstreamScene, ada: TokenHolder, sparing: FakeWebSuite) -> None:
     """After the second answer we accept what the provider gives."""
     await ada.come()
-    house.people.change("delete from identities")
+    scene.people.change("delete from identities")
     tokens = sparing.tokens
     without = lambda issued: {name: value for name, value in tokens(issued).items() if name != "refresh_token"}  # noqa: E731
     sparing.tokens = without  # type: ignore[method-assign]
@@ -328,49 +328,49 @@ async def test_nobody_is_sent_back_twice(house: UpstreamScene, ada: TokenHolder,
 
 
 @pytest.mark.parametrize("what", ["no scopes", "lasts", "another provider"])
-async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(house: UpstreamScene, what: str) -> None:
+async def test_where_nothing_has_to_be_renewed_nobody_is_sent_back(scene: UpstreamScene, what: str) -> None:
     word = "officesuite" if what == "another provider" else "websuite"
-    fake = house.fakes[word]
+    fake = scene.fakes[word]
     tokens = fake.tokens
     left_out = {"refresh_token", "expires_in"} if what == "lasts" else {"refresh_token"}
     fake.tokens = lambda issued: {name: value for name, value in tokens(issued).items() if name not in left_out}  # type: ignore[method-assign]
     if what != "no scopes":
-        house.set(house.app, websuite_scopes=["calendar"], officesuite_scopes=["Mail.Read"])
-    house.sits(word=word)
-    assert "code=" in ((await house.go(house.browser(), house.direct(), word=word)).header("location") or "")
+        scene.set(scene.app, websuite_scopes=["calendar"], officesuite_scopes=["Mail.Read"])
+    scene.sits(word=word)
+    assert "code=" in ((await scene.go(scene.browser(), scene.direct(), word=word)).header("location") or "")
 
 
 @pytest.mark.parametrize(("scopes", "prompt"), [([], "select_account"), (["calendar"], "select_account consent")])
 async def test_whoever_connects_an_identity_for_a_service_is_asked_for_consent(
-    house: UpstreamScene, scopes: list[str], prompt: str
+    scene: UpstreamScene, scopes: list[str], prompt: str
 ) -> None:
-    house.set(house.app, websuite_scopes=scopes)
-    house.sits()
-    ada = house.people.add("ada@home.example")
-    caller = await house.postern.tenancy.callers.resolve(await house.tenants.token_in(ada, house.app))
+    scene.set(scene.app, websuite_scopes=scopes)
+    scene.sits()
+    ada = scene.people.add("ada@home.example")
+    caller = await scene.postern.tenancy.callers.resolve(await scene.tenants.token_in(ada, scene.app))
     asker = Asker(session=caller.session, user=caller.user, place=ServicePlace(organization="acme", service_slug="app"))
-    leaving = house.postern.identity.journeys.leave_to_connect("websuite", Token("b" * 43), caller, asker)
-    house.fakes["websuite"].consent(await leaving)
-    assert house.fakes["websuite"].asked["prompt"] == prompt
+    leaving = scene.postern.identity.journeys.leave_to_connect("websuite", Token("b" * 43), caller, asker)
+    scene.fakes["websuite"].consent(await leaving)
+    assert scene.fakes["websuite"].asked["prompt"] == prompt
 
 
-async def test_tokens_are_kept_only_where_a_service_asks_for_something(house: UpstreamScene) -> None:
-    house.sits()
-    await house.go(house.browser(), house.direct())
-    (row,) = house.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
+async def test_tokens_are_kept_only_where_a_service_asks_for_something(scene: UpstreamScene) -> None:
+    scene.sits()
+    await scene.go(scene.browser(), scene.direct())
+    (row,) = scene.people.rows("select sealed_access_token, sealed_refresh_token, scopes from identity_grants")
     assert row == {"sealed_access_token": None, "sealed_refresh_token": None, "scopes": []}
 
 
-async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(house: UpstreamScene, ada: TokenHolder) -> None:
-    boss = house.resident(house.acme, "owner", "boss")
-    fake = house.fakes["websuite"]
+async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(scene: UpstreamScene, ada: TokenHolder) -> None:
+    boss = scene.resident(scene.acme, "owner", "boss")
+    fake = scene.fakes["websuite"]
     fake.client_id, fake.client_secret = "acmes-client", "acmes-secret-31337"
     body = {"client_id": fake.client_id, "client_secret": fake.client_secret}
-    (await house.request("POST", "/api/organizations/acme/oauth-credentials/websuite", body, by=boss)).ok()
+    (await scene.request("POST", "/api/organizations/acme/oauth-credentials/websuite", body, by=boss)).ok()
     await ada.come()
     assert fake.asked["client_id"] == "acmes-client"
     assert (await ada.get()).status == 200
-    (await house.request("DELETE", "/api/organizations/acme/oauth-credentials/websuite", by=boss))
+    (await scene.request("DELETE", "/api/organizations/acme/oauth-credentials/websuite", by=boss))
     assert refused(await ada.get()) == (404, "NOT_FOUND")
 
 
@@ -378,20 +378,20 @@ async def test_an_organizations_own_client_is_used_and_goes_with_its_removal(hou
     ("scopes", "status"),
     [("openid provider_token", 200), ("provider_token", 200), ("openid profile email offline_access organization roles groups", 403)],
 )
-async def test_a_session_by_authorization_needs_the_scope_for_it(house: UpstreamScene, ada: TokenHolder, scopes: str, status: int) -> None:
+async def test_a_session_by_authorization_needs_the_scope_for_it(scene: UpstreamScene, ada: TokenHolder, scopes: str, status: int) -> None:
     await ada.come()
     # The session of the provider's own way gets the token as ever.
     assert (await ada.get()).status == 200
-    person = house.people.session_of(ada.person)
-    tab = await house.signed_in(person).tab().open(house.asking(scope=scopes))
+    person = scene.people.session_of(ada.person)
+    tab = await scene.signed_in(person).tab().open(scene.asking(scope=scopes))
     assert ("act in your account there" in tab.page.text) == ("provider_token" in scopes)
     await tab.send(answer="allow")
     code = answer_in(tab.page.refresh)["code"]
     fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
-    body = urlencode({**fields, "client_id": house.client_id(house.app)}).encode()
-    redeemed = await house.unlimited.request("POST", "/auth/token", body=body, headers=[FORM])
+    body = urlencode({**fields, "client_id": scene.client_id(scene.app)}).encode()
+    redeemed = await scene.unlimited.request("POST", "/auth/token", body=body, headers=[FORM])
     ada.token = redeemed.ok()["access_token"]
-    house.log.remember(ada.token)
+    scene.log.remember(ada.token)
     answer = await ada.get()
     assert answer.status == status
     if status == 403:

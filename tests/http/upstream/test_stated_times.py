@@ -25,25 +25,25 @@ HERS: Final = f"user_id = (select id from users where email = '{ADA}')"
 
 
 @pytest.fixture
-def postbox(house: UpstreamScene) -> Postbox:
-    return Postbox(house.postern)
+def postbox(scene: UpstreamScene) -> Postbox:
+    return Postbox(scene.postern)
 
 
-async def arrived(house: UpstreamScene, word: str, *, ago: float | None) -> Tabs:
+async def arrived(scene: UpstreamScene, word: str, *, ago: float | None) -> Tabs:
     """A browser in which Ada, who has no password, has come by the provider, which says when she signed in there."""
-    house.sits(word=word)
-    house.fakes[word].says_when = ago is not None
+    scene.sits(word=word)
+    scene.fakes[word].says_when = ago is not None
     if ago is not None:
-        house.fakes[word].wrong["auth_time"] = int(time() - ago)
-    tabs = house.browser()
-    await house.go(tabs, word=await house.own_provider() if word == "own" else word)
+        scene.fakes[word].wrong["auth_time"] = int(time() - ago)
+    tabs = scene.browser()
+    await scene.go(tabs, word=await scene.own_provider() if word == "own" else word)
     assert tabs.session is not None
-    house.fakes[word].wrong.pop("auth_time", None)
+    scene.fakes[word].wrong.pop("auth_time", None)
     return tabs
 
 
-def proofs(house: UpstreamScene) -> list[dict[str, Any]]:
-    return house.people.rows(
+def proofs(scene: UpstreamScene) -> list[dict[str, Any]]:
+    return scene.people.rows(
         "select proved_at > now() - interval '1 minute' as came_now,"
         " stated_at < now() - interval '8 hours' as long_ago, stated_at = 'epoch' as silent"
         f" from sessions where {HERS} order by id"
@@ -51,55 +51,55 @@ def proofs(house: UpstreamScene) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("word", ["own", "websuite", "officesuite"])
-async def test_a_visit_to_a_provider_where_the_person_signed_in_hours_ago_is_no_fresh_proof(house: UpstreamScene, word: str) -> None:
-    tabs = await arrived(house, word, ago=LONG_AGO)
-    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": False}]
+async def test_a_visit_to_a_provider_where_the_person_signed_in_hours_ago_is_no_fresh_proof(scene: UpstreamScene, word: str) -> None:
+    tabs = await arrived(scene, word, ago=LONG_AGO)
+    assert proofs(scene) == [{"came_now": True, "long_ago": True, "silent": False}]
     # Ada has no other way, so she signs in again, and the provider is asked for a sign-in now.
     tab = await tabs.tab().open(PASSWORD_PAGE)
     assert tab.place.startswith("/ui/sign-in"), tab.place
 
 
 @pytest.mark.parametrize("word", ["own", "websuite", "officesuite"])
-async def test_a_sign_in_there_now_is_one(house: UpstreamScene, word: str) -> None:
-    tabs = await arrived(house, word, ago=0)
+async def test_a_sign_in_there_now_is_one(scene: UpstreamScene, word: str) -> None:
+    tabs = await arrived(scene, word, ago=0)
     tab = await tabs.tab().open(PASSWORD_PAGE)
     assert (tab.status, tab.place) == (200, PASSWORD_PAGE)
 
 
-async def test_a_provider_cannot_speak_of_the_future(house: UpstreamScene) -> None:
-    await arrived(house, "own", ago=-3600 * 24)
-    (row,) = house.people.rows(f"select stated_at <= now() as past from sessions where {HERS}")
+async def test_a_provider_cannot_speak_of_the_future(scene: UpstreamScene) -> None:
+    await arrived(scene, "own", ago=-3600 * 24)
+    (row,) = scene.people.rows(f"select stated_at <= now() as past from sessions where {HERS}")
     assert row["past"] is True
 
 
-async def test_an_application_gets_the_time_of_the_sign_in_at_the_provider(house: UpstreamScene) -> None:
-    tabs = await arrived(house, "own", ago=LONG_AGO)
-    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
-    house.allow(Person(row["user_id"], row["user_id"], ADA))
-    assert "code" in told(await tabs.request("GET", house.asking()))
-    (code,) = house.codes()
+async def test_an_application_gets_the_time_of_the_sign_in_at_the_provider(scene: UpstreamScene) -> None:
+    tabs = await arrived(scene, "own", ago=LONG_AGO)
+    (row,) = scene.people.rows(f"select user_id from sessions where {HERS}")
+    scene.allow(Person(row["user_id"], row["user_id"], ADA))
+    assert "code" in told(await tabs.request("GET", scene.asking()))
+    (code,) = scene.codes()
     assert time() - code["stated_at"].timestamp() > LONG_AGO - 60
     # The application that wants a recent sign-in gets none without a question.
-    answer = await tabs.request("GET", house.asking(max_age="60"))
+    answer = await tabs.request("GET", scene.asking(max_age="60"))
     assert (answer.header("location") or "").startswith("/ui/sign-in/password")
-    assert told(await tabs.request("GET", house.asking(max_age="60", prompt="none")))["error"] == "login_required"
-    assert "code" in told(await tabs.request("GET", house.asking(max_age=str(LONG_AGO + 600))))
+    assert told(await tabs.request("GET", scene.asking(max_age="60", prompt="none")))["error"] == "login_required"
+    assert "code" in told(await tabs.request("GET", scene.asking(max_age=str(LONG_AGO + 600))))
 
 
-async def test_the_session_lasts_from_its_own_beginning(house: UpstreamScene) -> None:
-    tabs = await arrived(house, "own", ago=LONG_AGO)
-    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
-    house.allow(Person(row["user_id"], row["user_id"], ADA))
-    house.people.change("update organizations set session_hours = 8")
-    assert "code" in told(await tabs.request("GET", house.asking()))
+async def test_the_session_lasts_from_its_own_beginning(scene: UpstreamScene) -> None:
+    tabs = await arrived(scene, "own", ago=LONG_AGO)
+    (row,) = scene.people.rows(f"select user_id from sessions where {HERS}")
+    scene.allow(Person(row["user_id"], row["user_id"], ADA))
+    scene.people.change("update organizations set session_hours = 8")
+    assert "code" in told(await tabs.request("GET", scene.asking()))
 
 
 # A provider that says nothing.
 
 
-async def test_whoever_comes_by_a_silent_provider_proves_by_a_mailed_code(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": True}]
+async def test_whoever_comes_by_a_silent_provider_proves_by_a_mailed_code(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    assert proofs(scene) == [{"came_now": True, "long_ago": True, "silent": True}]
     tab = await tabs.tab().open(PASSWORD_PAGE)
     assert (tab.status, tab.place.partition("?")[0]) == (200, "/ui/prove")
     await tab.send(mail_form(tab))
@@ -108,27 +108,27 @@ async def test_whoever_comes_by_a_silent_provider_proves_by_a_mailed_code(house:
     form = tab.page.forms[code_form(tab)]
     await tab.send(code_form(tab), mailed_code=f"{code_in(mail)[:4]} {code_in(mail)[4:]}")
     assert tab.place == PASSWORD_PAGE
-    assert house.people.rows("select stated_at from sessions") == [{"stated_at": None}]
-    (audited,) = house.people.rows("select details from audit_log where action = 'security.session.reauthenticated'")
+    assert scene.people.rows("select stated_at from sessions") == [{"stated_at": None}]
+    (audited,) = scene.people.rows("select details from audit_log where action = 'security.session.reauthenticated'")
     assert audited["details"]["method"] == "mail"
     # The same form, sent twice, leads on as well.
     assert (await tabs.request("POST", form.action, {**form.fields, "mailed_code": code_in(mail)})).status == 303
 
 
-async def test_the_code_is_for_one_session_of_one_person(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
+async def test_the_code_is_for_one_session_of_one_person(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
     tab = await wanted(tabs, postbox, log)
     code = code_in(tab[1])
-    again = house.browser()
-    await house.go(again, word="codehost")
+    again = scene.browser()
+    await scene.go(again, word="codehost")
     other, _ = await wanted(again, postbox, log, send=False)
     await other.send(code_form(other), mailed_code=code)
     assert (other.status, "This code is wrong" in other.page.text) == (400, True)
-    assert len(house.people.rows("select id from sessions where stated_at = 'epoch'")) == 2
+    assert len(scene.people.rows("select id from sessions where stated_at = 'epoch'")) == 2
 
 
-async def test_five_tries_end_it_and_each_is_a_failed_sign_in(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
+async def test_five_tries_end_it_and_each_is_a_failed_sign_in(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
     tab, mail = await wanted(tabs, postbox, log)
     wrong = f"{(int(code_in(mail)) + 1) % 10**8:08}"
     for _ in range(MOST_CODE_TRIES):
@@ -136,13 +136,13 @@ async def test_five_tries_end_it_and_each_is_a_failed_sign_in(house: UpstreamSce
         assert tab.status == 400
     await tab.send(code_form(tab), mailed_code=code_in(mail))
     assert tab.status == 400
-    assert proofs(house) == [{"came_now": True, "long_ago": True, "silent": True}]
-    failures = house.people.rows("select count(*) as number from login_events where not success")
+    assert proofs(scene) == [{"came_now": True, "long_ago": True, "silent": True}]
+    failures = scene.people.rows("select count(*) as number from login_events where not success")
     assert failures == [{"number": MOST_CODE_TRIES + 1}]
 
 
-async def test_of_many_at_once_one_uses_the_code(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
+async def test_of_many_at_once_one_uses_the_code(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
     tab, mail = await wanted(tabs, postbox, log)
     form = tab.page.forms[code_form(tab)]
     statuses = []
@@ -155,7 +155,7 @@ async def test_of_many_at_once_one_uses_the_code(house: UpstreamScene, postbox: 
             nursery.start_soon(use)
     # Whoever comes later is proved already, and goes on.
     assert set(statuses) == {303}
-    assert len(house.people.rows("select from audit_log where action = 'security.session.reauthenticated'")) == 1
+    assert len(scene.people.rows("select from audit_log where action = 'security.session.reauthenticated'")) == 1
 
 
 @pytest.mark.parametrize(
@@ -167,35 +167,35 @@ async def test_of_many_at_once_one_uses_the_code(house: UpstreamScene, postbox: 
     ],
 )
 async def test_the_mail_must_have_gone_to_the_proved_address_of_now(
-    house: UpstreamScene, postbox: Postbox, log: CapturedLog, change: str
+    scene: UpstreamScene, postbox: Postbox, log: CapturedLog, change: str
 ) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
+    tabs = await arrived(scene, "codehost", ago=None)
     tab, mail = await wanted(tabs, postbox, log)
     form = tab.page.forms[code_form(tab)]
-    house.people.change(change)
+    scene.people.change(change)
     assert (await tabs.request("POST", form.action, {**form.fields, "mailed_code": code_in(mail)})).status in {400, 403}
-    assert house.people.rows("select stated_at = 'epoch' as silent from sessions") == [{"silent": True}]
+    assert scene.people.rows("select stated_at = 'epoch' as silent from sessions") == [{"silent": True}]
 
 
 async def test_whoever_has_proved_by_mail_once_gets_a_code_again_when_that_is_old(
-    house: UpstreamScene, postbox: Postbox, log: CapturedLog
+    scene: UpstreamScene, postbox: Postbox, log: CapturedLog
 ) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
+    tabs = await arrived(scene, "codehost", ago=None)
     tab, mail = await wanted(tabs, postbox, log)
     await tab.send(code_form(tab), mailed_code=code_in(mail))
-    house.people.change("update sessions set proved_at = proved_at - interval '2 hours'")
+    scene.people.change("update sessions set proved_at = proved_at - interval '2 hours'")
     # The page asks for a new sign-in, and this shows again who came, and not when.
     assert (await tabs.tab().open(PASSWORD_PAGE)).place.startswith("/ui/sign-in")
-    await house.go(tabs, word="codehost")
-    assert len(house.people.rows("select from sessions where revoked_at is null")) == 1
+    await scene.go(tabs, word="codehost")
+    assert len(scene.people.rows("select from sessions where revoked_at is null")) == 1
     tab, mail = await wanted(tabs, postbox, log)
     await tab.send(code_form(tab), mailed_code=code_in(mail))
     assert (tab.status, tab.place) == (200, PASSWORD_PAGE)
 
 
-async def test_without_a_proved_address_nobody_goes_round_and_round(house: UpstreamScene, postbox: Postbox) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    house.people.change("update users set email_verified_at = null")
+async def test_without_a_proved_address_nobody_goes_round_and_round(scene: UpstreamScene, postbox: Postbox) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    scene.people.change("update users set email_verified_at = null")
     tab = await tabs.tab().open(PASSWORD_PAGE)
     assert (tab.status, tab.place.partition("?")[0]) == (403, "/ui/prove")
     fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
@@ -203,11 +203,11 @@ async def test_without_a_proved_address_nobody_goes_round_and_round(house: Upstr
     assert await postbox.empty() == []
 
 
-async def test_codes_by_mail_and_tries_of_them_have_limits(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    caller = await house.postern.tenancy.callers.resolve_browser(Token(tabs.session or "none"))
+async def test_codes_by_mail_and_tries_of_them_have_limits(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    caller = await scene.postern.tenancy.callers.resolve_browser(Token(tabs.session or "none"))
     assert caller is not None
-    proofs_by_mail, client = house.postern.identity.mailed_proofs, Client("198.51.100.7", "")
+    proofs_by_mail, client = scene.postern.identity.mailed_proofs, Client("198.51.100.7", "")
     for _ in range(ACCOUNT_MAILS.burst):
         await proofs_by_mail.send(caller, client)
     with pytest.raises(RateLimited):
@@ -222,9 +222,9 @@ async def test_codes_by_mail_and_tries_of_them_have_limits(house: UpstreamScene,
         await proofs_by_mail.use(caller, Secret(code_in(mails[-1])), client, client.actor(caller.user))
 
 
-async def test_whoever_has_a_password_gets_no_code(house: UpstreamScene, postbox: Postbox) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    house.people.change("update users set password_hash = 'not a hash'")
+async def test_whoever_has_a_password_gets_no_code(scene: UpstreamScene, postbox: Postbox) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    scene.people.change("update users set password_hash = 'not a hash'")
     tab = await tabs.tab().open("/ui/settings/connections/websuite/connect")
     assert ("password" in tab.page.inputs, tab.place.partition("?")[0]) == (True, "/ui/prove")
     fields = {"form_token": tab.page.forms[0].fields["form_token"], "to": PASSWORD_PAGE, "need": "account"}
@@ -237,59 +237,59 @@ async def test_whoever_has_a_password_gets_no_code(house: UpstreamScene, postbox
 
 @pytest.mark.parametrize("asked", [{"max_age": "60"}, {"prompt": "login"}, {"prompt": "login", "max_age": "0"}])
 async def test_an_application_gets_a_mailed_proof_and_never_the_silence(
-    house: UpstreamScene, postbox: Postbox, log: CapturedLog, asked: dict[str, str]
+    scene: UpstreamScene, postbox: Postbox, log: CapturedLog, asked: dict[str, str]
 ) -> None:
-    tab = await asked_by_application(house, asked)
+    tab = await asked_by_application(scene, asked)
     assert tab.place.startswith("/ui/prove?"), tab.place
     await tab.send(mail_form(tab))
     await tab.send(code_form(tab), mailed_code=code_in(await mailed(postbox, log)))
     assert "code" in left(tab)
-    (code,) = house.codes()
+    (code,) = scene.codes()
     assert (code["stated_at"], time() - code["auth_time"].timestamp() < 60) == (None, True)
 
 
-async def test_an_application_gets_a_mailed_proof_as_often_as_it_asks(house: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
-    house.allow(Person(row["user_id"], row["user_id"], ADA))
+async def test_an_application_gets_a_mailed_proof_as_often_as_it_asks(scene: UpstreamScene, postbox: Postbox, log: CapturedLog) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    (row,) = scene.people.rows(f"select user_id from sessions where {HERS}")
+    scene.allow(Person(row["user_id"], row["user_id"], ADA))
     for _ in range(2):
-        tab = await tabs.tab().open(house.asking(prompt="login"))
+        tab = await tabs.tab().open(scene.asking(prompt="login"))
         flow = tab.place.partition("flow=")[2]
-        tab = await tabs.tab().open(house.fakes["codehost"].consent(await house.leave(tabs, f"?flow={flow}", word="codehost")))
+        tab = await tabs.tab().open(scene.fakes["codehost"].consent(await scene.leave(tabs, f"?flow={flow}", word="codehost")))
         await tab.send(mail_form(tab))
         await tab.send(code_form(tab), mailed_code=code_in(await mailed(postbox, log)))
         assert "code" in left(tab)
         # The proof is older than the minute by which clocks may differ.
-        house.people.change("update sessions set proved_at = proved_at - interval '2 minutes'")
+        scene.people.change("update sessions set proved_at = proved_at - interval '2 minutes'")
 
 
 @pytest.mark.parametrize("asked", [{"max_age": "60"}, {"prompt": "login"}])
-async def test_an_application_that_asks_for_more_is_told_so(house: UpstreamScene, asked: dict[str, str]) -> None:
-    tab = await asked_by_application(house, asked, proved=False)
+async def test_an_application_that_asks_for_more_is_told_so(scene: UpstreamScene, asked: dict[str, str]) -> None:
+    tab = await asked_by_application(scene, asked, proved=False)
     assert left(tab)["error"] == "login_required"
-    assert house.codes() == []
+    assert scene.codes() == []
 
 
-async def test_an_application_that_asks_for_nothing_gets_a_code_without_a_time(house: UpstreamScene) -> None:
-    tabs = await arrived(house, "codehost", ago=None)
-    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
-    house.allow(Person(row["user_id"], row["user_id"], ADA))
-    assert "code" in told(await tabs.request("GET", house.asking()))
-    (code,) = house.codes()
+async def test_an_application_that_asks_for_nothing_gets_a_code_without_a_time(scene: UpstreamScene) -> None:
+    tabs = await arrived(scene, "codehost", ago=None)
+    (row,) = scene.people.rows(f"select user_id from sessions where {HERS}")
+    scene.allow(Person(row["user_id"], row["user_id"], ADA))
+    assert "code" in told(await tabs.request("GET", scene.asking()))
+    (code,) = scene.codes()
     assert code["stated_at"].timestamp() == 0
 
 
-async def asked_by_application(house: UpstreamScene, asked: dict[str, str], *, proved: bool = True) -> Tab:
+async def asked_by_application(scene: UpstreamScene, asked: dict[str, str], *, proved: bool = True) -> Tab:
     """Ada comes by the code host because an application asks for a recent sign-in. Returns the tab behind that."""
-    tabs = await arrived(house, "codehost", ago=None)
-    (row,) = house.people.rows(f"select user_id from sessions where {HERS}")
-    house.allow(Person(row["user_id"], row["user_id"], ADA))
-    tab = await tabs.tab().open(house.asking(**asked))
+    tabs = await arrived(scene, "codehost", ago=None)
+    (row,) = scene.people.rows(f"select user_id from sessions where {HERS}")
+    scene.allow(Person(row["user_id"], row["user_id"], ADA))
+    tab = await tabs.tab().open(scene.asking(**asked))
     flow = tab.place.partition("flow=")[2]
     assert flow, tab.place
     if not proved:
-        house.people.change("update users set email_verified_at = null")
-    return await tabs.tab().open(house.fakes["codehost"].consent(await house.leave(tabs, f"?flow={flow}", word="codehost")))
+        scene.people.change("update users set email_verified_at = null")
+    return await tabs.tab().open(scene.fakes["codehost"].consent(await scene.leave(tabs, f"?flow={flow}", word="codehost")))
 
 
 def mail_form(tab: Tab) -> int:

@@ -180,17 +180,17 @@ async def test_a_link_to_verify_alone_is_not_sent(off: SwitchedOff) -> None:
 
 
 async def test_the_owner_of_the_address_accepts_the_invitation_that_our_server_has_mailed(off: SwitchedOff, log: CapturedLog) -> None:
-    house = Inviting(off.postern, off.people, off.client, log)
-    issued = await house.invite(VICTIM)
-    ((_, mailed),) = await house.mailed()
+    scene = Inviting(off.postern, off.people, off.client, log)
+    issued = await scene.invite(VICTIM)
+    ((_, mailed),) = await scene.mailed()
     # The inviter has the token, too, and may be anybody.
-    assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
-    manager = await off.people.token(house.ada)
+    assert refused(await scene.accept(issued["token"])) == (400, "BAD_REQUEST")
+    manager = await off.people.token(scene.ada)
     on_behalf = f"/api/organizations/acme/invitations/{issued['invitation']['id']}/accept"
     assert refused(await off.client.post(on_behalf, token=manager)) == (400, "BAD_REQUEST")
     assert off.row()["deactivated_at"] is not None
-    assert (await house.accept(mailed)).status == 200
-    assert house.members()[VICTIM] == "member"
+    assert (await scene.accept(mailed)).status == 200
+    assert scene.members()[VICTIM] == "member"
     assert off.activated() == ["address_proved"]
     assert (await off.resets(await off.postbox.token())).status == 200
     assert (await off.login()).status == 200
@@ -198,11 +198,11 @@ async def test_the_owner_of_the_address_accepts_the_invitation_that_our_server_h
 
 
 async def test_an_invitation_by_the_organizations_own_mail_server_proves_nothing(off: SwitchedOff, log: CapturedLog) -> None:
-    house = Inviting(off.postern, off.people, off.client, log)
-    issued = await house.invite(VICTIM)
+    scene = Inviting(off.postern, off.people, off.client, log)
+    issued = await scene.invite(VICTIM)
     # As when the organization's own server has sent the mail.
     off.people.change("update invitations set mailed_digest = null")
-    assert refused(await house.accept(issued["token"])) == (400, "BAD_REQUEST")
+    assert refused(await scene.accept(issued["token"])) == (400, "BAD_REQUEST")
     assert off.row()["deactivated_at"] is not None
 
 
@@ -218,9 +218,9 @@ async def test_the_domain_does_not_bring_in_whom_the_directory_has_switched_off(
 
 
 async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff, log: CapturedLog) -> None:
-    house = Inviting(off.postern, off.people, off.client, log)
-    await house.invite(VICTIM)
-    ((_, mailed),) = await house.mailed()
+    scene = Inviting(off.postern, off.people, off.client, log)
+    await scene.invite(VICTIM)
+    ((_, mailed),) = await scene.mailed()
     await off.asks_for_reset()
     waiting = await off.postbox.token()
     await off.deactivate_by_platform()
@@ -230,7 +230,7 @@ async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff
     assert (await off.resets(waiting)).status == 400
     await off.asks_for_reset()
     assert await off.postbox.empty() == []
-    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+    assert refused(await scene.accept(mailed)) == (400, "BAD_REQUEST")
     assert refusal(await off.evil.patch(off.user, ACTIVATE)) == (400, "mutability")
     await off.delete_evil()
     await off.purge_evil()
@@ -241,10 +241,10 @@ async def test_what_the_platform_has_deactivated_no_proof_lifts(off: SwitchedOff
 async def test_a_proved_owner_opens_it_by_a_link_alone(off: SwitchedOff, log: CapturedLog) -> None:
     """The person has proved the address, and their own directory has switched them off. An invitation that nobody asked for is no link."""
     off.people.change("update users set email_verified_at = now() where id = %s", off.user)
-    house = Inviting(off.postern, off.people, off.client, log)
-    await house.invite(VICTIM)
-    ((_, mailed),) = await house.mailed()
-    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+    scene = Inviting(off.postern, off.people, off.client, log)
+    await scene.invite(VICTIM)
+    ((_, mailed),) = await scene.mailed()
+    assert refused(await scene.accept(mailed)) == (400, "BAD_REQUEST")
     assert off.row()["deactivated_at"] is not None
     await off.asks_for_reset()
     assert (await off.resets(await off.postbox.token())).status == 200
@@ -253,12 +253,12 @@ async def test_a_proved_owner_opens_it_by_a_link_alone(off: SwitchedOff, log: Ca
 
 
 async def test_an_invitation_from_before_the_deactivation_opens_nothing(off: SwitchedOff, log: CapturedLog) -> None:
-    house = Inviting(off.postern, off.people, off.client, log)
-    await house.invite(VICTIM)
-    ((_, mailed),) = await house.mailed()
+    scene = Inviting(off.postern, off.people, off.client, log)
+    await scene.invite(VICTIM)
+    ((_, mailed),) = await scene.mailed()
     off.people.change("update users set deactivated_at = now() where id = %s", off.user)
     off.people.change("update invitations set created_at = now() - interval '1 hour'")
-    assert refused(await house.accept(mailed)) == (400, "BAD_REQUEST")
+    assert refused(await scene.accept(mailed)) == (400, "BAD_REQUEST")
 
 
 async def test_the_directory_brings_back_whom_it_has_switched_off(off: SwitchedOff) -> None:

@@ -189,231 +189,231 @@ Way = Callable[[Crossing], Awaitable[str]]
 # The ways in. Each says what it came to.
 
 
-async def by_password(house: Crossing) -> str:
-    await house.chooses_password()
-    house.becomes()
-    answer = await house.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})
+async def by_password(scene: Crossing) -> str:
+    await scene.chooses_password()
+    scene.becomes()
+    answer = await scene.unlimited.post(LOGIN, {"email": ADA, "password": PASSWORD})
     assert answer.status in {200, 401}, answer.body
     return yes(answer.status == 200)
 
 
-async def by_passkey(house: Crossing) -> str:
-    token = await house.people.token(house.ada)
-    options = (await house.unlimited.post("/api/user/passkeys/options", token=token)).ok()
+async def by_passkey(scene: Crossing) -> str:
+    token = await scene.people.token(scene.ada)
+    options = (await scene.unlimited.post("/api/user/passkeys/options", token=token)).ok()
     passkey = Passkey.made()
-    (await house.unlimited.post("/api/user/passkeys", {"credential": passkey.create(options)}, token=token)).ok(201)
-    house.becomes()
-    asked = (await house.unlimited.post("/api/auth/passkeys/options")).ok()
-    answer = await house.unlimited.post("/api/auth/passkeys", {"credential": passkey.get(asked)})
+    (await scene.unlimited.post("/api/user/passkeys", {"credential": passkey.create(options)}, token=token)).ok(201)
+    scene.becomes()
+    asked = (await scene.unlimited.post("/api/auth/passkeys/options")).ok()
+    answer = await scene.unlimited.post("/api/auth/passkeys", {"credential": passkey.get(asked)})
     assert answer.status in {200, 401}, answer.body
     return yes(answer.status == 200)
 
 
-async def by_mailed_link(house: Crossing) -> str:
-    await house.chooses_password()
-    house.becomes()
-    (await house.unlimited.post("/api/auth/magic-link", {"email": ADA})).ok()
-    mails = [mail for mail in await house.box.empty() if mail.subject == "Your sign-in link"]
+async def by_mailed_link(scene: Crossing) -> str:
+    await scene.chooses_password()
+    scene.becomes()
+    (await scene.unlimited.post("/api/auth/magic-link", {"email": ADA})).ok()
+    mails = [mail for mail in await scene.box.empty() if mail.subject == "Your sign-in link"]
     if not mails:
         return "no"
-    tabs = house.browser()
+    tabs = scene.browser()
     await (await tabs.tab().open(link_in(mails[0]).removeprefix(BASE_URL))).send()
-    return yes(await house.who(tabs) == house.ada.user)
+    return yes(await scene.who(tabs) == scene.ada.user)
 
 
-async def _comes(house: Crossing, provider: str) -> str:
-    await house.plants()
-    house.becomes()
+async def _comes(scene: Crossing, provider: str) -> str:
+    await scene.plants()
+    scene.becomes()
     if provider == "websuite":
-        house.sits()
+        scene.sits()
     else:
-        house.proves_domain()
-        house.sits(word="own")
-    tabs = house.browser()
-    await house.go(tabs, "" if provider == "websuite" else f"?org={house.side}", word=house.at.get(provider, provider))
-    assert await house.who(tabs) == house.ada.user
-    return house.planted()
+        scene.proves_domain()
+        scene.sits(word="own")
+    tabs = scene.browser()
+    await scene.go(tabs, "" if provider == "websuite" else f"?org={scene.side}", word=scene.at.get(provider, provider))
+    assert await scene.who(tabs) == scene.ada.user
+    return scene.planted()
 
 
-async def by_provider(house: Crossing) -> str:
-    return await _comes(house, house.side)
+async def by_provider(scene: Crossing) -> str:
+    return await _comes(scene, scene.side)
 
 
-async def by_another_provider(house: Crossing) -> str:
-    return await _comes(house, "other")
+async def by_another_provider(scene: Crossing) -> str:
+    return await _comes(scene, "other")
 
 
-async def by_one_of_the_three(house: Crossing) -> str:
-    return await _comes(house, "websuite")
+async def by_one_of_the_three(scene: Crossing) -> str:
+    return await _comes(scene, "websuite")
 
 
-async def sees_invitation(house: Crossing) -> str:
-    await house.invites()
-    house.becomes()
-    return yes(house.side in await house.in_own_list())
+async def sees_invitation(scene: Crossing) -> str:
+    await scene.invites()
+    scene.becomes()
+    return yes(scene.side in await scene.in_own_list())
 
 
-async def accepts_invitation(house: Crossing) -> str:
+async def accepts_invitation(scene: Crossing) -> str:
     """The list from which she accepts is from before."""
-    await house.invites()
-    token = (await house.in_own_list())[house.side]
-    house.becomes()
-    answer = await house.unlimited.post("/api/invitations/accept", {"token": token})
-    assert (answer.status == 200) is (house.is_member() == "yes"), answer.body
-    return house.is_member(own=True)
+    await scene.invites()
+    token = (await scene.in_own_list())[scene.side]
+    scene.becomes()
+    answer = await scene.unlimited.post("/api/invitations/accept", {"token": token})
+    assert (answer.status == 200) is (scene.is_member() == "yes"), answer.body
+    return scene.is_member(own=True)
 
 
-async def confirms(house: Crossing) -> str:
-    house.tenants.join(house.ada, house.tenant, listed=True)
-    house.becomes()
-    path = f"/ui/organizations/{house.side}/membership"
-    tab = await house.signed_in(house.ada).tab().open(path)
+async def confirms(scene: Crossing) -> str:
+    scene.tenants.join(scene.ada, scene.tenant, listed=True)
+    scene.becomes()
+    path = f"/ui/organizations/{scene.side}/membership"
+    tab = await scene.signed_in(scene.ada).tab().open(path)
     await tab.send(next(number for number, form in enumerate(tab.page.forms) if form.action == path), answer="accept")
-    return house.is_member(own=True)
+    return scene.is_member(own=True)
 
 
 def through_acme(way: Way) -> Way:
     """Acme's provider has opened the session that asks."""
 
-    async def walk(house: Crossing) -> str:
-        house.opened_by("acme")
-        return await way(house)
+    async def walk(scene: Crossing) -> str:
+        scene.opened_by("acme")
+        return await way(scene)
 
     return walk
 
 
-async def joins_by_domain(house: Crossing) -> str:
+async def joins_by_domain(scene: Crossing) -> str:
     """She signs in by an account that is connected already, and that states no address as verified."""
-    house.sits()
-    await house.go(house.browser(), word="websuite")
-    route(house.people, house.tenant, DOMAIN, provider=None, login="password_allowed", join="on")
-    house.becomes()
-    house.sits(verified=False)
-    tabs = house.browser()
-    await house.go(tabs, word="websuite")
-    assert await house.who(tabs) == house.ada.user
-    return house.is_member()
+    scene.sits()
+    await scene.go(scene.browser(), word="websuite")
+    route(scene.people, scene.tenant, DOMAIN, provider=None, login="password_allowed", join="on")
+    scene.becomes()
+    scene.sits(verified=False)
+    tabs = scene.browser()
+    await scene.go(tabs, word="websuite")
+    assert await scene.who(tabs) == scene.ada.user
+    return scene.is_member()
 
 
-async def takes_office(house: Crossing) -> str:
-    governor = house.people.add("governor@example.org", platform_owner=True)
-    house.becomes()
-    answer = await house.request("POST", "/api/platform/owners", {"user_id": str(house.ada.user)}, by=governor)
-    (row,) = house.people.rows("select is_platform_owner from users where id = %s", house.ada.user)
+async def takes_office(scene: Crossing) -> str:
+    governor = scene.people.add("governor@example.org", platform_owner=True)
+    scene.becomes()
+    answer = await scene.request("POST", "/api/platform/owners", {"user_id": str(scene.ada.user)}, by=governor)
+    (row,) = scene.people.rows("select is_platform_owner from users where id = %s", scene.ada.user)
     assert row["is_platform_owner"] is (answer.status == 200), answer.body
     return yes(row["is_platform_owner"])
 
 
-async def takes_office_by_operator(house: Crossing) -> str:
-    house.becomes()
-    return yes(await house.postern.platform.platform_owners.promote(Email(ADA)))
+async def takes_office_by_operator(scene: Crossing) -> str:
+    scene.becomes()
+    return yes(await scene.postern.platform.platform_owners.promote(Email(ADA)))
 
 
-async def founds(house: Crossing) -> str:
-    house.becomes()
-    answer = await house.request("POST", "/api/organizations", {"slug": "hers", "name": "Hers"}, by=house.ada)
+async def founds(scene: Crossing) -> str:
+    scene.becomes()
+    answer = await scene.request("POST", "/api/organizations", {"slug": "hers", "name": "Hers"}, by=scene.ada)
     assert answer.status in {200, 400}, answer.body
-    return yes(house.people.rows("select from all_organizations where slug = 'hers'"))
+    return yes(scene.people.rows("select from all_organizations where slug = 'hers'"))
 
 
-async def outlives_sweep(house: Crossing) -> str:
-    house.people.change("delete from sessions where id = %s", house.ada.session)
-    house.people.change("update users set created_at = now() - interval '400 days' where id = %s", house.ada.user)
-    house.becomes()
-    assert house.postern.identity.unverified_accounts.retention > timedelta()
-    await house.postern.identity.unverified_accounts.end_due(None, 20)
-    return yes(house.people.rows("select from users where id = %s and email = %s", house.ada.user, ADA))
+async def outlives_sweep(scene: Crossing) -> str:
+    scene.people.change("delete from sessions where id = %s", scene.ada.session)
+    scene.people.change("update users set created_at = now() - interval '400 days' where id = %s", scene.ada.user)
+    scene.becomes()
+    assert scene.postern.identity.unverified_accounts.retention > timedelta()
+    await scene.postern.identity.unverified_accounts.end_due(None, 20)
+    return yes(scene.people.rows("select from users where id = %s and email = %s", scene.ada.user, ADA))
 
 
-async def is_listed(house: Crossing) -> str:
-    await house.plants()
-    house.becomes()
-    (await house.scim("POST", "", {"schemas": [USER], "userName": ADA})).ok(201)
-    return house.planted()
+async def is_listed(scene: Crossing) -> str:
+    await scene.plants()
+    scene.becomes()
+    (await scene.scim("POST", "", {"schemas": [USER], "userName": ADA})).ok(201)
+    return scene.planted()
 
 
-def _is_made(house: Crossing, user: str) -> None:
+def _is_made(scene: Crossing, user: str) -> None:
     """Another account, which somebody has made, has the address."""
-    house.ada = Person(UUID(user), house.ada.session, ADA)
+    scene.ada = Person(UUID(user), scene.ada.session, ADA)
 
 
-async def is_moved_by_directory(house: Crossing) -> str:
-    house.people.change("delete from users where id = %s", house.ada.user)
-    _is_made(house, (await house.scim("POST", "", {"schemas": [USER], "userName": ADA})).ok(201)["id"])
-    house.becomes()
+async def is_moved_by_directory(scene: Crossing) -> str:
+    scene.people.change("delete from users where id = %s", scene.ada.user)
+    _is_made(scene, (await scene.scim("POST", "", {"schemas": [USER], "userName": ADA})).ok(201)["id"])
+    scene.becomes()
     body = {"schemas": [PATCH_OP], "Operations": [{"op": "replace", "path": "userName", "value": ELSEWHERE}]}
-    await house.scim("PATCH", f"/{house.ada.user}", body)
-    return _is_moved(house)
+    await scene.scim("PATCH", f"/{scene.ada.user}", body)
+    return _is_moved(scene)
 
 
-async def is_moved_by_key(house: Crossing) -> str:
-    house.people.change("delete from users where id = %s", house.ada.user)
+async def is_moved_by_key(scene: Crossing) -> str:
+    scene.people.change("delete from users where id = %s", scene.ada.user)
     body = {"name": "Key", "permissions": ["read:users", "write:users"]}
-    key = (await house.request("POST", "/api/organizations/acme/services/app/api-keys", body, by=house.boss)).ok(201)["key"]
+    key = (await scene.request("POST", "/api/organizations/acme/services/app/api-keys", body, by=scene.boss)).ok(201)["key"]
     headers = [("x-api-key", key)]
-    _is_made(house, (await house.unlimited.post("/api/service/users", {"email": ADA}, headers=headers)).ok()["id"])
-    house.becomes()
-    await house.unlimited.request("PATCH", f"/api/service/users/{house.ada.user}", body={"email": ELSEWHERE}, headers=headers)
-    return _is_moved(house)
+    _is_made(scene, (await scene.unlimited.post("/api/service/users", {"email": ADA}, headers=headers)).ok()["id"])
+    scene.becomes()
+    await scene.unlimited.request("PATCH", f"/api/service/users/{scene.ada.user}", body={"email": ELSEWHERE}, headers=headers)
+    return _is_moved(scene)
 
 
-def _is_moved(house: Crossing) -> str:
-    (row,) = house.people.rows("select email from users where id = %s", house.ada.user)
+def _is_moved(scene: Crossing) -> str:
+    (row,) = scene.people.rows("select email from users where id = %s", scene.ada.user)
     return yes(row["email"] == ELSEWHERE)
 
 
-async def is_forgotten(house: Crossing) -> str:
+async def is_forgotten(scene: Crossing) -> str:
     """Whether what others keep about the address goes, too."""
-    house.becomes()
-    governor = house.people.add("governor@example.org", platform_owner=True)
-    (await house.request("DELETE", f"/api/privacy/forget/{house.ada.user}", by=governor)).ok()
-    (row,) = house.people.rows("select email_keys from privacy_requests where user_id = %s", house.ada.user)
+    scene.becomes()
+    governor = scene.people.add("governor@example.org", platform_owner=True)
+    (await scene.request("DELETE", f"/api/privacy/forget/{scene.ada.user}", by=governor)).ok()
+    (row,) = scene.people.rows("select email_keys from privacy_requests where user_id = %s", scene.ada.user)
     return yes(ADA in row["email_keys"])
 
 
-async def gives_it_up(house: Crossing) -> str:
+async def gives_it_up(scene: Crossing) -> str:
     """Whether the address is among those that she has had, once she has proved another one. Nobody moves a vouched account before."""
-    house.becomes()
-    answer = await house.request("PATCH", "/api/user", {"email": ELSEWHERE}, by=house.ada)
+    scene.becomes()
+    answer = await scene.request("PATCH", "/api/user", {"email": ELSEWHERE}, by=scene.ada)
     if answer.status == 400:
-        assert _is_moved(house) == "no"
+        assert _is_moved(scene) == "no"
         return "no"
-    (mail,) = [mail for mail in await house.box.empty() if mail.to == ELSEWHERE]
-    await house.unlimited.get(f"/auth/verify-email?token={token_in(link_in(mail))}")
-    assert _is_moved(house) == "yes"
-    return yes(house.people.rows("select from former_addresses where user_id = %s and email_key = %s", house.ada.user, ADA))
+    (mail,) = [mail for mail in await scene.box.empty() if mail.to == ELSEWHERE]
+    await scene.unlimited.get(f"/auth/verify-email?token={token_in(link_in(mail))}")
+    assert _is_moved(scene) == "yes"
+    return yes(scene.people.rows("select from former_addresses where user_id = %s and email_key = %s", scene.ada.user, ADA))
 
 
 # Claims, as the application of the organization that is asked reads them.
 
 
-async def in_id_token(house: Crossing) -> str:
-    code = await house.gets_code()
-    house.becomes()
-    return house.says(await house.redeems(code))
+async def in_id_token(scene: Crossing) -> str:
+    code = await scene.gets_code()
+    scene.becomes()
+    return scene.says(await scene.redeems(code))
 
 
-async def in_userinfo(house: Crossing) -> str:
-    tokens = await house.redeems(await house.gets_code())
-    house.becomes()
-    return yes((await house.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email_verified"])
+async def in_userinfo(scene: Crossing) -> str:
+    tokens = await scene.redeems(await scene.gets_code())
+    scene.becomes()
+    return yes((await scene.unlimited.get(USERINFO, token=tokens["access_token"])).ok()["email_verified"])
 
 
-async def after_refresh(house: Crossing) -> str:
-    tokens = await house.redeems(await house.gets_code())
-    house.becomes()
-    return house.says(await house.gets_tokens(grant_type="refresh_token", refresh_token=tokens["refresh_token"]))
+async def after_refresh(scene: Crossing) -> str:
+    tokens = await scene.redeems(await scene.gets_code())
+    scene.becomes()
+    return scene.says(await scene.gets_tokens(grant_type="refresh_token", refresh_token=tokens["refresh_token"]))
 
 
-async def at_device(house: Crossing) -> str:
-    body = {"client_id": house.client_id(house.application_here), "org": house.side, "service": house.application_here.slug}
-    codes = (await house.unlimited.post(CODE, {**body, "scope": SCOPES})).ok()
-    house.log.remember(codes["device_code"], codes["user_code"])
-    house.becomes()
-    caller = Caller(UserId(house.ada.user), Email(ADA), SessionId(house.ada.session), is_platform_owner=False)
-    found, _ = await house.postern.federation.device_flow.find_entered(codes["user_code"])
-    await house.postern.federation.device_flow.approve(found.id, caller, BROWSER)
-    return house.says(await house.gets_tokens(grant_type=DEVICE_CODE, device_code=codes["device_code"]))
+async def at_device(scene: Crossing) -> str:
+    body = {"client_id": scene.client_id(scene.application_here), "org": scene.side, "service": scene.application_here.slug}
+    codes = (await scene.unlimited.post(CODE, {**body, "scope": SCOPES})).ok()
+    scene.log.remember(codes["device_code"], codes["user_code"])
+    scene.becomes()
+    caller = Caller(UserId(scene.ada.user), Email(ADA), SessionId(scene.ada.session), is_platform_owner=False)
+    found, _ = await scene.postern.federation.device_flow.find_entered(codes["user_code"])
+    await scene.postern.federation.device_flow.approve(found.id, caller, BROWSER)
+    return scene.says(await scene.gets_tokens(grant_type=DEVICE_CODE, device_code=codes["device_code"]))
 
 
 @dataclass(frozen=True)
@@ -498,16 +498,16 @@ async def postern(database_url: str, tmp_path: Path, fakes: Fakes) -> AsyncItera
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, client: Client, log: CapturedLog, fakes: Fakes) -> Crossing:
+def scene(postern: Postern, people: People, client: Client, log: CapturedLog, fakes: Fakes) -> Crossing:
     return Crossing(postern, people, client, log, fakes)
 
 
 @pytest.mark.parametrize(("name", "state"), CASES)
-async def test_what_it_counts_as(house: Crossing, name: str, state: str) -> None:
+async def test_what_it_counts_as(scene: Crossing, name: str, state: str) -> None:
     row = TABLE[name]
-    await house.prepare(state, row.side)
-    assert await row.way(house) == row.comes_to(state)
-    assert house.has_become
+    await scene.prepare(state, row.side)
+    assert await row.way(scene) == row.comes_to(state)
+    assert scene.has_become
 
 
 def test_each_purpose_has_a_row_and_each_row_says_what_the_product_s_table_says() -> None:
@@ -524,48 +524,48 @@ def test_each_purpose_has_a_row_and_each_row_says_what_the_product_s_table_says(
 
 
 @pytest.mark.parametrize("side", ["acme", "globex"])
-async def test_the_states_are_those_that_the_product_makes(house: Crossing, side: str) -> None:
+async def test_the_states_are_those_that_the_product_makes(scene: Crossing, side: str) -> None:
     """An account that comes through the organization's provider, and one whose address is proved after that."""
-    await house.prepare(BY_ACME if side == "acme" else BY_GLOBEX, side)
-    house.becomes()
+    await scene.prepare(BY_ACME if side == "acme" else BY_GLOBEX, side)
+    scene.becomes()
     columns = "select email_verified_at is null as unproved, address_vouched_by from users where email = %s"
-    written = house.people.rows(columns, ADA)
-    house.people.change("delete from users where id = %s", house.ada.user)
-    house.proves_domain()
-    house.sits(word="own")
-    await house.go(house.browser(), f"?org={side}", word=house.at[side])
-    assert house.people.rows(columns, ADA) == written
-    (await house.unlimited.post("/api/auth/resend-verification", {"email": ADA})).ok()
-    assert (await house.unlimited.request("GET", await house.box.proof())).status == 200
-    assert house.people.rows(columns, ADA) == [{"unproved": False, "address_vouched_by": None}]
+    written = scene.people.rows(columns, ADA)
+    scene.people.change("delete from users where id = %s", scene.ada.user)
+    scene.proves_domain()
+    scene.sits(word="own")
+    await scene.go(scene.browser(), f"?org={side}", word=scene.at[side])
+    assert scene.people.rows(columns, ADA) == written
+    (await scene.unlimited.post("/api/auth/resend-verification", {"email": ADA})).ok()
+    assert (await scene.unlimited.request("GET", await scene.box.proof())).status == 200
+    assert scene.people.rows(columns, ADA) == [{"unproved": False, "address_vouched_by": None}]
 
 
-async def test_a_provider_that_is_gone_lets_nobody_answer(house: Crossing) -> None:
+async def test_a_provider_that_is_gone_lets_nobody_answer(scene: Crossing) -> None:
     """The list is from before its owner deleted the provider, and the session goes on."""
-    await house.prepare(BY_ACME, "acme")
-    house.opened_by("acme")
-    house.becomes()
-    await house.invites()
-    token = (await house.in_own_list())["acme"]
-    gone = await house.request("DELETE", f"/api/organizations/acme/upstream-providers/{house.at['acme']}", by=house.boss)
+    await scene.prepare(BY_ACME, "acme")
+    scene.opened_by("acme")
+    scene.becomes()
+    await scene.invites()
+    token = (await scene.in_own_list())["acme"]
+    gone = await scene.request("DELETE", f"/api/organizations/acme/upstream-providers/{scene.at['acme']}", by=scene.boss)
     assert gone.status == 204
-    assert await house.in_own_list() == {}
-    assert (await house.unlimited.post("/api/invitations/accept", {"token": token})).status == 400
-    assert house.is_member() == "no"
+    assert await scene.in_own_list() == {}
+    assert (await scene.unlimited.post("/api/invitations/accept", {"token": token})).status == 400
+    assert scene.is_member() == "no"
 
 
-async def test_whoever_comes_by_a_connection_that_tells_another_address_founds_nothing(house: Crossing) -> None:
+async def test_whoever_comes_by_a_connection_that_tells_another_address_founds_nothing(scene: Crossing) -> None:
     """Such a connection vouches for nothing, and signs in to an account whose address is nobody's."""
-    await house.prepare(NOBODYS, "acme")
-    house.proves_domain()
-    house.sits(word="own")
-    await house.go(house.browser(), "?org=acme", word=house.at["acme"])
-    house.becomes()
-    house.sits(ELSEWHERE, word="own")
-    tabs = house.browser()
-    await house.go(tabs, "?org=acme", word=house.at["acme"])
-    assert await house.who(tabs) == house.ada.user
-    (session,) = house.people.rows("select id from sessions where user_id = %s order by id desc limit 1", house.ada.user)
+    await scene.prepare(NOBODYS, "acme")
+    scene.proves_domain()
+    scene.sits(word="own")
+    await scene.go(scene.browser(), "?org=acme", word=scene.at["acme"])
+    scene.becomes()
+    scene.sits(ELSEWHERE, word="own")
+    tabs = scene.browser()
+    await scene.go(tabs, "?org=acme", word=scene.at["acme"])
+    assert await scene.who(tabs) == scene.ada.user
+    (session,) = scene.people.rows("select id from sessions where user_id = %s order by id desc limit 1", scene.ada.user)
     asked = {"slug": "hers", "name": "Hers"}
-    hers = Person(house.ada.user, session["id"], ADA)
-    assert (await house.request("POST", "/api/organizations", asked, by=hers)).status == 400
+    hers = Person(scene.ada.user, session["id"], ADA)
+    assert (await scene.request("POST", "/api/organizations", asked, by=hers)).status == 400

@@ -44,8 +44,8 @@ def shown_in_windows() -> Sequence[Endpoint]:
     return [one for one in pages_of("GET") if not one.path.endswith(FILES)]
 
 
-def address(one: Endpoint, world: World, house: FilledOrganization, **instead: str) -> str:
-    named = {**named_in(world, house), **_NAMED, **instead}
+def address(one: Endpoint, world: World, scene: FilledOrganization, **instead: str) -> str:
+    named = {**named_in(world, scene), **_NAMED, **instead}
     if one.path.startswith(OF_PLATFORM):
         named |= {"key": "badge"} | {name: str(world.of_platform[of]) for name, of in _OF_PLATFORM.items()}
     path = one.path
@@ -84,17 +84,17 @@ class Readers:
 
     def __init__(self, world: World, people: People, postern: Postern, client: Client) -> None:
         self._people, self._postern, self._client = people, postern, client
-        tenants, house = Tenants(postern, people), world.asked
-        role = tenants.role(house.tenant, "auditor", [Capability.AUDIT_LOGS_VIEW])
-        auditor = tenants.join(people.add("auditor@people.example"), house.tenant, role)
+        tenants, scene = Tenants(postern, people), world.asked
+        role = tenants.role(scene.tenant, "auditor", [Capability.AUDIT_LOGS_VIEW])
+        auditor = tenants.join(people.add("auditor@people.example"), scene.tenant, role)
         owner, admin, member = (one.capabilities for one in BuiltInRole)
-        opener, impersonated = people.session_of(world.governor), people.session_of(house.admin)
+        opener, impersonated = people.session_of(world.governor), people.session_of(scene.admin)
         people.change(
             "update sessions set impersonator_id = %s, impersonation_id = %s, parent_id = %s, depth = 1 where id = %s",
             *(world.governor.user, postern.foundation.ids.new(), opener.session, impersonated.session),
         )
         self.owner = Reader(name="owner", tabs=self.browser(world.ada), capabilities=owner, is_owner=True)
-        self.admin = Reader(name="admin", tabs=self.browser(house.admin), capabilities=admin)
+        self.admin = Reader(name="admin", tabs=self.browser(scene.admin), capabilities=admin)
         self.member = Reader(name="member", tabs=self.browser(world.bob), capabilities=member)
         self.auditor = Reader(name="auditor", tabs=self.browser(auditor), capabilities=frozenset({Capability.AUDIT_LOGS_VIEW}))
         self.user = Reader(name="user of the shop", tabs=self.browser(world.cleo))

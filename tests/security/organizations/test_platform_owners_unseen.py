@@ -22,8 +22,8 @@ _SAYS: Final = re.compile(rb'is_platform_owner[\\"]*,? *:? *(?:[\\"]*value[\\"]*
 @pytest.fixture
 def world(postern: Postern, people: People) -> World:
     made = World(postern, people)
-    house = made.asked
-    for person in (house.member, house.admin, house.customer):
+    scene = made.asked
+    for person in (scene.member, scene.admin, scene.customer):
         people.change("update users set is_platform_owner = true where id = %s", person.user)
     return made
 
@@ -34,11 +34,11 @@ def walker(world: World, postern: Postern, people: People) -> OrganizationWalker
 
 
 async def test_no_answer_about_an_organization_tells_who_owns_the_platform(world: World, walker: OrganizationWalker) -> None:
-    house, said = world.asked, 0
+    scene, said = world.asked, 0
     previews = [
-        Step("GET", f"{SHOP}/token-preview", query=f"user_id={person.user}") for person in (house.member, house.admin, house.customer)
+        Step("GET", f"{SHOP}/token-preview", query=f"user_id={person.user}") for person in (scene.member, scene.admin, scene.customer)
     ]
-    details = [Step("GET", f"{ORGANIZATION}/members/{{user_id}}", ids={"user_id": str(one.user)}) for one in (house.member, house.admin)]
+    details = [Step("GET", f"{ORGANIZATION}/members/{{user_id}}", ids={"user_id": str(one.user)}) for one in (scene.member, scene.admin)]
     tells = []
     for step in (*previews, *details, *reads(), *EXPORTS, *CHANGES):
         if step.by == "governor":
@@ -52,19 +52,19 @@ async def test_no_answer_about_an_organization_tells_who_owns_the_platform(world
 
 
 async def test_a_platform_owner_reads_it_and_so_does_everybody_of_themselves(world: World, postern: Postern, people: People) -> None:
-    client, house = unlimited(postern), world.asked
+    client, scene = unlimited(postern), world.asked
     tenants = Tenants(postern, people)
 
     async def told(token: str) -> dict[str, bool]:
-        answer = await client.get(f"/api/organizations/{house.slug}/members", token=token)
+        answer = await client.get(f"/api/organizations/{scene.slug}/members", token=token)
         assert answer.status == 200, answer.body
         return {one["user"]["email"]: one["user"]["is_platform_owner"] for one in answer.json()["members"]}
 
-    both = {house.member.email, house.admin.email}
-    assert {email for email, governs in (await told(await tenants.token(house.owner))).items() if governs} == set()
+    both = {scene.member.email, scene.admin.email}
+    assert {email for email, governs in (await told(await tenants.token(scene.owner))).items() if governs} == set()
     # Whoever owns the platform reads it of everybody, in their own name.
-    seen = await told(await people.token(house.admin, is_platform_owner=True))
+    seen = await told(await people.token(scene.admin, is_platform_owner=True))
     assert {email for email, governs in seen.items() if governs} == both
-    assert (await told(tenants.management_key(house.tenant, house.owner, [Capability.MEMBERS_VIEW])))[house.admin.email] is False
-    people.change("update users set is_platform_owner = false where id = %s", house.member.user)
-    assert (await told(await people.token(house.admin, is_platform_owner=True)))[house.member.email] is False
+    assert (await told(tenants.management_key(scene.tenant, scene.owner, [Capability.MEMBERS_VIEW])))[scene.admin.email] is False
+    people.change("update users set is_platform_owner = false where id = %s", scene.member.user)
+    assert (await told(await people.token(scene.admin, is_platform_owner=True)))[scene.member.email] is False

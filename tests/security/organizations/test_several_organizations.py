@@ -74,7 +74,7 @@ async def test_every_organization_has_rows_of_every_kind(world: World, people: P
     assert tables == {*WHOSE, *NOBODYS}
     found = {(table, whose) for table, whose, _ in world.rows()}
     houses = world.houses.values()
-    assert [(table, house.slug) for table in WHOSE for house in houses if (table, str(house.tenant.id)) not in found] == []
+    assert [(table, scene.slug) for table in WHOSE for scene in houses if (table, str(scene.tenant.id)) not in found] == []
 
 
 async def answers(walker: OrganizationWalker, steps: Iterable[Step]) -> dict[Step, tuple[int, bytes]]:
@@ -168,15 +168,15 @@ def _texts(body: bytes) -> list[str]:
 
 
 async def test_what_remains_of_one_goes_alone(world: World, postern: Postern, people: People) -> None:
-    house, pool = world.asked, postern.foundation.pool
+    scene, pool = world.asked, postern.foundation.pool
     for table, remains, job, owner in (
-        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, house.app.id),
-        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, house.shop.id),
-        ("all_organizations", PostgresDeletedOrganizations(pool), organizations_domain.purge_job, house.tenant.id),
+        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, scene.app.id),
+        ("all_services", PostgresDeletedServices(pool), services_domain.purge_job, scene.shop.id),
+        ("all_organizations", PostgresDeletedOrganizations(pool), organizations_domain.purge_job, scene.tenant.id),
     ):
         people.change(f"update {table} set deleted_at = now() where id = %s", owner)
         before = world.rows()
         assert await Purge(postern.foundation.unit_of_work, remains, job).run(owner, trio.lowlevel.checkpoint)
         assert among_others(world, before ^ world.rows()) == []
         assert people.rows(f"select from {table} where id = %s", owner) == []
-    assert {table for table, whose, _ in world.rows() if whose == str(house.tenant.id)} <= _OUTLIVES
+    assert {table for table, whose, _ in world.rows() if whose == str(scene.tenant.id)} <= _OUTLIVES

@@ -518,10 +518,10 @@ class OrganizationWalker:
         self._client = client
 
     async def ask(self, step: Step) -> Received:
-        house = self._world.asked
-        known = {**known_of(self._world, house), **known_of(self._world, self._world.others[0], "first ")}
+        scene = self._world.asked
+        known = {**known_of(self._world, scene), **known_of(self._world, self._world.others[0], "first ")}
         path = step.path
-        named = {**known, **named_in(self._world, house)}
+        named = {**known, **named_in(self._world, scene)}
         for name, value in (step.ids or {}).items():
             named[name] = _filled(value, known)
         for name in parameters(path):
@@ -535,61 +535,61 @@ class OrganizationWalker:
             case "nobody":
                 pass
             case "key":
-                headers = (*headers, ("x-api-key", house.key))
+                headers = (*headers, ("x-api-key", scene.key))
             case "directory":
-                token = house.directory
+                token = scene.directory
             case "robot":
-                token = house.management_key
+                token = scene.management_key
             case "client":
-                pair = b64encode(f"{house.client}:{quote(house.secret)}".encode()).decode()
+                pair = b64encode(f"{scene.client}:{quote(scene.secret)}".encode()).decode()
                 headers = (*headers, ("authorization", f"Basic {pair}"), ("content-type", "application/x-www-form-urlencoded"))
                 body = "&".join(f"{name}={quote(value, safe='')}" for name, value in body.items()).encode()
             case _:
-                token = await self._token(step.by, house)
+                token = await self._token(step.by, scene)
         return await self._client.request(step.method, path, body=body, token=token, headers=headers)
 
-    async def _token(self, by: str, house: FilledOrganization) -> str:
+    async def _token(self, by: str, scene: FilledOrganization) -> str:
         name, _, place = by.partition(" in ")
-        person: Person = getattr(self._world, name, None) or getattr(house, name)
+        person: Person = getattr(self._world, name, None) or getattr(scene, name)
         if not place:
             return await self._tenants.token(person)
-        where = {"shop": house.shop, "app": house.app}.get(place, house.tenant)
-        service = None if where is house.tenant else where.id
+        where = {"shop": scene.shop, "app": scene.app}.get(place, scene.tenant)
+        service = None if where is scene.tenant else where.id
         (row, *_) = self._people.rows(
             "select id from sessions where user_id = %s and organization_id = %s and service_id is not distinct from %s order by id",
-            *(person.user, house.tenant.id, service),
+            *(person.user, scene.tenant.id, service),
         )
         return await self._tenants.token(Person(person.user, row["id"], person.email), where)
 
 
-def known_of(world: World, house: FilledOrganization, prefix: str = "") -> Mapping[str, str]:
+def known_of(world: World, scene: FilledOrganization, prefix: str = "") -> Mapping[str, str]:
     """The ids and names that requests may mention, as this organization has them."""
     people = {name: getattr(world, name) for name in ("ada", "bob", "cleo", "quinn", "dan", "joan", "max", "nat")}
     known = {
-        **{name: str(one) for name, one in house.ids.items()},
+        **{name: str(one) for name, one in scene.ids.items()},
         **{name: str(one.user) for name, one in people.items()},
-        "admin": str(house.admin.user),
-        "member": str(house.member.user),
-        "customer": str(house.customer.user),
+        "admin": str(scene.admin.user),
+        "member": str(scene.member.user),
+        "customer": str(scene.customer.user),
         "user_id": str(world.bob.user),
-        "org_slug": house.slug,
-        "slug": house.slug,
-        "service_slug": house.shop.slug,
+        "org_slug": scene.slug,
+        "slug": scene.slug,
+        "service_slug": scene.shop.slug,
         "role_slug": "editor",
         "permission_key": "read",
         "team_slug": "staff",
-        "shop": str(house.shop.id),
-        "org_id": str(house.tenant.id),
+        "shop": str(scene.shop.id),
+        "org_id": str(scene.tenant.id),
         "provider": "codehost",
         "password": PASSWORD,
     }
     return {f"{prefix}{name}": text for name, text in known.items()}
 
 
-def named_in(world: World, house: FilledOrganization) -> Mapping[str, str]:
+def named_in(world: World, scene: FilledOrganization) -> Mapping[str, str]:
     """What the parameters of paths name in this organization."""
-    known = known_of(world, house)
-    ids = {name: str(house.ids[of]) for name, of in _NAMED.items()}
+    known = known_of(world, scene)
+    ids = {name: str(scene.ids[of]) for name, of in _NAMED.items()}
     return {**known, **ids, **dict.fromkeys(("org_id", "group_id"), known["org_id"])}
 
 

@@ -91,12 +91,12 @@ class World:
         )
         people.change("update users set is_platform_owner = true where id = %s", self.governor.user)
         self.houses = {slug: self._house(slug) for slug in SLUGS}
-        for house in self.houses.values():
-            self._furnish(house)
+        for scene in self.houses.values():
+            self._furnish(scene)
         self.asked = self.houses[ASKED]
-        self.others = [house for slug, house in self.houses.items() if slug != ASKED]
+        self.others = [scene for slug, scene in self.houses.items() if slug != ASKED]
         self._settle_nat()
-        owners = {str(house.tenant.id) for house in self.others}
+        owners = {str(scene.tenant.id) for scene in self.others}
         kept = [json.loads(text) for _, whose, text in self.rows() if whose in owners]
         self._ids_of_others = {str(row["id"]) for row in kept if row.get("id")} | {str(one.user) for one in self._only_elsewhere()}
 
@@ -163,7 +163,7 @@ class World:
         shop, app = (self._tenants.service(tenant, name) for name in ("shop", "app"))
         owners = {FIRST: self.quinn, ASKED: self.ada}
         owner = owners.get(slug) or self._registered(f"iris-of-{slug}")
-        house = FilledOrganization(
+        scene = FilledOrganization(
             tenant=tenant,
             shop=shop,
             app=app,
@@ -178,43 +178,43 @@ class World:
             secret=f"secret of {slug}",
             client=str(self._people.rows("select client_id from services where id = %s", shop.id)[0]["client_id"]),
         )
-        self._join(house, owner, "owner")
-        self._join(house, house.admin, "admin")
-        self._join(house, house.member, "member")
+        self._join(scene, owner, "owner")
+        self._join(scene, scene.admin, "admin")
+        self._join(scene, scene.member, "member")
         if slug != ASKED:
-            self._join(house, self.ada, "admin" if slug == FIRST else clerk)
+            self._join(scene, self.ada, "admin" if slug == FIRST else clerk)
         else:
-            self._join(house, self.quinn, "member")
-        self._join(house, self.bob, clerk if slug == FIRST else "member")
-        return house
+            self._join(scene, self.quinn, "member")
+        self._join(scene, self.bob, clerk if slug == FIRST else "member")
+        return scene
 
-    def _join(self, house: FilledOrganization, person: Person, role: str | OwnRole) -> None:
-        self._tenants.join(person, house.tenant, role)
+    def _join(self, scene: FilledOrganization, person: Person, role: str | OwnRole) -> None:
+        self._tenants.join(person, scene.tenant, role)
         self._people.change(
             "update memberships set came_by = 'accepted', created_at = now() - interval '1 year' where org_id = %s and user_id = %s",
-            *(house.tenant.id, person.user),
+            *(scene.tenant.id, person.user),
         )
 
-    def _furnish(self, house: FilledOrganization) -> None:
-        self._settings_of(house)
-        self._setup_links_of(house)
-        self._people_of(house)
-        self._record_of(house)
-        self._federation_of(house)
-        self._billing_of(house)
+    def _furnish(self, scene: FilledOrganization) -> None:
+        self._settings_of(scene)
+        self._setup_links_of(scene)
+        self._people_of(scene)
+        self._record_of(scene)
+        self._federation_of(scene)
+        self._billing_of(scene)
 
-    def _setup_links_of(self, house: FilledOrganization) -> None:
-        org, ids = house.tenant.id, house.ids
+    def _setup_links_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
         ids["setup_links"] = self._put(
             "setup_links",
             org_id=org,
             name="Link",
-            prefix=f"pts_{house.slug}",
-            digest=Token(f"pts_{house.slug}").digest(),
+            prefix=f"pts_{scene.slug}",
+            digest=Token(f"pts_{scene.slug}").digest(),
             purposes=["domain"],
             expires_at="tomorrow",
             by_platform=True,
-            created_by=house.owner.user,
+            created_by=scene.owner.user,
         )
         ids["setup_drafts"] = self._put(
             "setup_drafts",
@@ -223,12 +223,12 @@ class World:
             purpose="scim",
             subject="Draft",
             settings=Jsonb({"prefix": "scim_live"}),
-            digest=Token(f"scim {house.slug}").digest(),
+            digest=Token(f"scim {scene.slug}").digest(),
             state="waiting",
         )
 
-    def _providers_of(self, house: FilledOrganization) -> None:
-        org, ids = house.tenant.id, house.ids
+    def _providers_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
         ids["upstream_providers"] = provider = self._id()
         self._put(
             "upstream_providers",
@@ -255,30 +255,30 @@ class World:
             certificate=_PEM.format("MIIC"),
             sealed_private_key=self._people.sealed("secret", f"upstream_providers.sealed_private_key:{directory}"),
         )
-        self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {house.slug}".encode())
-        self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {house.slug}".encode(), expires_at="tomorrow")
-        self._put("connection_certificates", upstream_provider_id=provider, fingerprint=house.slug, signed_at="now")
+        self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {scene.slug}".encode())
+        self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {scene.slug}".encode(), expires_at="tomorrow")
+        self._put("connection_certificates", upstream_provider_id=provider, fingerprint=scene.slug, signed_at="now")
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
-        self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=house.slug)
+        self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
 
-    def _settings_of(self, house: FilledOrganization) -> None:
-        org, ids = house.tenant.id, house.ids
+    def _settings_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
         self._people.change(
             "update organizations set max_users = 900, max_services = 3, logo_url = 'https://a.example/', tier_id = %s where id = %s",
             *("01900000-0000-7000-8000-000000000002", org),
         )
         ids["mail_servers"] = self._put(
-            "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{house.slug}.example"
+            "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{scene.slug}.example"
         )
-        self._put("logos", org_id=org, digest=f"digest of {house.slug}", media_type="image/png", content=b"png")
-        self._put("domains", org_id=org, domain=f"{house.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
-        self._providers_of(house)
-        for name in ("codehost", "websuite") if house.slug == ASKED else ("codehost", "websuite", "officesuite"):
-            self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {house.slug}")
+        self._put("logos", org_id=org, digest=f"digest of {scene.slug}", media_type="image/png", content=b"png")
+        self._put("domains", org_id=org, domain=f"{scene.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
+        self._providers_of(scene)
+        for name in ("codehost", "websuite") if scene.slug == ASKED else ("codehost", "websuite", "officesuite"):
+            self._put("oauth_credentials", org_id=org, provider=name, client_id=f"{name} of {scene.slug}")
         ids["domain_routes"] = self._put(
             "domain_routes",
             org_id=org,
-            domain=f"{house.slug}.example",
+            domain=f"{scene.slug}.example",
             verified_at="now",
             next_check_at="tomorrow",
             own_provider=ids["upstream_providers"],
@@ -287,7 +287,7 @@ class World:
         )
         self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
         ids["webhooks"] = self._put(
-            "webhooks", org_id=org, name="CRM", url=f"https://{house.slug}.example/", events=["user.joined", "role.created"]
+            "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]
         )
         ids["another_webhook"] = self._put(
             "webhooks", org_id=org, name="All", url="https://all.example/", events=[one.name for one in WEBHOOK_EVENTS]
@@ -297,7 +297,7 @@ class World:
             org_id=org,
             name="SIEM",
             provider_type="generic",
-            endpoint_url=f"https://{house.slug}.example/",
+            endpoint_url=f"https://{scene.slug}.example/",
             batch_size=10,
             sign_ins=1,
         )
@@ -305,51 +305,51 @@ class World:
             "management_keys",
             org_id=org,
             name="Robot",
-            prefix=house.management_key.rpartition("_")[0],
-            digest=Token(house.management_key).digest(),
+            prefix=scene.management_key.rpartition("_")[0],
+            digest=Token(scene.management_key).digest(),
             capabilities=[one.value for one in Capability],
             expires_at="tomorrow",
-            created_by=house.owner.user,
+            created_by=scene.owner.user,
         )
         ids["scim_tokens"] = self._put(
-            "scim_tokens", org_id=org, name="D", prefix=house.directory.rpartition("_")[0], digest=Token(house.directory).digest()
+            "scim_tokens", org_id=org, name="D", prefix=scene.directory.rpartition("_")[0], digest=Token(scene.directory).digest()
         )
         self._put("scim_groups", org_id=org, external_id="group", groups="teams")
-        ids["teams"] = self._put("teams", org_id=org, slug="staff", name="Staff", role="clerk", role_id=house.clerk.id)
+        ids["teams"] = self._put("teams", org_id=org, slug="staff", name="Staff", role="clerk", role_id=scene.clerk.id)
         ids["pushed_team"] = self._put("teams", org_id=org, slug="sales", name="Sales", source="directory", external_id="sales")
         self._people.change(
             "insert into relations (organization_id, team_id, relation, object_type, object_id) values (%s, %s, 'holder', 'role', %s)",
-            *(org, ids["teams"], house.clerk.id),
+            *(org, ids["teams"], scene.clerk.id),
         )
         for team in (ids["teams"], ids["pushed_team"]):
             self._put("team_members", team_id=team, org_id=org, user_id=self.bob.user)
-        self._put("former_slugs", org_id=org, noun="team", slug="old" if house.slug == ASKED else "new")
+        self._put("former_slugs", org_id=org, noun="team", slug="old" if scene.slug == ASKED else "new")
         ids["scim_exchanges"] = self._put(
-            "scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{house.slug}", status=200
+            "scim_exchanges", org_id=org, token_name="D", method="GET", path=f"/scim/v2/{scene.slug}", status=200
         )
         self._put("former_services", id=self._id(), org_id=org, name="Old")
-        for service, key, secret in ((house.shop, house.key, house.secret), (house.app, f"sk_app_{house.slug}", f"app {house.slug}")):
+        for service, key, secret in ((scene.shop, scene.key, scene.secret), (scene.app, f"sk_app_{scene.slug}", f"app {scene.slug}")):
             ids[f"client_secrets of {service.slug}"] = self._put(
-                "client_secrets", service_id=service.id, prefix=service.slug, digest=Token(secret).digest(), created_by=house.owner.user
+                "client_secrets", service_id=service.id, prefix=service.slug, digest=Token(secret).digest(), created_by=scene.owner.user
             )
             ids[f"service_claims of {service.slug}"] = self._put(
                 "service_claims",
                 service_id=service.id,
                 name="tenant",
                 source="constant",
-                argument=Jsonb(f"{service.slug} of {house.slug}"),
+                argument=Jsonb(f"{service.slug} of {scene.slug}"),
                 told_in=["id_token", "userinfo", "access_token", "saml"],
             )
             ids[f"api_keys of {service.slug}"] = self._put(
                 "api_keys",
                 service_id=service.id,
                 name=f"key of {service.slug}",
-                prefix=f"{service.slug}_{house.slug}",
+                prefix=f"{service.slug}_{scene.slug}",
                 digest=Token(key).digest(),
                 permissions=[one.value for one in Permission],
-                created_by=house.owner.user,
+                created_by=scene.owner.user,
             )
-            self._rights_of(house, service)
+            self._rights_of(scene, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
             refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}
             self._put("authorization_refusals", service_id=service.id, **refused)
@@ -371,27 +371,27 @@ class World:
         )
         self._people.change("update all_organizations set metadata = jsonb_build_object('of', slug) where id = %s", org)
         self._people.change("update service_users set metadata = jsonb_build_object('of', org_id) where org_id = %s", org)
-        ids["roles"] = house.clerk.id
+        ids["roles"] = scene.clerk.id
         ids["all_profile_fields"] = self._put(
             "all_profile_fields",
             org_id=org,
             key="department",
-            label=f"Department of {house.slug}",
+            label=f"Department of {scene.slug}",
             kind="text",
             written_by=["person", "administrator", "directory", "service"],
         )
-        if house.slug != ASKED:
+        if scene.slug != ASKED:
             # Names that only this organization does not use.
-            self._tenants.role(house.tenant, "theirs", list(Capability))
-            self._tenants.service(house.tenant, "only-of-acme")
-        ids["unused_role"] = self._tenants.role(house.tenant, "unused", [Capability.MEMBERS_VIEW]).id
+            self._tenants.role(scene.tenant, "theirs", list(Capability))
+            self._tenants.service(scene.tenant, "only-of-acme")
+        ids["unused_role"] = self._tenants.role(scene.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
-    def _rights_of(self, house: FilledOrganization, service: UsedService) -> None:
-        org = house.tenant.id
+    def _rights_of(self, scene: FilledOrganization, service: UsedService) -> None:
+        org = scene.tenant.id
         # A name that only the other organizations and the other service use.
-        theirs = ["only-theirs"] if house.slug != ASKED or service is house.app else []
+        theirs = ["only-theirs"] if scene.slug != ASKED or service is scene.app else []
         for name in ("read", *theirs):
-            self._put("permissions", service_id=service.id, key=name, description=f"{name} in {service.slug} of {house.slug}")
+            self._put("permissions", service_id=service.id, key=name, description=f"{name} in {service.slug} of {scene.slug}")
         for slug in ("editor", *theirs):
             role = self._put("service_roles", org_id=org, service_id=service.id, slug=slug, name=slug, permissions=["read"])
             for subject in ({"user_id": self.bob.user}, {"user_id": self.cleo.user}, {"built_in_role": "admin"})[:: 1 if theirs else 2]:
@@ -406,31 +406,31 @@ class World:
                     service_id=service.id,
                     created_at="now",
                 )
-                if service is house.shop:
-                    house.ids["relations"] = assignment
+                if service is scene.shop:
+                    scene.ids["relations"] = assignment
 
-    def _people_of(self, house: FilledOrganization) -> None:
-        org, ids, slug = house.tenant.id, house.ids, house.slug
+    def _people_of(self, scene: FilledOrganization) -> None:
+        org, ids, slug = scene.tenant.id, scene.ids, scene.slug
         self._people.change(
             "insert into ownerships (org_id, membership_id, former_role, since) select org_id, id, 'member', now()"
             "  from memberships where org_id = %s and role = 'owner'",
             org,
         )
-        for person in (self.ada, self.bob, self.cleo, self.dan, house.customer):
-            for service in (house.shop, house.app) if person is self.bob else (house.shop,):
+        for person in (self.ada, self.bob, self.cleo, self.dan, scene.customer):
+            for service in (scene.shop, scene.app) if person is self.bob else (scene.shop,):
                 self._tenants.uses(person, service)
                 self._people.change(
                     "update service_users set first_login_at = now() - interval '1 day', last_login_at = now() where service_id = %s",
                     service.id,
                 )
-        for person in (self.ada, self.bob, self.cleo, house.customer):
-            for place in (house.tenant, house.shop, house.app):
+        for person in (self.ada, self.bob, self.cleo, scene.customer):
+            for place in (scene.tenant, scene.shop, scene.app):
                 session = self._tenants.session(person, place)
-                if place is house.tenant and person is self.cleo:
+                if place is scene.tenant and person is self.cleo:
                     continue
                 self._put("refresh_tokens", session_id=session.session)
-                if place is house.shop:
-                    self._put("saml_sessions", session_id=session.session, service_id=house.shop.id, name_id="n", name_id_format="f")
+                if place is scene.shop:
+                    self._put("saml_sessions", session_id=session.session, service_id=scene.shop.id, name_id="n", name_id_format="f")
         browser = self._tenants.session(self.bob).session
         self._put("browser_sessions", session_id=browser, chosen_organization=org)
         self._put("directory_sessions", session_id=browser, upstream_provider_id=ids["upstream_providers"])
@@ -448,21 +448,21 @@ class World:
         for person in (self.ada, self.bob, self.cleo, self.dan):
             values = Jsonb({str(ids["all_profile_fields"]): f"Secret of {slug}"})
             self._put("profile_values", org_id=org, user_id=person.user, values=values)
-        self._newcomers_of(house)
-        self._identities_of(house)
+        self._newcomers_of(scene)
+        self._identities_of(scene)
 
-    def _newcomers_of(self, house: FilledOrganization) -> None:
-        org, ids, slug = house.tenant.id, house.ids, house.slug
+    def _newcomers_of(self, scene: FilledOrganization) -> None:
+        org, ids, slug = scene.tenant.id, scene.ids, scene.slug
         # These people will join or leave. The other organizations' rows about them must stay.
         for person in (self.max, self.joan, self.quinn):
-            self._tenants.session(person, house.tenant)
-            self._tenants.session(person, house.app)
-            if house.slug != ASKED or person is self.quinn:
-                is_member = person is self.quinn and house.slug != LAST
+            self._tenants.session(person, scene.tenant)
+            self._tenants.session(person, scene.app)
+            if scene.slug != ASKED or person is self.quinn:
+                is_member = person is self.quinn and scene.slug != LAST
                 self._put("provisioned_users", org_id=org, user_id=person.user, is_member=is_member, external_id=f"x-{person.email}")
         ids["join_requests"] = self._put("join_requests", org_id=org, user_id=self.joan.user, email=self.joan.email, status="pending")
-        self._people.change("update users set origin_org_id = %s where id = %s", org, house.member.user)
-        self._put("mfa_secrets", user_id=house.member.user, enabled_at="now", sealed_secret=b"s")
+        self._people.change("update users set origin_org_id = %s where id = %s", org, scene.member.user)
+        self._put("mfa_secrets", user_id=scene.member.user, enabled_at="now", sealed_secret=b"s")
         ids["another_request"] = self._put(
             "join_requests", org_id=org, user_id=self.governor.user, email=self.governor.email, status="pending"
         )
@@ -470,7 +470,7 @@ class World:
         for number, (email, role, role_id) in enumerate(
             (
                 ("new@people.example", "member", None),
-                (self.max.email, "clerk", house.clerk.id),
+                (self.max.email, "clerk", scene.clerk.id),
                 ("third@people.example", "admin", None),
                 (self.quinn.email, "member", None),
             )
@@ -482,13 +482,13 @@ class World:
                 email_key=email,
                 role=role,
                 role_id=role_id,
-                invited_by=house.owner.user,
+                invited_by=scene.owner.user,
                 token_digest=Token(f"{slug} {email}").digest(),
                 status="pending",
             )
 
-    def _identities_of(self, house: FilledOrganization) -> None:
-        slug, provider = house.slug, house.ids["upstream_providers"]
+    def _identities_of(self, scene: FilledOrganization) -> None:
+        slug, provider = scene.slug, scene.ids["upstream_providers"]
         for person in (self.ada, self.bob):
             identity = self._put(
                 "identities",
@@ -499,14 +499,14 @@ class World:
                 subject=person.email,
                 came_through=provider,
             )
-            self._put("identity_grants", identity_id=identity, service_id=house.shop.id, client_id="c")
+            self._put("identity_grants", identity_id=identity, service_id=scene.shop.id, client_id="c")
         (shared,) = self._people.rows("select id from identities where user_id = %s and provider = 'websuite'", self.bob.user)
-        self._put("identity_grants", identity_id=shared["id"], service_id=house.shop.id, client_id=f"websuite of {slug}")
+        self._put("identity_grants", identity_id=shared["id"], service_id=scene.shop.id, client_id=f"websuite of {slug}")
 
-    def _record_of(self, house: FilledOrganization) -> None:
-        org, ids = house.tenant.id, house.ids
-        for person in (self.ada, self.bob, house.customer):
-            for service, provider, success in ((house.shop, "password", True), (None, "websuite", True), (house.app, "codehost", False)):
+    def _record_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
+        for person in (self.ada, self.bob, scene.customer):
+            for service, provider, success in ((scene.shop, "password", True), (None, "websuite", True), (scene.app, "codehost", False)):
                 ids["login_events"] = self._put(
                     "login_events",
                     user_id=person.user,
@@ -516,9 +516,9 @@ class World:
                     success=success,
                     address="198.51.100.7",
                 )
-        self._put("login_counts", org_id=org, hour="yesterday", service_id=house.shop.id, provider="password", logins=7)
+        self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
-        for sequence in range(1, 2 if house.slug == ASKED else 5):
+        for sequence in range(1, 2 if scene.slug == ASKED else 5):
             self._put("sign_in_links", export_id=ids["siem_configurations"], sequence=sequence, event_id=self._id())
         for person in (self.cleo, self.dan):
             entry = self._put(
@@ -527,7 +527,7 @@ class World:
             self._put("audit_personal", entry_id=entry, address="198.51.100.7")
             self._put("audit_pending", entry_id=entry, chain_id=org)
         # The other organizations have more of everything that has a number.
-        more = () if house.slug == ASKED else ("user.updated", "role.updated")
+        more = () if scene.slug == ASKED else ("user.updated", "role.updated")
         for number, action in enumerate(("user.joined", "role.created", "user.removed", *more)):
             entry = ids["audit_entries"] = self._put(
                 "audit_entries",
@@ -539,7 +539,7 @@ class World:
                 success=True,
                 details={"number": number},
             )
-            self._put("audit_personal", entry_id=entry, actor_id=self.ada.user, address="198.51.100.7", user_agent=f"Of {house.slug}")
+            self._put("audit_personal", entry_id=entry, actor_id=self.ada.user, address="198.51.100.7", user_agent=f"Of {scene.slug}")
             if number:
                 self._put("audit_links", chain_id=org, sequence=number, entry_id=entry)
             else:
@@ -551,8 +551,8 @@ class World:
                 "webhook_deliveries", webhook_id=ids["webhooks"], event_id=event, event_name=action, delivered_at="now", status_code=200
             )
 
-    def _federation_of(self, house: FilledOrganization) -> None:
-        shop = house.shop.id
+    def _federation_of(self, scene: FilledOrganization) -> None:
+        shop = scene.shop.id
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
         self._put(
@@ -562,22 +562,22 @@ class World:
             parent_id=self.bob.session,
             redirect_uri="https://app.example/back",
             scopes=["openid"],
-            digest=Token(f"code of {house.slug}").digest(),
+            digest=Token(f"code of {scene.slug}").digest(),
         )
-        self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {house.slug}").digest())
+        self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {scene.slug}").digest())
         self._put("pushed_requests", service_id=shop)
         self._put("client_assertions", service_id=shop, digest=b"the same")
-        self._put("managed_objects", org_id=house.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
+        self._put("managed_objects", org_id=scene.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
         self._put("logout_receivers", service_id=shop)
         self._put("flows", purpose="account", service_id=shop)
-        self._put("preauthentications", user_id=self.bob.user, organization_id=house.tenant.id, service_id=shop)
+        self._put("preauthentications", user_id=self.bob.user, organization_id=scene.tenant.id, service_id=shop)
         self._put(
             "oauth_states",
             provider="websuite",
             user_id=self.bob.user,
             session_id=self.bob.session,
             client_id="c",
-            realm_id=house.tenant.id,
+            realm_id=scene.tenant.id,
         )
         self._put(
             "saml_configurations",
@@ -593,21 +593,21 @@ class World:
                 "saml_certificates",
                 service_id=shop,
                 state=state,
-                certificate=_PEM.format(house.slug),
+                certificate=_PEM.format(scene.slug),
                 valid_until="tomorrow",
                 created_at="yesterday",
             )
         self._put("saml_requests", service_id=shop, digest=b"the same")
 
-    def _billing_of(self, house: FilledOrganization) -> None:
-        shop, ids, org = house.shop.id, house.ids, house.tenant.id
+    def _billing_of(self, scene: FilledOrganization) -> None:
+        shop, ids, org = scene.shop.id, scene.ids, scene.tenant.id
         ids["plans"], ids["dear_plan"] = (
             self._put("plans", service_id=shop, key=name.lower(), name=name, price_cents=cents, currency="usd")
             for name, cents in (("Free", 0), ("Pro", 900))
         )
         ids["unused_plan"] = self._put("plans", service_id=shop, key="unused", name="Unused", price_cents=5, currency="usd")
-        plan = ids["plans"] if house.slug == ASKED else ids["dear_plan"]
-        for person in (self.ada, self.bob, house.customer):
+        plan = ids["plans"] if scene.slug == ASKED else ids["dear_plan"]
+        for person in (self.ada, self.bob, scene.customer):
             subscription = self._put("subscriptions", service_id=shop, user_id=person.user, plan_id=plan, status="active")
             self._put(
                 "billing_subscriptions",
@@ -619,7 +619,7 @@ class World:
                 subscription_id=subscription,
                 is_over=True,
             )
-        self._put("billing_customers", org_id=org, external_id=f"customer of {house.slug}")
+        self._put("billing_customers", org_id=org, external_id=f"customer of {scene.slug}")
         self._put("billing_checkouts", service_id=shop, user_id=self.bob.user)
 
     def rows(self) -> frozenset[Row]:
@@ -646,18 +646,18 @@ class World:
 
     def let_others_fill_up(self) -> None:
         """Fills the other organizations up to every limit."""
-        for house in self.others:
-            org = house.tenant.id
+        for scene in self.others:
+            org = scene.tenant.id
             for name in ("Theirs", *(f"Theirs {number}" for number in range(MOST_WEBHOOKS))):
                 self._put("webhooks", org_id=org, name=name, url="https://a.example/", events=["user.joined"])
             for name in ("Theirs", *map(str, range(MOST_TOKENS))):
-                self._put("scim_tokens", org_id=org, name=name, prefix=f"{house.slug} {name}", digest=Token(f"{org} {name}").digest())
+                self._put("scim_tokens", org_id=org, name=name, prefix=f"{scene.slug} {name}", digest=Token(f"{org} {name}").digest())
             for name in ("Theirs", *map(str, range(MOST_KEYS))):
                 self._put(
                     "management_keys",
                     org_id=org,
                     name=name,
-                    prefix=f"{house.slug} key {name}",
+                    prefix=f"{scene.slug} key {name}",
                     digest=Token(f"{org} key {name}").digest(),
                     expires_at="tomorrow",
                 )
@@ -677,7 +677,7 @@ class World:
         return self._ids_of_others
 
     def _only_elsewhere(self) -> list[Person]:
-        return [one for house in self.others for one in (house.admin, house.member, house.customer)]
+        return [one for scene in self.others for one in (scene.admin, scene.member, scene.customer)]
 
     def _settle_nat(self) -> None:
         """Nat's account was made by acme's directory; only globex has him now."""
@@ -688,7 +688,7 @@ class World:
 
     def without_others(self) -> None:
         """The same world, but with one organization only."""
-        others = [house.tenant.id for house in self.others]
+        others = [scene.tenant.id for scene in self.others]
         for table, whose in WHOSE.items():
             self._people.change(f"delete from {table} as one where ({whose}) = any (%s)", others)
 
@@ -700,5 +700,5 @@ class World:
 
     def whose(self, rows: Iterable[Row]) -> set[str]:
         """The slugs of the organizations that these rows belong to."""
-        slugs = {str(house.tenant.id): slug for slug, house in self.houses.items()}
+        slugs = {str(scene.tenant.id): slug for slug, scene in self.houses.items()}
         return {slugs.get(whose, whose) for _, whose, _ in rows}

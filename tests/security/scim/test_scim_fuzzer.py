@@ -91,15 +91,15 @@ class Round:
         assert self.people.rows(misplaced) == []
 
     async def batch(self) -> None:
-        house, other = (self.town.houses[slug] for slug in self.random.choice((SLUGS, SLUGS, SLUGS, SLUGS[::-1])))
+        scene, other = (self.town.houses[slug] for slug in self.random.choice((SLUGS, SLUGS, SLUGS, SLUGS[::-1])))
         at_once = self.random.choice((1, 1, 1, 1, 2, 3, 4))
         refused = self.random.random() < 0.04
-        askers = [house] * at_once
+        askers = [scene] * at_once
         if at_once > 1 and not refused and self.random.random() < 0.3:
             # Both directories send at the same moment.
             askers[0] = other
         self.asked = [self.fuzzer.draw(self.view(one)) for one in askers]
-        tokens = [self.random.choice(house.refused) if refused else one.token for one in askers]
+        tokens = [self.random.choice(scene.refused) if refused else one.token for one in askers]
         with trio.fail_after(PATIENCE):
             answers = await self.ask_all(self.asked, tokens)
         await self.follow()
@@ -128,22 +128,22 @@ class Round:
         if all(answer.status >= 400 for answer in answers):
             assert found == [], "refusals have changed something"
         if at_once == 1 and not refused:
-            await self.confirm(house, self.asked[0], answers[0])
+            await self.confirm(scene, self.asked[0], answers[0])
 
-    def view(self, house: DirectoryOrganization) -> View:
+    def view(self, scene: DirectoryOrganization) -> View:
         users = sorted(self.accounts.tables["users"], key=lambda row: row["email_key"])
-        known = self.accounts.known(house.id)
-        other = next(one for one in self.town.houses.values() if one is not house)
+        known = self.accounts.known(scene.id)
+        other = next(one for one in self.town.houses.values() if one is not scene)
         named = [row for table, row in ((table, json.loads(row)) for table, row in self.state if table == "invitations")]
         others = [other.id, *(str(one.service.id) for one in self.town.houses.values())]
-        others += [row["id"] for row in sorted(named, key=lambda row: (row["org_id"] == house.id, row["email_key"], row["role"]))]
+        others += [row["id"] for row in sorted(named, key=lambda row: (row["org_id"] == scene.id, row["email_key"], row["role"]))]
         return View(
             users=[row["id"] for row in users],
             near=[row["id"] for row in users if row["id"] in known],
-            addresses=[*(row["email"] for row in users), *house.invited, *other.invited, NOBODY],
-            group=house.id,
+            addresses=[*(row["email"] for row in users), *scene.invited, *other.invited, NOBODY],
+            group=scene.id,
             others=others,
-            versions=self.versions[house.slug],
+            versions=self.versions[scene.slug],
         )
 
     async def ask_all(self, asked: Sequence[FuzzedRequest], tokens: Sequence[str]) -> list[Received]:
@@ -169,16 +169,16 @@ class Round:
             await self.postern.federation.scim_recorder.run()
         await finish_forgetting(self.postern, self.people)
 
-    def check_secrets(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received, was: Accounts) -> None:
+    def check_secrets(self, scene: DirectoryOrganization, asked: FuzzedRequest, answer: Received, was: Accounts) -> None:
         """Checks that an answer has only ids and addresses that its organization knows, or that its directory has sent."""
-        other = next(one for one in SLUGS if one != house.slug)
+        other = next(one for one in SLUGS if one != scene.slug)
         headers = "\n".join(value for name, value in answer.headers if name != "x-request-id")
         text = f"{headers}\n{answer.body.decode(errors='replace')}".lower()
         sent = f"{unquote(asked.target)}\n{asked.body.decode(errors='replace')}".lower()
-        sent += "".join(one.said(house.id) for one in (was, self.accounts)).lower()
+        sent += "".join(one.said(scene.id) for one in (was, self.accounts)).lower()
         bare = sent.replace("-", "")
         assert mark(other) not in text, "what only the other organization knows"
-        known = was.known(house.id) | self.accounts.known(house.id) | {house.id}
+        known = was.known(scene.id) | self.accounts.known(scene.id) | {scene.id}
         shown = {one for one in _UUID.findall(text) if one not in known and one.replace("-", "") not in bare}
         assert shown == set(), "ids that the organization does not know"
         for users in (was.users, self.accounts.users):
@@ -187,11 +187,11 @@ class Round:
                 if user not in known and email not in sent:
                     assert email not in text, "the address of somebody whom the organization does not know"
 
-    async def confirm(self, house: DirectoryOrganization, asked: FuzzedRequest, answer: Received) -> None:
+    async def confirm(self, scene: DirectoryOrganization, asked: FuzzedRequest, answer: Received) -> None:
         """Checks that an answered change was made."""
         if asked.kind == "delete a user" and answer.status == 204 and asked.method == "DELETE":
             gone = FuzzedRequest(kind="get a user", method="GET", path=asked.path)
-            assert (await self.ask(gone, house.token)).status == 404
+            assert (await self.ask(gone, scene.token)).status == 404
             return
         if asked.kind not in _CHANGES or answer.status not in {200, 201} or asked.method not in {"POST", "PUT", "PATCH"}:
             return
@@ -199,11 +199,11 @@ class Round:
         if answer.status == 201:
             location = answer.header("location") or ""
             path = location[location.index(BASE) :]
-        again = await self.ask(FuzzedRequest(kind="get", method="GET", path=path, query=asked.query), house.token)
+        again = await self.ask(FuzzedRequest(kind="get", method="GET", path=path, query=asked.query), scene.token)
         assert again.status == 200
         assert again.json() == answer.json(), "the answer is not what is there"
         assert again.header("etag") == answer.header("etag")
-        whole = (await self.ask(FuzzedRequest(kind="get", method="GET", path=path), house.token)).json()
+        whole = (await self.ask(FuzzedRequest(kind="get", method="GET", path=path), scene.token)).json()
         for name, value in asked.shows.items():
             shown = part_of(whole, name)
             if name == "userName":
@@ -214,7 +214,7 @@ class Round:
             assert shown == value, f"{name} is not what was asked for"
         members = {one["value"] for one in whole.get("members", ())}
         for user, is_in in asked.members.items():
-            if is_in or not self.accounts.runs(house.id, user):
+            if is_in or not self.accounts.runs(scene.id, user):
                 assert (user in members) is is_in, f"{user} {'is not' if is_in else 'is'} in the group"
 
     async def verify_chains(self) -> None:

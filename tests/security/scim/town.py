@@ -117,43 +117,43 @@ class DirectoryOrganizations:
         refused = (tokens["expired"], tokens["deleted"], "scim_live_x_0", f"{tokens['live']}x", "", key)
         return DirectoryOrganization(tenant, service, tokens["live"], refused)
 
-    def _settle(self, house: DirectoryOrganization, other: DirectoryOrganization) -> None:
+    def _settle(self, scene: DirectoryOrganization, other: DirectoryOrganization) -> None:
         """Adds the people of this organization alone, and the people who belong to it first."""
-        slug, tenant = house.slug, house.tenant
-        self._join(house, self._registered(f"Owner@{slug}.example"), "owner")
-        self._join(house, self._registered(f"Admin@{slug}.example"), "admin")
+        slug, tenant = scene.slug, scene.tenant
+        self._join(scene, self._registered(f"Owner@{slug}.example"), "owner")
+        self._join(scene, self._registered(f"Admin@{slug}.example"), "admin")
         clerk = self._tenants.role(tenant, f"clerk-{mark(slug)}", [Capability.MEMBERS_VIEW, Capability.END_USERS_VIEW])
         self._tenants.join(self._registered(f"Clerk@{slug}.example"), tenant, clerk)
-        self._join(house, self._registered(f"Member@{slug}.example"), "member")
-        self._join(house, self._registered(f"Joined@{slug}.example"), "member", came_by="created")
+        self._join(scene, self._registered(f"Member@{slug}.example"), "member")
+        self._join(scene, self._registered(f"Joined@{slug}.example"), "member", came_by="created")
         # Made through its directory, and its own.
         for name in ("Ada", "Bob", "Cleo", "Dan", "Eve"):
-            self._provide(house, self._made(house, f"{name}@{slug}.example"), "member")
-        self._provide(house, self._made(house, f"Unproved@{slug}.example", verified=False), "member")
-        self._provide(house, self._made(house, f"Away@{slug}.example", deactivated_by=tenant), None)
+            self._provide(scene, self._made(scene, f"{name}@{slug}.example"), "member")
+        self._provide(scene, self._made(scene, f"Unproved@{slug}.example", verified=False), "member")
+        self._provide(scene, self._made(scene, f"Away@{slug}.example", deactivated_by=tenant), None)
         # Made through its directory, but no longer its own.
         for name in ("Barred", "Banned"):
-            self._provide(house, self._made(house, f"{name}@{slug}.example", deactivated=True), None)
-        self._provide(house, self._made(house, f"Promoted@{slug}.example"), "admin")
+            self._provide(scene, self._made(scene, f"{name}@{slug}.example", deactivated=True), None)
+        self._provide(scene, self._made(scene, f"Promoted@{slug}.example"), "admin")
         mighty = self._tenants.role(tenant, f"mighty-{mark(slug)}", list(Capability))
         hooks = self._tenants.role(tenant, f"hooks-{mark(slug)}", [Capability.WEBHOOKS_MANAGE])
-        self._provide(house, self._made(house, f"Mighty@{slug}.example"), mighty)
-        self._provide(house, self._made(house, f"Hooks@{slug}.example"), hooks)
-        founder = self._made(house, f"Founder@{slug}.example")
-        self._provide(house, founder, "member")
-        self._join(house, founder, "owner", self._tenants.add(f"third-of-{slug}", name=f"Third {mark(slug)}"))
-        self._provide(house, self._made(house, f"Governor@{slug}.example", platform_owner=True), "member")
-        buyer = self._tenants.uses(self._made(house, f"Buyer@{slug}.example"), other.service)
-        self._provide(house, buyer, "member")
+        self._provide(scene, self._made(scene, f"Mighty@{slug}.example"), mighty)
+        self._provide(scene, self._made(scene, f"Hooks@{slug}.example"), hooks)
+        founder = self._made(scene, f"Founder@{slug}.example")
+        self._provide(scene, founder, "member")
+        self._join(scene, founder, "owner", self._tenants.add(f"third-of-{slug}", name=f"Third {mark(slug)}"))
+        self._provide(scene, self._made(scene, f"Governor@{slug}.example", platform_owner=True), "member")
+        buyer = self._tenants.uses(self._made(scene, f"Buyer@{slug}.example"), other.service)
+        self._provide(scene, buyer, "member")
         self._tenants.session(buyer, other.service)
         # Members of no organization.
-        self._tenants.uses(self._registered(f"Customer@{slug}.example"), house.service)
+        self._tenants.uses(self._registered(f"Customer@{slug}.example"), scene.service)
         self._registered(f"Stranger@{slug}.example")
         self._registered(f"Hasty@{slug}.example", verified=False)
         asking = self._registered(f"Asking@{slug}.example")
-        seeker = self._made(house, f"Seeker@{slug}.example")
-        self._provide(house, seeker, "member")
-        for one, person in ((house, asking), (other, asking), (other, seeker)):
+        seeker = self._made(scene, f"Seeker@{slug}.example")
+        self._provide(scene, seeker, "member")
+        for one, person in ((scene, asking), (other, asking), (other, seeker)):
             self._insert(
                 "join_requests",
                 id=self._id(),
@@ -163,8 +163,8 @@ class DirectoryOrganizations:
                 status="pending",
                 created_at="now",
             )
-        house.invited = [f"Invited@{slug}.example", f"Asked@{slug}.example"]
-        for email in (*house.invited, f"Stranger@{slug}.example", f"Ada@{other.slug}.example"):
+        scene.invited = [f"Invited@{slug}.example", f"Asked@{slug}.example"]
+        for email in (*scene.invited, f"Stranger@{slug}.example", f"Ada@{other.slug}.example"):
             self._insert(
                 "invitations",
                 id=self._id(),
@@ -182,22 +182,22 @@ class DirectoryOrganizations:
         governor = self._registered("Governor@platform.example", platform_owner=True)
         self._join(acme, governor, "member")
         guest = self._registered("Guest@both.example")
-        for house in (acme, globex):
-            self._provide(house, guest, "member")
-        for house, other in ((acme, globex), (globex, acme)):
-            lent = self._made(house, f"Lent-by-{house.slug}@both.example")
-            self._provide(house, lent, "member")
+        for scene in (acme, globex):
+            self._provide(scene, guest, "member")
+        for scene, other in ((acme, globex), (globex, acme)):
+            lent = self._made(scene, f"Lent-by-{scene.slug}@both.example")
+            self._provide(scene, lent, "member")
             self._provide(other, lent, "member")
-            known = self._made(house, f"Known-to-{other.slug}@both.example")
-            self._provide(house, known, "member")
+            known = self._made(scene, f"Known-to-{other.slug}@both.example")
+            self._provide(scene, known, "member")
             self._provide(other, known, None)
 
-    def _made(self, house: DirectoryOrganization, email: str, *, deactivated_by: Tenant | None = None, **more: Any) -> Person:
+    def _made(self, scene: DirectoryOrganization, email: str, *, deactivated_by: Tenant | None = None, **more: Any) -> Person:
         """An account made by the organization's directory."""
         person = self._registered(email, **more)
         self._people.change(
             "update users set origin_org_id = %s, deactivated_by_org_id = %s, deactivated_at = coalesce(deactivated_at, %s) where id = %s",
-            *(house.tenant.id, deactivated_by and deactivated_by.id, "now" if deactivated_by else None, person.user),
+            *(scene.tenant.id, deactivated_by and deactivated_by.id, "now" if deactivated_by else None, person.user),
         )
         if deactivated_by is not None:
             self._people.change("update sessions set revoked_at = now() where user_id = %s", person.user)
@@ -261,17 +261,17 @@ class DirectoryOrganizations:
         self._insert("preauthentications", id=self._id(), user_id=user, device_id=device, created_at="now", expires_at="tomorrow")
         return person
 
-    def _provide(self, house: DirectoryOrganization, person: Person, role: str | OwnRole | None) -> None:
+    def _provide(self, scene: DirectoryOrganization, person: Person, role: str | OwnRole | None) -> None:
         """The organization's directory has added the person: as a member, or, with None, as deactivated."""
         if role is not None:
-            self._join(house, person, role)
-        note = f"{mark(house.slug)} {person.email.partition('@')[0]}"
+            self._join(scene, person, role)
+        note = f"{mark(scene.slug)} {person.email.partition('@')[0]}"
         self._insert(
             "provisioned_users",
-            org_id=house.tenant.id,
+            org_id=scene.tenant.id,
             user_id=person.user,
             external_id=f"x-{note}",
-            work_email=f"{person.user}@{mark(house.slug)}.example" if self._number % 2 else None,
+            work_email=f"{person.user}@{mark(scene.slug)}.example" if self._number % 2 else None,
             formatted_name=note,
             given_name=note,
             family_name=note,
@@ -283,13 +283,13 @@ class DirectoryOrganizations:
         )
 
     def _join(
-        self, house: DirectoryOrganization, person: Person, role: str | OwnRole, tenant: Tenant | None = None, came_by: str = "added"
+        self, scene: DirectoryOrganization, person: Person, role: str | OwnRole, tenant: Tenant | None = None, came_by: str = "added"
     ) -> None:
-        place = tenant or house.tenant
+        place = tenant or scene.tenant
         self._tenants.join(person, place, role)
         self._people.change("update memberships set came_by = %s where org_id = %s and user_id = %s", came_by, place.id, person.user)
         inside = self._tenants.session(person, place)
-        self._tenants.session(person, house.service)
+        self._tenants.session(person, scene.service)
         self._number += 1
         self._insert("refresh_tokens", digest=Token(f"inside {self._number}").digest(), session_id=inside.session, created_at="now")
 

@@ -52,13 +52,13 @@ class Contended:
         return purpose.encode()
 
 
-def sessions(house: Contended) -> Sessions:
+def sessions(scene: Contended) -> Sessions:
     return Sessions(
         cast("UnitOfWorkFactory", None),
-        house,
+        scene,
         cast("FactLookup", None),
         cast("TokenSigner", None),
-        house,
+        scene,
         cast("Metrics", None),
         issuer="https://id.example.org",
         access_lifetime=timedelta(minutes=15),
@@ -68,10 +68,10 @@ def sessions(house: Contended) -> Sessions:
 
 
 async def test_a_token_that_stays_contended_is_left_alone_for_now() -> None:
-    house = Contended()
+    scene = Contended()
     with pytest.raises(Unavailable):
-        await sessions(house).refresh(Token("token"), Client(None, ""))
-    assert house.looks == 3
+        await sessions(scene).refresh(Token("token"), Client(None, ""))
+    assert scene.looks == 3
 
 
 async def test_nobody_cannot_sign_out() -> None:

@@ -87,16 +87,16 @@ class CallerPorts:
 
 
 async def test_a_good_token_of_a_live_session_is_its_caller() -> None:
-    house = CallerPorts()
-    assert await house.resolve() == Caller(
+    scene = CallerPorts()
+    assert await scene.resolve() == Caller(
         user=UserId(USER),
         email=Email("ada@example.org"),
         session=SessionId(SESSION),
         is_platform_owner=True,
         authentication_methods=("pwd", "otp"),
     )
-    assert house.asked == [(SESSION, USER)]
-    assert house.marks == [(SESSION, NOW)]
+    assert scene.asked == [(SESSION, USER)]
+    assert scene.marks == [(SESSION, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ async def test_an_impersonation_names_its_impersonator() -> None:
     ],
 )
 async def test_a_token_of_another_context_than_its_session_is_invalid(claims: dict[str, str], stored: dict[str, Any]) -> None:
-    house = CallerPorts({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
+    scene = CallerPorts({**GOOD, **claims}, stored={"role": "owner", "organization_is_active": True, **stored})
     with pytest.raises(TokenInvalid):
-        await house.resolve()
-    assert house.marks == []
+        await scene.resolve()
+    assert scene.marks == []
 
 
 ACME = {**GOOD, "org": "acme", "aud": "org:acme"}
@@ -144,19 +144,19 @@ SHOP = {**GOOD, "org": "acme", "service": "shop", "aud": "service:acme/shop"}
 
 
 async def test_a_person_who_has_left_the_organization_is_forbidden() -> None:
-    house = CallerPorts(ACME, stored={"organization": "acme", "organization_is_active": True})
+    scene = CallerPorts(ACME, stored={"organization": "acme", "organization_is_active": True})
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:
-            await house.resolve(participation)
+            await scene.resolve(participation)
         assert type(refused.value) is Forbidden
-    assert house.marks == []
+    assert scene.marks == []
 
 
 async def test_an_organization_that_is_not_active_lets_in_only_where_that_does_not_matter() -> None:
-    house = CallerPorts(ACME, stored={"organization": "acme", "role": "owner"})
+    scene = CallerPorts(ACME, stored={"organization": "acme", "role": "owner"})
     with pytest.raises(OrganizationNotActive):
-        await house.resolve()
-    assert (await house.resolve(Participation.MEMBER)).role == "owner"
+        await scene.resolve()
+    assert (await scene.resolve(Participation.MEMBER)).role == "owner"
 
 
 async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organization_be_active() -> None:
@@ -167,9 +167,9 @@ async def test_an_end_user_of_a_service_need_not_be_a_member_but_its_organizatio
 
 
 async def test_the_name_of_a_session_to_be_ended_needs_no_database() -> None:
-    house = CallerPorts({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
-    assert await Callers(house, house, house, house).signed("the token") == (SESSION, USER, OTHER)
-    assert house.asked == []
+    scene = CallerPorts({**GOOD, "token_use": "impersonation", "impersonator": str(OTHER)}, live=False)
+    assert await Callers(scene, scene, scene, scene).signed("the token") == (SESSION, USER, OTHER)
+    assert scene.asked == []
 
 
 async def test_a_token_may_keep_silent_about_the_methods() -> None:
@@ -207,26 +207,26 @@ async def test_a_token_may_keep_silent_about_the_methods() -> None:
     ],
 )
 async def test_a_token_that_says_anything_else_is_invalid(changed: dict[str, Any]) -> None:
-    house = CallerPorts({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
+    scene = CallerPorts({name: value for name, value in {**GOOD, **changed}.items() if value is not None})
     with pytest.raises(TokenInvalid):
-        await house.resolve()
-    assert house.marks == []
+        await scene.resolve()
+    assert scene.marks == []
 
 
 @pytest.mark.parametrize("failure", [TokenExpired(), TokenInvalid()])
 async def test_what_the_verifier_refuses_is_refused_before_the_database_is_asked(failure: Exception) -> None:
-    house = CallerPorts(failure=failure)
+    scene = CallerPorts(failure=failure)
     with pytest.raises(type(failure)):
-        await house.resolve()
-    assert house.asked == []
+        await scene.resolve()
+    assert scene.asked == []
 
 
 async def test_a_session_that_has_ended_is_refused_and_not_marked_as_seen() -> None:
-    house = CallerPorts(live=False)
+    scene = CallerPorts(live=False)
     with pytest.raises(Unauthorized) as refused:
-        await house.resolve()
+        await scene.resolve()
     assert type(refused.value) is Unauthorized
-    assert house.marks == []
+    assert scene.marks == []
 
 
 ORGANIZATION = OrganizationId(UUID(int=7))
@@ -235,13 +235,13 @@ OF_ACME = {"organization": "acme", "role": "admin", "organization_is_active": Tr
 
 
 async def test_a_member_is_a_caller_with_what_their_relations_allow() -> None:
-    house = CallerPorts(standing=ADMIN)
-    member = await house.resolve_member()
+    scene = CallerPorts(standing=ADMIN)
+    member = await scene.resolve_member()
     assert (member.organization, member.organization_slug, member.organization_is_active) == (ORGANIZATION, "acme", True)
     assert (member.user, member.role, member.capabilities, member.is_owner) == (USER, "admin", BuiltInRole.ADMIN.capabilities, False)
     assert member.caller.authentication_methods == ("pwd", "otp")
-    assert house.asked == [(SESSION, USER)]
-    assert house.marks == [(SESSION, NOW)]
+    assert scene.asked == [(SESSION, USER)]
+    assert scene.marks == [(SESSION, NOW)]
 
 
 async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_name() -> None:
@@ -260,17 +260,17 @@ async def test_what_a_member_may_do_comes_of_the_relations_and_not_of_the_roles_
     "standing", [replace(ADMIN, role=""), replace(ADMIN, relations=frozenset()), replace(ADMIN, role="", relations=frozenset())]
 )
 async def test_without_membership_or_without_relations_nobody_is_a_member(standing: OrganizationStanding) -> None:
-    house = CallerPorts(standing=standing)
+    scene = CallerPorts(standing=standing)
     for participation in Participation:
         with pytest.raises(Forbidden) as refused:
-            await house.resolve_member(participation)
+            await scene.resolve_member(participation)
         assert (type(refused.value), refused.value.message) == (Forbidden, NOT_A_MEMBER)
-    assert house.marks == []
+    assert scene.marks == []
 
 
 async def test_a_token_for_the_organization_opens_it_and_one_for_another_does_not() -> None:
-    house = CallerPorts(ACME, stored=OF_ACME, standing=ADMIN)
-    assert (await house.resolve_member()).caller.organization == "acme"
+    scene = CallerPorts(ACME, stored=OF_ACME, standing=ADMIN)
+    assert (await scene.resolve_member()).caller.organization == "acme"
     other = {**ACME, "org": "globex", "aud": "org:globex"}
     with pytest.raises(Forbidden) as refused:
         await CallerPorts(other, stored={**OF_ACME, "organization": "globex"}, standing=ADMIN).resolve_member()
@@ -285,32 +285,32 @@ async def test_an_organization_that_does_not_exist_is_not_found_with_a_token_for
 
 async def test_a_token_for_a_service_administers_nothing_not_even_for_an_owner() -> None:
     standing = replace(ADMIN, role="owner", relations=frozenset({"owner"}))
-    house = CallerPorts(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
+    scene = CallerPorts(SHOP, stored={**OF_ACME, "service": "shop"}, standing=standing)
     with pytest.raises(Forbidden) as refused:
-        await house.resolve_member()
+        await scene.resolve_member()
     assert refused.value.message == IN_A_SERVICE
 
 
 async def test_an_organization_that_does_not_exist_is_not_found() -> None:
-    house = CallerPorts()
+    scene = CallerPorts()
     with pytest.raises(NotFound):
-        await house.resolve_member()
-    assert house.marks == []
+        await scene.resolve_member()
+    assert scene.marks == []
 
 
 async def test_members_of_an_organization_that_is_not_active_get_in_only_where_that_does_not_matter() -> None:
-    house = CallerPorts(standing=replace(ADMIN, organization_is_active=False))
+    scene = CallerPorts(standing=replace(ADMIN, organization_is_active=False))
     with pytest.raises(OrganizationNotActive):
-        await house.resolve_member()
-    assert house.marks == []
-    assert (await house.resolve_member(Participation.MEMBER)).organization_is_active is False
+        await scene.resolve_member()
+    assert scene.marks == []
+    assert (await scene.resolve_member(Participation.MEMBER)).organization_is_active is False
 
 
 async def test_nobody_is_a_member_by_a_session_that_has_ended() -> None:
-    house = CallerPorts(live=False, standing=ADMIN)
+    scene = CallerPorts(live=False, standing=ADMIN)
     with pytest.raises(Unauthorized):
-        await house.resolve_member()
-    assert house.marks == []
+        await scene.resolve_member()
+    assert scene.marks == []
 
 
 async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session() -> None:
@@ -321,7 +321,7 @@ async def test_nobody_is_a_member_by_a_token_of_another_context_than_its_session
 
 @pytest.mark.parametrize("live", [True, False])
 async def test_a_browser_is_known_by_its_cookie_and_seen(live: bool) -> None:
-    house = CallerPorts(live=live)
-    caller = await Callers(house, house, house, house).resolve_browser(Token("cookie"))
+    scene = CallerPorts(live=live)
+    caller = await Callers(scene, scene, scene, scene).resolve_browser(Token("cookie"))
     assert (caller is not None) is live
-    assert house.marks == ([(SESSION, NOW)] if live else [])
+    assert scene.marks == ([(SESSION, NOW)] if live else [])

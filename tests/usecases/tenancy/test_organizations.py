@@ -39,7 +39,7 @@ class OwnedOrganization:
 
 
 @pytest.fixture
-async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[OwnedOrganization]:
+async def scene(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[OwnedOrganization]:
     async with postern_on(emptied_database_url, tmp_path) as postern:
         async with postern.foundation.unit_of_work() as uow:
             await uow.signing_keys.hold()
@@ -50,29 +50,29 @@ async def house(emptied_database_url: str, tmp_path: Path) -> AsyncIterator[Owne
             yield OwnedOrganization(postern, people, Tenants(postern, people))
 
 
-async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(house: OwnedOrganization) -> None:
-    organizations, member = house.postern.tenancy.organizations, await house.member()
-    await organizations.delete(member, house.actor)
-    audited = house.count("audit_entries")
+async def test_of_one_that_is_deleted_meanwhile_there_is_nothing(scene: OwnedOrganization) -> None:
+    organizations, member = scene.postern.tenancy.organizations, await scene.member()
+    await organizations.delete(member, scene.actor)
+    audited = scene.count("audit_entries")
     with pytest.raises(NotFound):
         await organizations.get(member)
     with pytest.raises(NotFound):
-        await organizations.change(member, name="Palace", metadata=None, actor=house.actor)
+        await organizations.change(member, name="Palace", metadata=None, actor=scene.actor)
     with pytest.raises(NotFound):
-        await organizations.delete(member, house.actor)
-    assert house.count("audit_entries") == audited
-    assert house.count("jobs") == 1
+        await organizations.delete(member, scene.actor)
+    assert scene.count("audit_entries") == audited
+    assert scene.count("jobs") == 1
 
 
-async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(house: OwnedOrganization) -> None:
-    organizations, member = house.postern.tenancy.organizations, await house.member()
-    house.people.change("delete from memberships")
-    house.people.change("delete from relations")
+async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(scene: OwnedOrganization) -> None:
+    organizations, member = scene.postern.tenancy.organizations, await scene.member()
+    scene.people.change("delete from memberships")
+    scene.people.change("delete from relations")
     with pytest.raises(NotFound):
         await organizations.get(member)
     with pytest.raises(Forbidden):
-        await organizations.delete(member, house.actor)
-    assert house.count("organizations") == 1
+        await organizations.delete(member, scene.actor)
+    assert scene.count("organizations") == 1
 
 
 @pytest.mark.parametrize(
@@ -85,53 +85,53 @@ async def test_a_person_who_has_left_meanwhile_neither_sees_nor_deletes_it(house
         "delete from sessions where id = %s",
     ],
 )
-async def test_whose_session_ends_meanwhile_founds_nothing(house: OwnedOrganization, end: str) -> None:
-    caller = await house.postern.tenancy.callers.resolve(await house.people.token(house.owner))
-    house.people.change(end, house.owner.session)
+async def test_whose_session_ends_meanwhile_founds_nothing(scene: OwnedOrganization, end: str) -> None:
+    caller = await scene.postern.tenancy.callers.resolve(await scene.people.token(scene.owner))
+    scene.people.change(end, scene.owner.session)
     with pytest.raises(Unauthorized):
-        await house.postern.tenancy.organizations.found(caller, "palace", "Palace", house.actor)
-    assert (house.count("all_organizations"), house.count("audit_entries")) == (1, 0)
+        await scene.postern.tenancy.organizations.found(caller, "palace", "Palace", scene.actor)
+    assert (scene.count("all_organizations"), scene.count("audit_entries")) == (1, 0)
 
 
-async def test_a_session_of_somebody_else_founds_nothing(house: OwnedOrganization) -> None:
-    stranger = house.people.add()
-    async with house.postern.foundation.unit_of_work() as uow:
-        assert await uow.sessions.hold_opener((await house.member()).caller.session, UserId(stranger.user)) is None
+async def test_a_session_of_somebody_else_founds_nothing(scene: OwnedOrganization) -> None:
+    stranger = scene.people.add()
+    async with scene.postern.foundation.unit_of_work() as uow:
+        assert await uow.sessions.hold_opener((await scene.member()).caller.session, UserId(stranger.user)) is None
 
 
-async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(house: OwnedOrganization) -> None:
+async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(scene: OwnedOrganization) -> None:
     """So that it can be ended too: a stolen session must not save itself into another at the moment that it is ended."""
-    caller = (await house.member()).caller
+    caller = (await scene.member()).caller
     ended = trio.Event()
 
     async def deactivate() -> None:
-        async with house.postern.foundation.unit_of_work() as uow:
+        async with scene.postern.foundation.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
-            await uow.accounts.deactivate(caller.user, house.postern.foundation.clock.now())
+            await uow.accounts.deactivate(caller.user, scene.postern.foundation.clock.now())
             await uow.sessions.revoke_all(caller.user, but=None)
             await uow.commit()
         ended.set()
 
     async with trio.open_nursery() as nursery:
-        async with house.postern.foundation.unit_of_work() as uow:
+        async with scene.postern.foundation.unit_of_work() as uow:
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             assert opener is not None
             nursery.start_soon(deactivate)
             await trio.sleep(0.2)
             assert not ended.is_set()
-            await house.postern.identity.sessions.open(uow, opener.account, device=None, authenticated_by=(), parent=opener.session)
+            await scene.postern.identity.sessions.open(uow, opener.account, device=None, authenticated_by=(), parent=opener.session)
             await uow.commit()
         with trio.fail_after(PATIENCE):
             await ended.wait()
-    assert [row["living"] for row in house.people.rows("select revoked_at is null as living from sessions")] == [False, False]
+    assert [row["living"] for row in scene.people.rows("select revoked_at is null as living from sessions")] == [False, False]
 
 
-async def test_going_from_session_to_session_keeps_nobody_signed_in(house: OwnedOrganization) -> None:
-    caller = (await house.member()).caller
-    house.people.change("update users set email_verified_at = now()")
-    house.people.change("update sessions set ends_at = now() + interval '1 hour'")
-    founded = await house.postern.tenancy.organizations.found(caller, "palace", "Palace", house.actor)
-    ends = house.people.rows("select ends_at - now() as left from sessions")
+async def test_going_from_session_to_session_keeps_nobody_signed_in(scene: OwnedOrganization) -> None:
+    caller = (await scene.member()).caller
+    scene.people.change("update users set email_verified_at = now()")
+    scene.people.change("update sessions set ends_at = now() + interval '1 hour'")
+    founded = await scene.postern.tenancy.organizations.found(caller, "palace", "Palace", scene.actor)
+    ends = scene.people.rows("select ends_at - now() as left from sessions")
     assert len(ends) == 2
     assert all(row["left"] <= timedelta(hours=1) for row in ends)
     assert founded.tokens.expires_in <= 3600

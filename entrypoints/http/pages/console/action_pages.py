@@ -43,7 +43,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
         return visit.show(
             "question.html",
-            resource.spot,
+            resource.position,
             replace(head, errors=errors),
             explained=resource.text(visit, f"ask_{act.name}_text"),
             action=visit.here(at),
@@ -102,7 +102,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
         counts = () if ending.counts is None else await ending.counts(visit, record)
         return visit.show(
             "question.html",
-            resource.spot,
+            resource.position,
             replace(_head(resource, visit, record, "end_title", visit.curl(endpoint)), errors=errors),
             explained=resource.text(visit, "end_text"),
             action=visit.here(at),

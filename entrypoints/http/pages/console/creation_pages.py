@@ -27,7 +27,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         )
         return visit.show(
             "form.html",
-            resource.spot,
+            resource.position,
             head,
             inputs=await drawn(visit, inputs, texts),
             action=visit.here(at),
@@ -59,4 +59,4 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
 
 def shown_once(resource: Resource, visit: PageVisit, secret: str, onward: str) -> bytes:
     head = Head(title=resource.text(visit, "secret_title"), crumbs=resource.above(visit))
-    return visit.show("secret.html", resource.spot, head, secret=secret, onward=onward)
+    return visit.show("secret.html", resource.position, head, secret=secret, onward=onward)

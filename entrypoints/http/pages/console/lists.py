@@ -60,7 +60,7 @@ def list_page(resource: Resource) -> Endpoint:
         bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
         page = visit.show(
             "list.html",
-            resource.spot,
+            resource.position,
             head,
             columns=columns,
             rows=rows_of(columns, rows, visit.text, visit.path),

@@ -36,8 +36,8 @@ class ConsolePlace(Frozen):
     """The template of the address of the search. Empty where there is none."""
 
 
-class Spot(Frozen):
-    """The spot of a page: its place, entry and tab. A record below the entry, such as an application, may have tabs of its own."""
+class PagePosition(Frozen):
+    """The position of a page: its place, entry and tab. A record below the entry, such as an application, may have tabs of its own."""
 
     place: ConsolePlace
     entry: SideEntry

@@ -51,7 +51,7 @@ async def shown(
     ending = resource.ending
     return visit.show(
         "record.html",
-        resource.spot,
+        resource.position,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),

@@ -19,7 +19,7 @@ from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
 from entrypoints.http.pages.console.forms import Choices, Shape
-from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 
 # How far the page of a record looks for it in a paged list.
@@ -110,7 +110,7 @@ class Bulk(Frozen):
 
 class Resource(Frozen, kw_only=True):
     name: str
-    spot: Spot
+    position: PagePosition
     at: str
     """The template of the list's address."""
     listed: Endpoint

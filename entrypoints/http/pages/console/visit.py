@@ -24,7 +24,7 @@ from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.curl import curl
-from entrypoints.http.pages.console.navigation import Spot, address, offered
+from entrypoints.http.pages.console.navigation import PagePosition, address, offered
 from entrypoints.http.pages.refusals import in_words
 
 AnyCall = Call[Any, Any, Any, Any]
@@ -111,17 +111,20 @@ class PageVisit:
             return known
         return self.text("console.refused_because", refused=known, problem=refusal.message)
 
-    def show(self, template: str, spot: Spot, head: Head, **values: Any) -> bytes:
+    def show(self, template: str, position: PagePosition, head: Head, **values: Any) -> bytes:
         caller, person = self.call.caller, self.person
         return shipped_pages().page(
             f"console/{template}",
             self.call.language,
             place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
-            change=spot.place.change,
-            search=self.here(spot.place.search) if spot.place.search else "",
-            groups=self._groups(spot),
-            tabs=[(where, self.text(tab.label), tab is spot.tab) for where, tab in offered(spot.beside(head.crumbs), caller, self.path)],
-            parts=[(where, self.text(part.label), part is spot.part) for where, part in offered(spot.parts, caller, self.path)],
+            change=position.place.change,
+            search=self.here(position.place.search) if position.place.search else "",
+            groups=self._groups(position),
+            tabs=[
+                (where, self.text(tab.label), tab is position.tab)
+                for where, tab in offered(position.beside(head.crumbs), caller, self.path)
+            ],
+            parts=[(where, self.text(part.label), part is position.part) for where, part in offered(position.parts, caller, self.path)],
             head=head,
             errors=head.errors,
             managed=self.call.request.managed,
@@ -135,12 +138,12 @@ class PageVisit:
             **values,
         )
 
-    def _groups(self, spot: Spot) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
+    def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
         """The side list. An entry leads to the first of its tabs that the caller may open."""
         groups = []
-        for heading, entries in spot.place.groups:
+        for heading, entries in position.place.groups:
             opened = [(offered(entry.tabs, self.call.caller, self.path), entry) for entry in entries]
-            group = [(tabs[0][0], self.text(entry.label), entry is spot.entry) for tabs, entry in opened if tabs]
+            group = [(tabs[0][0], self.text(entry.label), entry is position.entry) for tabs, entry in opened if tabs]
             if group:
                 groups.append((self.text(heading) if heading else "", group))
         return groups

@@ -10,12 +10,12 @@ from entrypoints.http.routes.platform import (
     dead_jobs,
     governance,
     management_keys,
-    matters,
     platform_fields,
     platform_users,
     settings_in_force,
     setup_links,
     signing_keys,
+    todos,
 )
 
 ROUTES: Final = Endpoints.of(
@@ -24,7 +24,7 @@ ROUTES: Final = Endpoints.of(
     account_administration,
     platform_fields,
     analytics,
-    matters,
+    todos,
     management_keys,
     setup_links,
     audit_log,

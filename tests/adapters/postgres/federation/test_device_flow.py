@@ -83,24 +83,24 @@ class DeviceFlowScene:
 
 
 @pytest.fixture
-async def house(store: Store) -> DeviceFlowScene:
-    house = DeviceFlowScene(store)
-    await house.move_in()
-    return house
+async def scene(store: Store) -> DeviceFlowScene:
+    scene = DeviceFlowScene(store)
+    await scene.move_in()
+    return scene
 
 
-async def test_a_code_comes_back_as_it_was_asked_for(house: DeviceFlowScene) -> None:
-    code = await house.asked()
-    found = await house.codes.find_entered(b"u")
+async def test_a_code_comes_back_as_it_was_asked_for(scene: DeviceFlowScene) -> None:
+    code = await scene.asked()
+    found = await scene.codes.find_entered(b"u")
     assert found is not None
-    assert found == await house.codes.find(code.id)
+    assert found == await scene.codes.find(code.id)
     assert (found.id, found.state, found.user) == (code.id, DeviceCodeState.PENDING, None)
     assert (found.context.organization_slug, found.context.service_slug) == ("acme", "tv")
     assert (found.service_name, found.organization_name, found.branding.name, found.is_open) == ("Acme TV", "Acme", "Acme", True)
-    assert (found.scopes, found.created_at, found.expires_at) == (("openid", "email"), house.now, house.now + LIFETIME)
+    assert (found.scopes, found.created_at, found.expires_at) == (("openid", "email"), scene.now, scene.now + LIFETIME)
     assert (found.asker.address, found.asker.user_agent) == ("192.0.2.1", "tv/1\N{REPLACEMENT CHARACTER}")
-    assert await house.codes.find_entered(b"another") is None
-    assert await house.codes.find(DeviceCodeId(uuid4())) is None
+    assert await scene.codes.find_entered(b"another") is None
+    assert await scene.codes.find(DeviceCodeId(uuid4())) is None
 
 
 @pytest.mark.parametrize(
@@ -115,51 +115,51 @@ async def test_a_code_comes_back_as_it_was_asked_for(house: DeviceFlowScene) -> 
     ],
 )
 async def test_a_client_is_found_by_what_it_says_of_itself(
-    house: DeviceFlowScene, organization: str | None, service: str | None, found: bool
+    scene: DeviceFlowScene, organization: str | None, service: str | None, found: bool
 ) -> None:
-    asked = await house.codes.ask(house.new(), AskingClient(id=house.tv, organization=organization, service=service))
+    asked = await scene.codes.ask(scene.new(), AskingClient(id=scene.tv, organization=organization, service=service))
     assert (asked is not None) is found
     if asked is not None:
         assert (asked.is_open, asked.activation_uri, asked.is_added) == (True, "https://tv.example/link", True)
-    assert await house.store.count("device_codes") == int(found)
+    assert await scene.store.count("device_codes") == int(found)
 
 
-async def test_a_client_of_a_suspended_organization_gets_no_code(house: DeviceFlowScene) -> None:
-    await house.store.query("update all_organizations set status = 'suspended'")
-    asked = await house.codes.ask(house.new(), AskingClient(id=house.tv))
+async def test_a_client_of_a_suspended_organization_gets_no_code(scene: DeviceFlowScene) -> None:
+    await scene.store.query("update all_organizations set status = 'suspended'")
+    asked = await scene.codes.ask(scene.new(), AskingClient(id=scene.tv))
     assert asked is not None
     assert (asked.is_open, asked.is_added) == (False, False)
-    assert await house.codes.ask(house.new(), AskingClient(id=ClientId(uuid4()))) is None
+    assert await scene.codes.ask(scene.new(), AskingClient(id=ClientId(uuid4()))) is None
 
 
-async def test_a_user_code_is_on_one_screen_at_a_time(house: DeviceFlowScene) -> None:
-    account, session = await house.store.sign_up()
-    code = await house.asked("first")
-    again = await house.codes.ask(house.new("second"), AskingClient(id=house.tv))
+async def test_a_user_code_is_on_one_screen_at_a_time(scene: DeviceFlowScene) -> None:
+    account, session = await scene.store.sign_up()
+    code = await scene.asked("first")
+    again = await scene.codes.ask(scene.new("second"), AskingClient(id=scene.tv))
     assert again is not None
     assert not again.is_added
-    assert await house.approved(code, account, session)
-    await house.asked("second")
+    assert await scene.approved(code, account, session)
+    await scene.asked("second")
 
 
-async def test_the_pace_of_polls(house: DeviceFlowScene) -> None:
+async def test_the_pace_of_polls(scene: DeviceFlowScene) -> None:
     """Five seconds, and five more after each poll that came too soon."""
-    await house.asked()
+    await scene.asked()
     seen = []
     for after in (0, 5, 9.6, 13, 22, 31, 36, 61):
-        polled = await house.polled(after * SECOND)
+        polled = await scene.polled(after * SECOND)
         assert polled is not None
         seen.append(polled.is_slowed)
     # 13 is too soon after 9.6: ten from then on. 22 is too soon again: fifteen; and so on, until it waits long enough.
     assert seen == [False, False, False, True, True, True, True, False]
 
 
-async def test_fifty_polls_at_once_are_forty_nine_too_many(house: DeviceFlowScene) -> None:
-    await house.asked()
+async def test_fifty_polls_at_once_are_forty_nine_too_many(scene: DeviceFlowScene) -> None:
+    await scene.asked()
     slowed: list[bool] = []
 
     async def one() -> None:
-        polled = await house.polled()
+        polled = await scene.polled()
         assert polled is not None
         slowed.append(polled.is_slowed)
 
@@ -169,144 +169,144 @@ async def test_fifty_polls_at_once_are_forty_nine_too_many(house: DeviceFlowScen
     assert sorted(slowed) == [False] + [True] * 49
 
 
-async def test_another_client_finds_no_code_and_slows_nobody(house: DeviceFlowScene) -> None:
-    await house.asked()
-    assert await house.polled(client=house.radio) is None
-    assert await house.store.query("select polled_at from device_codes") == [{"polled_at": None}]
-    assert await house.polled(client=house.tv) is not None
-    assert await house.codes.poll(b"another", None, house.now) is None
+async def test_another_client_finds_no_code_and_slows_nobody(scene: DeviceFlowScene) -> None:
+    await scene.asked()
+    assert await scene.polled(client=scene.radio) is None
+    assert await scene.store.query("select polled_at from device_codes") == [{"polled_at": None}]
+    assert await scene.polled(client=scene.tv) is not None
+    assert await scene.codes.poll(b"another", None, scene.now) is None
     unknown = ClientCredentials(ClientId(uuid4()), AuthenticationMethod.NONE)
-    assert await house.codes.poll(Token("d").digest(), unknown, house.now) is None
+    assert await scene.codes.poll(Token("d").digest(), unknown, scene.now) is None
 
 
-async def test_a_poll_brings_the_client_and_looks_at_its_secret(house: DeviceFlowScene) -> None:
-    await house.asked()
-    await house.store.query(
+async def test_a_poll_brings_the_client_and_looks_at_its_secret(scene: DeviceFlowScene) -> None:
+    await scene.asked()
+    await scene.store.query(
         "insert into client_secrets (id, service_id, prefix, digest, created_at)"
         " select gen_random_uuid(), id, 'cs_', %(digest)s, now() from services where slug = 'tv'",
         {"digest": Token("secret").digest()},
     )
     for secret, matches in (("secret", True), ("other", False)):
-        found = await house.codes.poll(
-            Token("d").digest(), ClientCredentials(house.tv, AuthenticationMethod.POST, Token(secret)), house.now
+        found = await scene.codes.poll(
+            Token("d").digest(), ClientCredentials(scene.tv, AuthenticationMethod.POST, Token(secret)), scene.now
         )
         assert found is not None
         assert found.code is not None
-        assert (found.client.client, found.client.has_secret, found.client.secret_matches) == (house.tv, True, matches)
+        assert (found.client.client, found.client.has_secret, found.client.secret_matches) == (scene.tv, True, matches)
 
 
-async def test_what_is_decided_or_over_is_not_written_to(house: DeviceFlowScene) -> None:
-    account, session = await house.store.sign_up()
-    code = await house.asked()
-    assert await house.polled(LIFETIME) is not None
-    assert await house.approved(code, account, session)
-    polled = await house.polled()
+async def test_what_is_decided_or_over_is_not_written_to(scene: DeviceFlowScene) -> None:
+    account, session = await scene.store.sign_up()
+    code = await scene.asked()
+    assert await scene.polled(LIFETIME) is not None
+    assert await scene.approved(code, account, session)
+    polled = await scene.polled()
     assert polled is not None
     assert polled.approved is not None
     assert (polled.state, polled.approved.code, polled.approved.user, polled.approved.at) == (
         DeviceCodeState.APPROVED,
         code.id,
         account.id,
-        house.now,
+        scene.now,
     )
-    assert await house.store.query("select polled_at from device_codes") == [{"polled_at": None}]
+    assert await scene.store.query("select polled_at from device_codes") == [{"polled_at": None}]
 
 
-async def test_one_person_decides(house: DeviceFlowScene) -> None:
-    code = await house.asked()
-    people = [await house.store.sign_up(f"{name}@example.org") for name in ("ada", "eve")]
+async def test_one_person_decides(scene: DeviceFlowScene) -> None:
+    code = await scene.asked()
+    people = [await scene.store.sign_up(f"{name}@example.org") for name in ("ada", "eve")]
     won: list[Account] = []
 
     async def one(account: Account, session: Session) -> None:
-        if await house.approved(code, account, session):
+        if await scene.approved(code, account, session):
             won.append(account)
 
     async with trio.open_nursery() as nursery:
         for account, session in people:
             nursery.start_soon(one, account, session)
     (winner,) = won
-    found = await house.codes.find(code.id)
+    found = await scene.codes.find(code.id)
     assert found is not None
     assert found.user == winner.id
-    async with house.store.unit_of_work() as uow:
-        assert not await uow.device_codes.deny(code.id, winner.id, house.now)
+    async with scene.store.unit_of_work() as uow:
+        assert not await uow.device_codes.deny(code.id, winner.id, scene.now)
 
 
-async def test_nothing_can_be_decided_any_more_once_it_is_over(house: DeviceFlowScene) -> None:
-    account, session = await house.store.sign_up()
-    code = await house.asked()
-    late = house.now + LIFETIME
-    async with house.store.unit_of_work() as uow:
+async def test_nothing_can_be_decided_any_more_once_it_is_over(scene: DeviceFlowScene) -> None:
+    account, session = await scene.store.sign_up()
+    code = await scene.asked()
+    late = scene.now + LIFETIME
+    async with scene.store.unit_of_work() as uow:
         assert not await uow.device_codes.approve(code.id, account.id, session.id, late)
         assert not await uow.device_codes.deny(code.id, account.id, late)
-        assert await uow.device_codes.consume(code.id, house.now) is None
-    assert await house.approved(code, account, session)
-    async with house.store.unit_of_work() as uow:
+        assert await uow.device_codes.consume(code.id, scene.now) is None
+    assert await scene.approved(code, account, session)
+    async with scene.store.unit_of_work() as uow:
         assert await uow.device_codes.consume(code.id, late) is None
 
 
-async def test_only_a_living_session_of_the_person_approves(house: DeviceFlowScene) -> None:
-    ada, of_ada = await house.store.sign_up("ada@example.org")
-    eve, _ = await house.store.sign_up("eve@example.org")
-    code = await house.asked()
-    assert not await house.approved(code, eve, of_ada)
-    await house.store.query("update sessions set revoked_at = now() where id = %(id)s", {"id": of_ada.id})
-    assert not await house.approved(code, ada, of_ada)
-    assert await house.state(code) is DeviceCodeState.PENDING
+async def test_only_a_living_session_of_the_person_approves(scene: DeviceFlowScene) -> None:
+    ada, of_ada = await scene.store.sign_up("ada@example.org")
+    eve, _ = await scene.store.sign_up("eve@example.org")
+    code = await scene.asked()
+    assert not await scene.approved(code, eve, of_ada)
+    await scene.store.query("update sessions set revoked_at = now() where id = %(id)s", {"id": of_ada.id})
+    assert not await scene.approved(code, ada, of_ada)
+    assert await scene.state(code) is DeviceCodeState.PENDING
 
 
-async def test_of_fifty_devices_one_comes_in_with_what_the_session_had_proved(house: DeviceFlowScene) -> None:
-    account, session = await house.store.sign_up()
-    await house.store.query(
-        "update sessions set proved_at = %(at)s, second_factor_at = %(at)s, authenticated_by = '{pwd,otp,mfa}'", {"at": house.now}
+async def test_of_fifty_devices_one_comes_in_with_what_the_session_had_proved(scene: DeviceFlowScene) -> None:
+    account, session = await scene.store.sign_up()
+    await scene.store.query(
+        "update sessions set proved_at = %(at)s, second_factor_at = %(at)s, authenticated_by = '{pwd,otp,mfa}'", {"at": scene.now}
     )
-    await house.store.query(
+    await scene.store.query(
         "insert into memberships (id, org_id, user_id, role, created_at) values (gen_random_uuid(), %(org)s, %(user)s, 'admin', now())",
-        {"org": house.acme, "user": account.id},
+        {"org": scene.acme, "user": account.id},
     )
     for number in range(3):
-        code = await house.asked(f"d{number}")
-        assert await house.approved(code, account, session)
+        code = await scene.asked(f"d{number}")
+        assert await scene.approved(code, account, session)
         won: list[object] = []
 
         async def one(code: NewDeviceCode = code, won: list[object] = won) -> None:
-            async with house.store.unit_of_work() as uow:
-                approval = await uow.device_codes.consume(code.id, house.now)
+            async with scene.store.unit_of_work() as uow:
+                approval = await uow.device_codes.consume(code.id, scene.now)
                 await uow.commit()
             if approval is not None:
                 won.append(approval)
-                assert approval.proved == Proved(house.now, house.now)
+                assert approval.proved == Proved(scene.now, scene.now)
                 assert (approval.authenticated_by, approval.scopes, approval.role) == (("pwd", "otp", "mfa"), ("openid", "email"), "admin")
 
         async with trio.open_nursery() as nursery:
             for _ in range(50):
                 nursery.start_soon(one)
         assert len(won) == 1
-        assert await house.state(code) is DeviceCodeState.CONSUMED
+        assert await scene.state(code) is DeviceCodeState.CONSUMED
 
 
-async def test_what_a_person_has_approved_ends_with_their_access(house: DeviceFlowScene) -> None:
-    account, session = await house.store.sign_up()
-    other, of_other = await house.store.sign_up("eve@example.org")
-    codes = [await house.asked(text, text.encode()) for text in ("approved", "other", "pending")]
-    assert await house.approved(codes[0], account, session)
-    assert await house.approved(codes[1], other, of_other)
-    async with house.store.unit_of_work() as uow:
+async def test_what_a_person_has_approved_ends_with_their_access(scene: DeviceFlowScene) -> None:
+    account, session = await scene.store.sign_up()
+    other, of_other = await scene.store.sign_up("eve@example.org")
+    codes = [await scene.asked(text, text.encode()) for text in ("approved", "other", "pending")]
+    assert await scene.approved(codes[0], account, session)
+    assert await scene.approved(codes[1], other, of_other)
+    async with scene.store.unit_of_work() as uow:
         await uow.sessions.end_codes(account.id)
         await uow.commit()
-    assert [await house.state(code) for code in codes] == [DeviceCodeState.DENIED, DeviceCodeState.APPROVED, DeviceCodeState.PENDING]
+    assert [await scene.state(code) for code in codes] == [DeviceCodeState.DENIED, DeviceCodeState.APPROVED, DeviceCodeState.PENDING]
 
 
-async def test_the_codes_of_a_deleted_service_are_gone(house: DeviceFlowScene) -> None:
-    await house.asked()
-    await house.store.query("update all_services set deleted_at = now()")
-    assert await house.polled() is None
-    assert await house.codes.find_entered(b"u") is None
+async def test_the_codes_of_a_deleted_service_are_gone(scene: DeviceFlowScene) -> None:
+    await scene.asked()
+    await scene.store.query("update all_services set deleted_at = now()")
+    assert await scene.polled() is None
+    assert await scene.codes.find_entered(b"u") is None
 
 
-async def test_expired_codes_are_swept_an_hour_later(house: DeviceFlowScene) -> None:
-    old = replace(house.new("old", b"old"), created_at=house.now - LIFETIME - timedelta(minutes=61))
-    assert await house.codes.ask(old, AskingClient(id=house.tv)) is not None
-    code = await house.asked()
-    assert await sweep(house.store.pool, "ExpiredDeviceCodes").delete_expired(10) == 1
-    assert await house.codes.find(code.id) is not None
+async def test_expired_codes_are_swept_an_hour_later(scene: DeviceFlowScene) -> None:
+    old = replace(scene.new("old", b"old"), created_at=scene.now - LIFETIME - timedelta(minutes=61))
+    assert await scene.codes.ask(old, AskingClient(id=scene.tv)) is not None
+    code = await scene.asked()
+    assert await sweep(scene.store.pool, "ExpiredDeviceCodes").delete_expired(10) == 1
+    assert await scene.codes.find(code.id) is not None

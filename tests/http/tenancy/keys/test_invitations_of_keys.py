@@ -47,58 +47,58 @@ class Sending(KeyScene):
 
 
 @pytest.fixture
-def house(postern: Postern, people: People, log: CapturedLog) -> Sending:
+def scene(postern: Postern, people: People, log: CapturedLog) -> Sending:
     return Sending(postern, people, unlimited(postern), log)
 
 
 @pytest.mark.parametrize("end_made", [False, True])
-async def test_nobody_comes_in_by_an_invitation_of_a_key_that_has_ended(house: Sending, end_made: bool) -> None:
-    key, text = await house.key(*AS_ADMIN)
-    waiting, answered = await house.send(text), await house.send(text, "hired@people.example", "member")
-    assert (await house.accept(answered)).status == 200
+async def test_nobody_comes_in_by_an_invitation_of_a_key_that_has_ended(scene: Sending, end_made: bool) -> None:
+    key, text = await scene.key(*AS_ADMIN)
+    waiting, answered = await scene.send(text), await scene.send(text, "hired@people.example", "member")
+    assert (await scene.accept(answered)).status == 200
     ids = [waiting["invitation"]["id"], answered["invitation"]["id"]]
-    made = (await house.request("GET", f"{KEYS}/{key}")).ok()["made"]["invitations"]
+    made = (await scene.request("GET", f"{KEYS}/{key}")).ok()["made"]["invitations"]
     assert [(one["id"], one["email"], one["role"], one["accepted"]) for one in made] == [
         (ids[1], "hired@people.example", "member", True),
         (ids[0], LEAKED, "admin", False),
     ]
-    assert (await house.end(key, end_made=end_made))["made"]["invitations"] == made
-    assert (refused(await house.accept(waiting)), house.joined()) == (BAD_REQUEST, False)
-    (event,) = [one for one in house.told() if one["name"] == "management_key.ended"]
+    assert (await scene.end(key, end_made=end_made))["made"]["invitations"] == made
+    assert (refused(await scene.accept(waiting)), scene.joined()) == (BAD_REQUEST, False)
+    (event,) = [one for one in scene.told() if one["name"] == "management_key.ended"]
     assert event["details"]["made"]["invitations"] == [ids[1], ids[0]]
     # The invitation itself is cancelled, on record, if what the key made ends.
-    cancelled = [one["target_id"] for one in house.audited("invitation.revoked")]
+    cancelled = [one["target_id"] for one in scene.audited("invitation.revoked")]
     assert cancelled == ([ids[0]] if end_made else [])
-    assert {row["status"] for row in house.people.rows("select status from invitations where id = %s", ids[0])} == {
+    assert {row["status"] for row in scene.people.rows("select status from invitations where id = %s", ids[0])} == {
         "cancelled" if end_made else "pending"
     }
-    assert house.joined("hired@people.example")
+    assert scene.joined("hired@people.example")
 
 
-async def test_what_a_key_may_no_longer_give_nobody_accepts(house: Sending) -> None:
-    _, text = await house.key(*AS_ADMIN, by=house.admin)
-    issued = await house.send(text)
-    house.people.change("update management_keys set capabilities = array_remove(capabilities, 'org.roles.manage')")
-    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
-    house.people.change("update management_keys set capabilities = array_append(capabilities, 'org.roles.manage')")
-    house.people.change("update management_keys set expires_at = now()")
-    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
-    house.people.change("update management_keys set expires_at = now() + interval '1 day'")
-    house.people.change("update organizations set mfa_required_since = now() - interval '40 days', mfa_grace_days = 1")
-    house.people.change("update memberships set created_at = now() - interval '40 days'")
-    assert (refused(await house.accept(issued)), house.joined()) == (BAD_REQUEST, False)
-    house.people.change("update organizations set mfa_required_since = null")
-    assert (await house.accept(issued)).status == 200
-    assert house.joined()
+async def test_what_a_key_may_no_longer_give_nobody_accepts(scene: Sending) -> None:
+    _, text = await scene.key(*AS_ADMIN, by=scene.admin)
+    issued = await scene.send(text)
+    scene.people.change("update management_keys set capabilities = array_remove(capabilities, 'org.roles.manage')")
+    assert (refused(await scene.accept(issued)), scene.joined()) == (BAD_REQUEST, False)
+    scene.people.change("update management_keys set capabilities = array_append(capabilities, 'org.roles.manage')")
+    scene.people.change("update management_keys set expires_at = now()")
+    assert (refused(await scene.accept(issued)), scene.joined()) == (BAD_REQUEST, False)
+    scene.people.change("update management_keys set expires_at = now() + interval '1 day'")
+    scene.people.change("update organizations set mfa_required_since = now() - interval '40 days', mfa_grace_days = 1")
+    scene.people.change("update memberships set created_at = now() - interval '40 days'")
+    assert (refused(await scene.accept(issued)), scene.joined()) == (BAD_REQUEST, False)
+    scene.people.change("update organizations set mfa_required_since = null")
+    assert (await scene.accept(issued)).status == 200
+    assert scene.joined()
 
 
-async def test_a_maker_who_was_removed_does_not_come_back_by_an_adopted_key(house: Sending) -> None:
-    key, text = await house.key(*AS_ADMIN, by=house.admin)
-    earlier = await house.send(text, "earlier@people.example")
-    (await house.request("POST", f"{ACME}/members/{house.admin.user}")).ok()
-    assert (refused(await house.accept(earlier)), house.joined("earlier@people.example")) == (BAD_REQUEST, False)
-    (await house.request("POST", f"{KEYS}/{key}/adopt")).ok()
-    assert (refused(await house.accept(earlier)), house.joined("earlier@people.example")) == (BAD_REQUEST, False)
+async def test_a_maker_who_was_removed_does_not_come_back_by_an_adopted_key(scene: Sending) -> None:
+    key, text = await scene.key(*AS_ADMIN, by=scene.admin)
+    earlier = await scene.send(text, "earlier@people.example")
+    (await scene.request("POST", f"{ACME}/members/{scene.admin.user}")).ok()
+    assert (refused(await scene.accept(earlier)), scene.joined("earlier@people.example")) == (BAD_REQUEST, False)
+    (await scene.request("POST", f"{KEYS}/{key}/adopt")).ok()
+    assert (refused(await scene.accept(earlier)), scene.joined("earlier@people.example")) == (BAD_REQUEST, False)
 
 
 @pytest.mark.parametrize(
@@ -110,71 +110,71 @@ async def test_a_maker_who_was_removed_does_not_come_back_by_an_adopted_key(hous
     ],
 )
 @pytest.mark.parametrize("adopted", [False, True])
-async def test_a_key_whom_nobody_answers_for_invites_nobody(house: Sending, loss: str, adopted: bool) -> None:
-    _, text = await house.key(*AS_ADMIN, by=house.admin)
+async def test_a_key_whom_nobody_answers_for_invites_nobody(scene: Sending, loss: str, adopted: bool) -> None:
+    _, text = await scene.key(*AS_ADMIN, by=scene.admin)
     if adopted:
         # By somebody who was the owner then.
-        house.people.change("update management_keys set adopted_by = created_by, adopted_at = now()")
-    house.people.change(loss, house.admin.user)
-    answer = await house.with_key(text, "POST", INVITATIONS, {"email": LEAKED, "role": "member"})
+        scene.people.change("update management_keys set adopted_by = created_by, adopted_at = now()")
+    scene.people.change(loss, scene.admin.user)
+    answer = await scene.with_key(text, "POST", INVITATIONS, {"email": LEAKED, "role": "member"})
     assert refused(answer) == (403, "FORBIDDEN")
-    assert house.people.rows("select from invitations") == []
+    assert scene.people.rows("select from invitations") == []
 
 
-async def test_the_list_names_the_key(house: Sending) -> None:
-    key, text = await house.key(*AS_ADMIN)
-    await house.send(text)
-    (await house.request("POST", INVITATIONS, {"email": "b@people.example", "role": "member"})).ok()
-    by_hand, sent = await house.listed()
+async def test_the_list_names_the_key(scene: Sending) -> None:
+    key, text = await scene.key(*AS_ADMIN)
+    await scene.send(text)
+    (await scene.request("POST", INVITATIONS, {"email": "b@people.example", "role": "member"})).ok()
+    by_hand, sent = await scene.listed()
     assert by_hand["management_key"] is None
     assert sent["management_key"] == {"id": key, "name": "Robot", "prefix": text.rpartition("_")[0]}
-    assert sent["inviter"]["email"] == house.owner.email
-    await house.end(key)
-    assert (await house.listed())[1]["management_key"] == {"id": key, "name": None, "prefix": None}
+    assert sent["inviter"]["email"] == scene.owner.email
+    await scene.end(key)
+    assert (await scene.listed())[1]["management_key"] == {"id": key, "name": None, "prefix": None}
 
 
-async def test_addresses_are_told_to_those_alone_who_manage_members(house: Sending) -> None:
-    key, text = await house.key(*AS_ADMIN)
-    await house.send(text)
-    keeper: Person = house.tenants.member(house.acme, house.tenants.role(house.acme, "keeper", [Capability.INTEGRATIONS_MANAGE]))
-    for answer in (await house.request("GET", f"{KEYS}/{key}", by=keeper), await house.request("DELETE", f"{KEYS}/{key}", by=keeper)):
+async def test_addresses_are_told_to_those_alone_who_manage_members(scene: Sending) -> None:
+    key, text = await scene.key(*AS_ADMIN)
+    await scene.send(text)
+    keeper: Person = scene.tenants.member(scene.acme, scene.tenants.role(scene.acme, "keeper", [Capability.INTEGRATIONS_MANAGE]))
+    for answer in (await scene.request("GET", f"{KEYS}/{key}", by=keeper), await scene.request("DELETE", f"{KEYS}/{key}", by=keeper)):
         (one,) = answer.ok()["made"]["invitations"]
         assert (one["email"], one["role"]) == (None, "admin")
 
 
-async def test_what_another_key_sent_stays(house: Sending) -> None:
-    ended, text = await house.key(*AS_ADMIN)
-    _, other = await house.key(*AS_ADMIN)
-    await house.send(text)
-    issued = await house.send(other, "hired@people.example", "member")
-    assert len((await house.end(ended, end_made=True))["made"]["invitations"]) == 1
-    assert (await house.accept(issued)).status == 200
-    assert house.joined("hired@people.example")
+async def test_what_another_key_sent_stays(scene: Sending) -> None:
+    ended, text = await scene.key(*AS_ADMIN)
+    _, other = await scene.key(*AS_ADMIN)
+    await scene.send(text)
+    issued = await scene.send(other, "hired@people.example", "member")
+    assert len((await scene.end(ended, end_made=True))["made"]["invitations"]) == 1
+    assert (await scene.accept(issued)).status == 200
+    assert scene.joined("hired@people.example")
 
 
-async def test_an_acceptance_that_waits_for_the_end_of_the_key_comes_too_late(house: Sending, emptied_database_url: str) -> None:
-    key, text = await house.key(*AS_ADMIN)
-    issued = await house.send(text)
+async def test_an_acceptance_that_waits_for_the_end_of_the_key_comes_too_late(scene: Sending, emptied_database_url: str) -> None:
+    key, text = await scene.key(*AS_ADMIN)
+    issued = await scene.send(text)
     answers: list[Received] = []
 
     async def accept() -> None:
-        answers.append(await house.accept(issued))
+        answers.append(await scene.accept(issued))
 
     with psycopg.connect(emptied_database_url) as other:
-        other.execute("select from organizations where id = %s for no key update", (house.acme.id,))
+        other.execute("select from organizations where id = %s for no key update", (scene.acme.id,))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(accept)
-            await house.people.somebody_waits()
+            await scene.people.somebody_waits()
             other.execute("delete from management_keys where id = %s", (key,))
             other.commit()
-    assert (refused(answers[0]), house.joined()) == (BAD_REQUEST, False)
+    assert (refused(answers[0]), scene.joined()) == (BAD_REQUEST, False)
 
 
-async def test_of_an_end_and_acceptances_at_once_none_comes_after_the_end(house: Sending) -> None:
-    key, text = await house.key(*AS_ADMIN)
-    issued = [await house.send(text, f"p{number}@people.example", "member") for number in range(20)]
-    await all_at_once(partial(house.end, key, end_made=True), *(partial(house.accept, one) for one in issued))
-    (ended,) = [one for one in house.told() if one["name"] == "management_key.ended"]
-    accepted = {row["id"] for row in house.people.rows("select id::text from invitations where status = 'accepted'")}
-    left = house.people.rows("select from invitations where status = 'pending'")
+async def test_of_an_end_and_acceptances_at_once_none_comes_after_the_end(scene: Sending) -> None:
+    key, text = await scene.key(*AS_ADMIN)
+    issued = [await scene.send(text, f"p{number}@people.example", "member") for number in range(20)]
+    await all_at_once(partial(scene.end, key, end_made=True), *(partial(scene.accept, one) for one in issued))
+    (ended,) = [one for one in scene.told() if one["name"] == "management_key.ended"]
+    accepted = {row["id"] for row in scene.people.rows("select id::text from invitations where status = 'accepted'")}
+    left = scene.people.rows("select from invitations where status = 'pending'")
     assert (accepted <= set(ended["details"]["made"]["invitations"]), left) == (True, [])

@@ -81,168 +81,168 @@ async def swapping_on(postern: Postern, people: People, log: CapturedLog, tmp_pa
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[Swapping]:
+async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[Swapping]:
     async with swapping_on(postern, people, log, tmp_path) as scene:
         yield scene
 
 
-async def begun(house: Swapping) -> tuple[str, Tab]:
-    link, tab = await house.begun("connection", by=house.admin)
+async def begun(scene: Swapping) -> tuple[str, Tab]:
+    link, tab = await scene.begun("connection", by=scene.admin)
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/connection")
     return link, await page.send(directory="other", kind="saml", name="Example")
 
 
-async def test_a_directory_that_is_swapped_after_the_hand_over_has_to_be_handed_over_anew(house: Swapping) -> None:
-    link, tab = await begun(house)
-    await house.tested(tab, link)
-    await house.hand_over(tab, link)
-    seen = await house.draft(link)
+async def test_a_directory_that_is_swapped_after_the_hand_over_has_to_be_handed_over_anew(scene: Swapping) -> None:
+    link, tab = await begun(scene)
+    await scene.tested(tab, link)
+    await scene.hand_over(tab, link)
+    seen = await scene.draft(link)
     # Whoever has the link gives another certificate, tests again, and hands nothing over.
-    house.directory.signer = pair("of whoever has the link")
-    await house.tested(tab, link)
-    swapped = await house.draft(link)
+    scene.directory.signer = pair("of whoever has the link")
+    await scene.tested(tab, link)
+    swapped = await scene.draft(link)
     assert (swapped["state"], swapped["waiting_since"]) == ("tested", None)
     assert swapped["digest"] != seen["digest"]
     for digest in (seen["digest"], swapped["digest"]):
-        assert refused(await house.activate(link, seen["id"], digest=digest)) == (409, "CONFLICT")
+        assert refused(await scene.activate(link, seen["id"], digest=digest)) == (409, "CONFLICT")
     # Nor by the page of the provider, while the link can still change it.
-    (provider,) = await house.providers()
+    (provider,) = await scene.providers()
     body = {"digest": provider["digest"]}
-    assert refused(await house.request("POST", f"{PROVIDERS}/{provider['id']}/activate", body)) == (409, "CONFLICT")
-    assert (await house.providers())[0]["enabled"] is False
+    assert refused(await scene.request("POST", f"{PROVIDERS}/{provider['id']}/activate", body)) == (409, "CONFLICT")
+    assert (await scene.providers())[0]["enabled"] is False
     # Handed over anew, it waits with other settings than those that were seen before.
-    await house.hand_over(tab, link)
-    now = await house.draft(link)
-    assert refused(await house.activate(link, now["id"], digest=seen["digest"])) == (409, "CONFLICT")
-    assert (await house.activate(link, now["id"], digest=now["digest"])).ok()["state"] == "active"
-    (entry,) = house.audited("setup_link.draft.activated")
+    await scene.hand_over(tab, link)
+    now = await scene.draft(link)
+    assert refused(await scene.activate(link, now["id"], digest=seen["digest"])) == (409, "CONFLICT")
+    assert (await scene.activate(link, now["id"], digest=now["digest"])).ok()["state"] == "active"
+    (entry,) = scene.audited("setup_link.draft.activated")
     assert entry["details"]["digest"] == now["digest"]
 
 
-async def test_an_administrator_cannot_swap_it_between_look_and_press(house: Swapping) -> None:
-    link, tab = await begun(house)
-    await house.tested(tab, link)
-    await house.hand_over(tab, link)
-    seen = await house.draft(link)
+async def test_an_administrator_cannot_swap_it_between_look_and_press(scene: Swapping) -> None:
+    link, tab = await begun(scene)
+    await scene.tested(tab, link)
+    await scene.hand_over(tab, link)
+    seen = await scene.draft(link)
     provider = seen["connection"]["id"]
     evil = pair("of the administrator")
     body = {"certificates": [evil.certificate], "metadata_url": ""}
-    (await house.request("PATCH", f"{PROVIDERS}/{provider}", body, by=house.admin)).ok()
-    house.directory.signer = evil
-    started = (await house.request("POST", f"{PROVIDERS}/{provider}/test", by=house.admin)).ok()["url"].removeprefix(BASE_URL)
+    (await scene.request("PATCH", f"{PROVIDERS}/{provider}", body, by=scene.admin)).ok()
+    scene.directory.signer = evil
+    started = (await scene.request("POST", f"{PROVIDERS}/{provider}/test", by=scene.admin)).ok()["url"].removeprefix(BASE_URL)
     begins = await (await tab.tabs.tab().open(started)).send()
-    await tab.tabs.request("POST", f"/saml/sp/{provider}/acs", house.directory.answer(begins.page.refresh))
-    assert refused(await house.activate(link, seen["id"], digest=seen["digest"])) == (409, "CONFLICT")
-    assert (await house.providers())[0]["enabled"] is False
+    await tab.tabs.request("POST", f"/saml/sp/{provider}/acs", scene.directory.answer(begins.page.refresh))
+    assert refused(await scene.activate(link, seen["id"], digest=seen["digest"])) == (409, "CONFLICT")
+    assert (await scene.providers())[0]["enabled"] is False
 
 
-async def test_a_receiver_that_is_swapped_after_the_hand_over_has_to_be_handed_over_anew(house: Swapping) -> None:
+async def test_a_receiver_that_is_swapped_after_the_hand_over_has_to_be_handed_over_anew(scene: Swapping) -> None:
     async with receiving(answering(200)) as receiver:
         good, evil = (f"http://127.0.0.1:{receiver.port}/{name}" for name in ("good", "evil"))
-        link, tab = await house.begun("siem")
-        await house.receiver(tab, link, good)
-        await house.hand_over(tab, link)
-        seen = await house.draft(link)
+        link, tab = await scene.begun("siem")
+        await scene.receiver(tab, link, good)
+        await scene.hand_over(tab, link)
+        seen = await scene.draft(link)
         assert seen["endpoint_url"] == good
         # The owner's page shows the whole address.
-        page = await house.asks(link, seen["id"])
+        page = await scene.asks(link, seen["id"])
         assert good in page.body.decode().replace("<wbr>", "").replace("\u200b", "")
-        await house.receiver(tab, link, evil)
-        swapped = await house.draft(link)
+        await scene.receiver(tab, link, evil)
+        swapped = await scene.draft(link)
         assert (swapped["state"], swapped["endpoint_url"]) == ("tested", evil)
         for digest in (seen["digest"], swapped["digest"]):
-            assert refused(await house.activate(link, seen["id"], digest=digest)) == (409, "CONFLICT")
-        assert (await house.request("GET", "/api/organizations/acme/siem")).status == 404
+            assert refused(await scene.activate(link, seen["id"], digest=digest)) == (409, "CONFLICT")
+        assert (await scene.request("GET", "/api/organizations/acme/siem")).status == 404
         # The same address with other credentials is another hand-over, too.
-        await house.receiver(tab, link, good)
-        await house.hand_over(tab, link)
-        now = await house.draft(link)
+        await scene.receiver(tab, link, good)
+        await scene.hand_over(tab, link)
+        now = await scene.draft(link)
         assert (now["endpoint_url"], now["digest"] == seen["digest"]) == (good, False)
-        (await house.activate(link, now["id"])).ok()
-        assert (await house.request("GET", "/api/organizations/acme/siem")).ok()["endpoint_url"] == good
+        (await scene.activate(link, now["id"])).ok()
+        assert (await scene.request("GET", "/api/organizations/acme/siem")).ok()["endpoint_url"] == good
 
 
-async def test_a_token_and_a_domain_wait_to_be_handed_over(house: Swapping) -> None:
-    link, tab = await house.begun("scim")
+async def test_a_token_and_a_domain_wait_to_be_handed_over(scene: Swapping) -> None:
+    link, tab = await scene.begun("scim")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/scim")
     page = await page.send(next(at for at, form in enumerate(page.page.forms) if form.action.endswith("/scim")))
-    house.log.remember(page.shown.body.decode().partition('id="scim-token">')[2].partition("<")[0])
-    draft = await house.draft(link)
+    scene.log.remember(page.shown.body.decode().partition('id="scim-token">')[2].partition("<")[0])
+    draft = await scene.draft(link)
     assert draft["token_prefix"].startswith("scim_")
-    assert refused(await house.activate(link, draft["id"])) == (409, "CONFLICT")
-    await house.hand_over(tab, link)
-    (await house.activate(link, draft["id"])).ok()
-    link, tab = await house.begun("domain")
+    assert refused(await scene.activate(link, draft["id"])) == (409, "CONFLICT")
+    await scene.hand_over(tab, link)
+    (await scene.activate(link, draft["id"])).ok()
+    link, tab = await scene.begun("domain")
     page = await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain?more")).send(domain="example.org")
-    (row,) = house.people.rows("select settings ->> 'token' as token from setup_drafts where subject = 'example.org'")
-    house.records["_postern-verification.example.org", "TXT"] = [f'"{row["token"]}"']
+    (row,) = scene.people.rows("select settings ->> 'token' as token from setup_drafts where subject = 'example.org'")
+    scene.records["_postern-verification.example.org", "TXT"] = [f'"{row["token"]}"']
     await page.send()
-    draft = await house.draft(link)
+    draft = await scene.draft(link)
     assert draft["state"] == "tested"
-    assert refused(await house.activate(link, draft["id"])) == (409, "CONFLICT")
-    await house.hand_over(tab, link)
-    (await house.activate(link, draft["id"])).ok()
+    assert refused(await scene.activate(link, draft["id"])) == (409, "CONFLICT")
+    await scene.hand_over(tab, link)
+    (await scene.activate(link, draft["id"])).ok()
 
 
-async def test_the_owners_page_shows_the_settings_and_its_form_carries_what_was_seen(house: Swapping) -> None:
-    link, tab = await begun(house)
-    await house.tested(tab, link)
-    place = f"/ui/o/acme/directories/setup-links/{link}/drafts/{(await house.draft(link))['id']}"
-    owner = house.owners_browser()
+async def test_the_owners_page_shows_the_settings_and_its_form_carries_what_was_seen(scene: Swapping) -> None:
+    link, tab = await begun(scene)
+    await scene.tested(tab, link)
+    place = f"/ui/o/acme/directories/setup-links/{link}/drafts/{(await scene.draft(link))['id']}"
+    owner = scene.owners_browser()
     # There is no button before the hand-over.
     assert b"/activate" not in (await owner.request("GET", place)).body
-    await house.hand_over(tab, link)
+    await scene.hand_over(tab, link)
     assert b"/activate" in (await owner.request("GET", place)).body
-    draft = await house.draft(link)
+    draft = await scene.draft(link)
     page = await owner.request("GET", f"{place}/activate")
     shown = page.body.decode().replace("<wbr>", "").replace("\u200b", "")
     (certificate,) = draft["connection"]["saml"]["certificates"]
     for one in (draft["connection"]["issuer"], draft["connection"]["saml"]["sso_url"], certificate["fingerprint"], draft["digest"]):
         assert one in shown, one
     form = next(one for one in PageReader(page.body).forms if one.action.endswith("/activate"))
-    house.directory.signer = pair("of whoever has the link")
-    await house.tested(tab, link)
-    await house.hand_over(tab, link)
+    scene.directory.signer = pair("of whoever has the link")
+    await scene.tested(tab, link)
+    await scene.hand_over(tab, link)
     stale = await owner.request("POST", form.action, form.fields)
     assert (stale.status, b"not those that you have seen" in stale.body) == (409, True)
-    assert (await house.providers())[0]["enabled"] is False
+    assert (await scene.providers())[0]["enabled"] is False
     again = next(one for one in PageReader(stale.body).forms if one.action.endswith("/activate"))
     assert (await owner.request("POST", again.action, again.fields)).status == 303
-    assert (await house.providers())[0]["enabled"] is True
+    assert (await scene.providers())[0]["enabled"] is True
 
 
-async def test_a_link_that_an_owner_lets_activate_needs_nobody(house: Swapping) -> None:
-    link, tab = await house.begun("connection", activates=True)
+async def test_a_link_that_an_owner_lets_activate_needs_nobody(scene: Swapping) -> None:
+    link, tab = await scene.begun("connection", activates=True)
     await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/connection")).send(directory="other", kind="saml", name="Example")
-    await house.tested(tab, link)
-    draft = await house.draft(link)
-    await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", {"form_token": house.token_of(tab)})
-    assert (await house.draft(link))["state"] == "active"
+    await scene.tested(tab, link)
+    draft = await scene.draft(link)
+    await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", {"form_token": scene.token_of(tab)})
+    assert (await scene.draft(link))["state"] == "active"
 
 
-async def test_nobody_swaps_what_such_a_link_is_about_to_activate(house: Swapping) -> None:
-    link, tab = await house.begun("connection", activates=True)
+async def test_nobody_swaps_what_such_a_link_is_about_to_activate(scene: Swapping) -> None:
+    link, tab = await scene.begun("connection", activates=True)
     await (await tab.tabs.tab().open(f"/ui/setup/of/{link}/connection")).send(directory="other", kind="saml", name="Example")
-    await house.tested(tab, link)
-    draft = await house.draft(link)
+    await scene.tested(tab, link)
+    draft = await scene.draft(link)
     provider, evil = draft["connection"]["id"], pair("of the administrator")
     for body in ({"certificates": [evil.certificate], "metadata_url": ""}, {"sso_url": "https://evil.example/sso"}):
-        assert refused(await house.request("PATCH", f"{PROVIDERS}/{provider}", body, by=house.admin)) == (409, "CONFLICT")
+        assert refused(await scene.request("PATCH", f"{PROVIDERS}/{provider}", body, by=scene.admin)) == (409, "CONFLICT")
     body = {"certificate": evil.certificate}
-    assert refused(await house.request("POST", f"{PROVIDERS}/{provider}/certificate", body, by=house.admin)) == (409, "CONFLICT")
-    assert (await house.draft(link))["digest"] == draft["digest"]
-    await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", {"form_token": house.token_of(tab)})
-    assert (await house.draft(link))["state"] == "active"
+    assert refused(await scene.request("POST", f"{PROVIDERS}/{provider}/certificate", body, by=scene.admin)) == (409, "CONFLICT")
+    assert (await scene.draft(link))["digest"] == draft["digest"]
+    await tab.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", {"form_token": scene.token_of(tab)})
+    assert (await scene.draft(link))["state"] == "active"
     # From then on it is a connection as any other.
-    (await house.request("PATCH", f"{PROVIDERS}/{provider}", {"sso_url": "https://evil.example/sso"}, by=house.admin)).ok()
-    assert (await house.providers())[0]["enabled"] is False
+    (await scene.request("PATCH", f"{PROVIDERS}/{provider}", {"sso_url": "https://evil.example/sso"}, by=scene.admin)).ok()
+    assert (await scene.providers())[0]["enabled"] is False
 
 
-async def test_the_digest_of_another_organization_opens_nothing(house: Swapping) -> None:
-    link, tab = await begun(house)
-    await house.tested(tab, link)
-    await house.hand_over(tab, link)
-    draft = await house.draft(link)
+async def test_the_digest_of_another_organization_opens_nothing(scene: Swapping) -> None:
+    link, tab = await begun(scene)
+    await scene.tested(tab, link)
+    await scene.hand_over(tab, link)
+    draft = await scene.draft(link)
     place = f"{LINKS.replace('acme', 'globex')}/{link}/drafts/{draft['id']}/activate"
-    assert (await house.request("POST", place, {"digest": draft["digest"]}, by=house.stranger)).status == 404
-    assert (await house.providers())[0]["enabled"] is False
+    assert (await scene.request("POST", place, {"digest": draft["digest"]}, by=scene.stranger)).status == 404
+    assert (await scene.providers())[0]["enabled"] is False

@@ -65,7 +65,7 @@ class SetupConnectionScene(SetupScene):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupConnectionScene]:
+async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[SetupConnectionScene]:
     async with proving(SetupConnectionScene, postern, people, log, tmp_path, "example.org", "metadata.example") as scene:
         yield scene
 
@@ -76,9 +76,9 @@ def directory(tmp_path: Path) -> Iterator[SimpleSamlPhp]:
         yield running
 
 
-async def test_the_values_to_copy_and_the_draft(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen(directory="entra_id", name="Example Ltd")
-    (provider,) = await house.providers()
+async def test_the_values_to_copy_and_the_draft(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen(directory="entra_id", name="Example Ltd")
+    (provider,) = await scene.providers()
     assert (provider["name"], provider["kind"], provider["state"], provider["enabled"]) == ("Example Ltd", "saml", "draft", False)
     for told in (provider["saml"]["entity_id"], provider["saml"]["acs_url"], provider["saml"]["single_logout_url"]):
         assert told in page.page.text
@@ -86,17 +86,17 @@ async def test_the_values_to_copy_and_the_draft(house: SetupConnectionScene) -> 
     assert "Enterprise apps" in page.page.text
     assert "Try the sign-in" not in page.page.text
     # Whoever chooses anew drops what was there.
-    again = await (await house.post(page, link, "remove")).send(directory="okta", name="Example Ltd")
+    again = await (await scene.post(page, link, "remove")).send(directory="okta", name="Example Ltd")
     assert "Okta Admin Console" in again.page.text
-    (other,) = await house.providers()
+    (other,) = await scene.providers()
     assert other["id"] != provider["id"]
     # Revoking drops the connection, too.
-    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
-    assert await house.providers() == []
+    assert (await scene.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert await scene.providers() == []
 
 
-async def test_every_wrong_thing_in_place_of_metadata_is_explained(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen()
+async def test_every_wrong_thing_in_place_of_metadata_is_explained(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen()
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "Give the address of the metadata"),
         ({"text": "<!DOCTYPE html><html><title>Sign in</title></html>"}, "This is a web page"),
@@ -110,7 +110,7 @@ async def test_every_wrong_thing_in_place_of_metadata_is_explained(house: SetupC
         ({"address": "not an address"}, "This address cannot be called"),
     )
     for fields, said in cases:
-        answer = await house.post(page, link, "metadata", **fields)
+        answer = await scene.post(page, link, "metadata", **fields)
         assert (answer.status, said in answer.page.text) == (400, True), (fields, answer.page.text)
     values: tuple[tuple[dict[str, str], str], ...] = (
         (
@@ -120,133 +120,133 @@ async def test_every_wrong_thing_in_place_of_metadata_is_explained(house: SetupC
         ({"issuer": " ", "sso_url": "https://idp.example/sso", "certificate": "x"}, "no entity ID"),
     )
     for fields, said in values:
-        answer = await house.post(page, link, "values", **fields)
+        answer = await scene.post(page, link, "values", **fields)
         assert (answer.status, said in answer.page.text) == (400, True), (fields, answer.page.text)
     for fields, said in (({"name": " "}, "Give the button a name"), ({"name": "x", "directory": "ldap"}, "Choose a directory")):
-        other, tab = await house.begun("connection")
-        answer = await (await house.at(tab, other)).send(**fields)
+        other, tab = await scene.begun("connection")
+        answer = await (await scene.at(tab, other)).send(**fields)
         assert (answer.status, said in answer.page.text) == (400, True)
-    other, tab = await house.begun("connection")
-    taken = await (await house.at(tab, other)).send(directory="other", name="Example")
+    other, tab = await scene.begun("connection")
+    taken = await (await scene.at(tab, other)).send(directory="other", name="Example")
     assert (taken.status, "a connection of this name already" in taken.page.text) == (400, True)
     # Nothing can be tried or handed over yet.
-    draft = await house.draft(link)
-    form = {"form_token": house.token_of(page)}
+    draft = await scene.draft(link)
+    form = {"form_token": scene.token_of(page)}
     said = (await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/test", form)).body.decode()
     assert "Settings are missing" in said
     said = (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/finish", form)).body.decode()
     assert "has not been tested yet" in said
-    assert refused(await house.activate(link, draft["id"])) == (400, "BAD_REQUEST")
+    assert refused(await scene.activate(link, draft["id"])) == (400, "BAD_REQUEST")
 
 
-async def test_a_client_of_a_provider_that_does_not_answer(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen(kind="oidc", directory="keycloak")
-    assert await house.providers() == []
+async def test_a_client_of_a_provider_that_does_not_answer(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen(kind="oidc", directory="keycloak")
+    assert await scene.providers() == []
     assert "/callback" in page.page.text
     for fields, said in (
         ({"issuer": "https://127.0.0.1:1", "client_id": "c", "client_secret": "s"}, "No provider of OpenID Connect answers"),
         ({"issuer": "nowhere", "client_id": "c", "client_secret": "s"}, "No provider of OpenID Connect answers"),
     ):
-        answer = await house.post(page, link, "client", **fields)
+        answer = await scene.post(page, link, "client", **fields)
         assert (answer.status, said in answer.page.text) == (400, True), answer.page.text
-    assert await house.providers() == []
+    assert await scene.providers() == []
 
 
-async def test_from_the_link_to_an_active_connection(house: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
-    link, page = await house.chosen(by=house.admin, directory="entra_id")
+async def test_from_the_link_to_an_active_connection(scene: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
+    link, page = await scene.chosen(by=scene.admin, directory="entra_id")
     # The wrong directory: its test fails, and says what was missing.
-    result = await tried(house, await house.filled(page, link, directory), link, directory)
+    result = await tried(scene, await scene.filled(page, link, directory), link, directory)
     assert "identity/claims/objectidentifier" in result.page.text
-    assert (await house.draft(link))["state"] == "draft"
-    page = await (await house.post(page, link, "remove")).send(directory="shibboleth", kind="saml", name="Example")
-    result = await tried(house, await house.filled(page, link, directory), link, directory)
+    assert (await scene.draft(link))["state"] == "draft"
+    page = await (await scene.post(page, link, "remove")).send(directory="shibboleth", kind="saml", name="Example")
+    result = await tried(scene, await scene.filled(page, link, directory), link, directory)
     back = next(place for place in result.page.links if place.startswith("/ui/setup/"))
     page = await result.open(back)
     assert "The test of these settings has passed" in page.page.text, result.page.text
-    assert [one["enabled"] for one in await house.providers()] == [False]
+    assert [one["enabled"] for one in await scene.providers()] == [False]
     page = await page.send(next(at for at, one in enumerate(page.page.forms) if one.action.endswith("/finish")))
     assert "waits for an owner of Acme" in page.page.text
-    (mail,) = await Postbox(house.postern).empty()
+    (mail,) = await Postbox(scene.postern).empty()
     assert "Example" in mail.subject
-    matters = (await house.request("GET", "/api/organizations/acme/matters")).json()
-    assert {"matter": "setup_links", "count": 1} in matters
-    draft = await house.draft(link)
+    todos = (await scene.request("GET", "/api/organizations/acme/todos")).json()
+    assert {"todo": "setup_links", "count": 1} in todos
+    draft = await scene.draft(link)
     assert draft["state"] == "waiting"
-    assert (await house.activate(link, draft["id"])).ok()["state"] == "active"
-    (provider,) = await house.providers()
+    assert (await scene.activate(link, draft["id"])).ok()["state"] == "active"
+    (provider,) = await scene.providers()
     assert (provider["state"], provider["enabled"]) == ("active", True)
     # The link has no hold on it, whatever it sends.
-    form = {"form_token": house.token_of(page)}
+    form = {"form_token": scene.token_of(page)}
     for act in ("test", "values", "address", "client"):
         sent = {**form, "issuer": "https://evil.example/", "sso_url": "https://evil.example/", "client_id": "c", "client_secret": "s"}
         answer = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", sent)
         assert answer.status in {400, 403, 409}, (act, answer.body)
     assert (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/remove", form)).status == 403
-    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
-    assert await house.providers() == [provider]
+    assert (await scene.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert await scene.providers() == [provider]
 
 
-async def test_an_owner_who_activates_in_the_console_takes_it_from_the_link(house: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
-    link, page = await house.chosen(directory="other")
-    await house.post(page, link, "metadata", file=await trio.to_thread.run_sync(directory.metadata))  # type: ignore[arg-type]
-    house.people.change("update upstream_providers set state = 'active', enabled = true, activated_at = now()")
-    draft = await house.draft(link)
+async def test_an_owner_who_activates_in_the_console_takes_it_from_the_link(scene: SetupConnectionScene, directory: SimpleSamlPhp) -> None:
+    link, page = await scene.chosen(directory="other")
+    await scene.post(page, link, "metadata", file=await trio.to_thread.run_sync(directory.metadata))  # type: ignore[arg-type]
+    scene.people.change("update upstream_providers set state = 'active', enabled = true, activated_at = now()")
+    draft = await scene.draft(link)
     assert draft["state"] == "active"
-    form = {"form_token": house.token_of(page)}
+    form = {"form_token": scene.token_of(page)}
     assert (await page.tabs.request("POST", f"/ui/setup/of/{link}/drafts/{draft['id']}/remove", form)).status == 409
-    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
-    assert len(await house.providers()) == 1
+    assert (await scene.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert len(await scene.providers()) == 1
     # Also if an administrator has made it a draft again since.
-    house.people.change("update upstream_providers set state = 'draft', enabled = false")
-    assert (await house.draft(link))["state"] == "active"
+    scene.people.change("update upstream_providers set state = 'draft', enabled = false")
+    assert (await scene.draft(link))["state"] == "active"
 
 
 # What a test that has passed leaves behind.
 PASSED = "update upstream_providers set state = 'tested', tested_at = now(), tested_digest = 'x'"
 
 
-async def test_a_connection_that_a_route_names_stays_when_its_link_goes(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen()
-    (provider,) = await house.providers()
-    house.people.change(PASSED)
+async def test_a_connection_that_a_route_names_stays_when_its_link_goes(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen()
+    (provider,) = await scene.providers()
+    scene.people.change(PASSED)
     routes = "/api/organizations/acme/domain-routes"
-    made = (await house.request("POST", routes, {"domain": "example.org", "upstream_provider_id": provider["id"]})).ok(201)
-    again = await house.post(page, link, "remove")
-    assert (again.status, len(await house.providers())) == (409, 1)
-    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
-    assert [one["id"] for one in await house.providers()] == [provider["id"]]
-    assert (await house.request("GET", routes)).json()[0]["id"] == made["id"]
+    made = (await scene.request("POST", routes, {"domain": "example.org", "upstream_provider_id": provider["id"]})).ok(201)
+    again = await scene.post(page, link, "remove")
+    assert (again.status, len(await scene.providers())) == (409, 1)
+    assert (await scene.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert [one["id"] for one in await scene.providers()] == [provider["id"]]
+    assert (await scene.request("GET", routes)).json()[0]["id"] == made["id"]
 
 
-async def test_the_janitor_leaves_a_connection_that_a_route_names(house: SetupConnectionScene) -> None:
-    await house.chosen()
-    (provider,) = await house.providers()
-    house.people.change(PASSED)
+async def test_the_janitor_leaves_a_connection_that_a_route_names(scene: SetupConnectionScene) -> None:
+    await scene.chosen()
+    (provider,) = await scene.providers()
+    scene.people.change(PASSED)
     body = {"domain": "example.org", "upstream_provider_id": provider["id"]}
-    (await house.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)
-    house.people.change("update setup_links set expires_at = now() - interval '31 days'")
-    assert await sweep(house.postern.foundation.pool, "PastSetupLinks").delete_expired(10) == 1
-    assert [one["id"] for one in await house.providers()] == [provider["id"]]
+    (await scene.request("POST", "/api/organizations/acme/domain-routes", body)).ok(201)
+    scene.people.change("update setup_links set expires_at = now() - interval '31 days'")
+    assert await sweep(scene.postern.foundation.pool, "PastSetupLinks").delete_expired(10) == 1
+    assert [one["id"] for one in await scene.providers()] == [provider["id"]]
 
 
-async def test_other_settings_are_handed_over_anew(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen()
-    house.people.change(PASSED)
-    house.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
-    answer = await house.post(page, link, "metadata", text=FakeDirectory().metadata())
+async def test_other_settings_are_handed_over_anew(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen()
+    scene.people.change(PASSED)
+    scene.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
+    answer = await scene.post(page, link, "metadata", text=FakeDirectory().metadata())
     assert answer.status == 200, answer.page.text
-    house.people.change(PASSED)
-    draft = await house.draft(link)
+    scene.people.change(PASSED)
+    draft = await scene.draft(link)
     assert (draft["state"], draft["waiting_since"]) == ("tested", None)
 
 
-async def test_a_connection_takes_the_values_of_its_own_kind_alone(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen()
-    form = {"form_token": house.token_of(page)}
+async def test_a_connection_takes_the_values_of_its_own_kind_alone(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen()
+    form = {"form_token": scene.token_of(page)}
     client = {"issuer": ENTITY, "client_id": "c", "client_secret": "s"}
     said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/client", {**form, **client})
     assert (said.status, b"Settings are missing" in said.body) == (400, True)
-    house.people.change(
+    scene.people.change(
         "update upstream_providers set kind = 'oidc', client_id = 'c', sealed_client_secret = 'x', saml = null, issuer = %s", ENTITY
     )
     values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
@@ -255,114 +255,114 @@ async def test_a_connection_takes_the_values_of_its_own_kind_alone(house: SetupC
         assert said.status == 400, said.body
 
 
-async def test_the_customer_names_the_attribute_of_the_address(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen(directory="okta")
+async def test_the_customer_names_the_attribute_of_the_address(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen(directory="okta")
     given = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
-    await house.post(page, link, "values", **given)
-    house.people.change(PASSED)
+    await scene.post(page, link, "values", **given)
+    scene.people.change(PASSED)
     for named, kept, told in (("urn:mail", "urn:mail", "urn:mail"), (" nameid ", "name_id", "NameID")):
-        shown = await house.post(page, link, "address", email_sources=named)
+        shown = await scene.post(page, link, "address", email_sources=named)
         assert (shown.status, shown.place) == (200, f"/ui/setup/of/{link}/connection")
         assert [form.fields["email_sources"] for form in shown.page.forms if "email_sources" in form.fields] == [told]
-        (provider,) = await house.providers()
+        (provider,) = await scene.providers()
         assert (provider["saml"]["email_sources"], provider["saml"]["subject_source"]) == ([kept], "name_id")
         # Settings that nobody has tried are a draft.
-        assert ((await house.draft(link))["state"], provider["state"]) == ("draft", "draft")
+        assert ((await scene.draft(link))["state"], provider["state"]) == ("draft", "draft")
     for wrong in ("", "x" * 201, "two\nlines"):
-        refusal = await house.post(page, link, "address", email_sources=wrong)
+        refusal = await scene.post(page, link, "address", email_sources=wrong)
         assert (refusal.status, "Enter the name of one attribute" in refusal.page.text) == (400, True), wrong
-    (provider,) = await house.providers()
+    (provider,) = await scene.providers()
     assert provider["saml"]["email_sources"] == ["name_id"]
 
 
-async def test_what_is_given_in_place_of_an_address_forgets_the_address(house: SetupConnectionScene) -> None:
+async def test_what_is_given_in_place_of_an_address_forgets_the_address(scene: SetupConnectionScene) -> None:
     """The address would be read every day, and its certificates would count beside the one that was given and tested."""
-    link, page = await house.chosen()
+    link, page = await scene.chosen()
     values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
     for act, fields in (("values", values), ("metadata", {"text": FakeDirectory().metadata(), "address": ""})):
-        house.people.change("update upstream_providers set saml = jsonb_set(saml, '{metadata_url}', '\"https://evil.example/\"')")
-        assert (await house.post(page, link, act, **fields)).status == 200
-        (provider,) = await house.providers()
+        scene.people.change("update upstream_providers set saml = jsonb_set(saml, '{metadata_url}', '\"https://evil.example/\"')")
+        assert (await scene.post(page, link, act, **fields)).status == 200
+        (provider,) = await scene.providers()
         assert (act, provider["saml"]["metadata_url"]) == (act, "")
 
 
-async def test_who_chooses_in_a_second_tab_begins_anew(house: SetupConnectionScene) -> None:
-    link, tab = await house.begun("connection")
-    first, second = await house.at(tab, link), await house.at(tab, link)
+async def test_who_chooses_in_a_second_tab_begins_anew(scene: SetupConnectionScene) -> None:
+    link, tab = await scene.begun("connection")
+    first, second = await scene.at(tab, link), await scene.at(tab, link)
     await first.send(directory="okta", kind="saml", name="Example")
-    (before,) = await house.providers()
+    (before,) = await scene.providers()
     page = await second.send(directory="entra_id", kind="saml", name="Example")
     assert "Enterprise apps" in page.page.text
     # The first connection is gone, and has left its name to the second.
-    (provider,) = await house.providers()
+    (provider,) = await scene.providers()
     assert (provider["name"], provider["id"] == before["id"]) == ("Example", False)
-    assert (await house.draft(link))["connection"]["id"] == provider["id"]
-    deleted = [one["target_id"] for one in house.audited("organization.upstream_provider.deleted")]
+    assert (await scene.draft(link))["connection"]["id"] == provider["id"]
+    deleted = [one["target_id"] for one in scene.audited("organization.upstream_provider.deleted")]
     assert deleted == [before["id"]]
 
 
-async def test_a_client_takes_the_place_of_the_one_before(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen(kind="oidc", directory="keycloak")
-    draft = await house.draft(link)
+async def test_a_client_takes_the_place_of_the_one_before(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen(kind="oidc", directory="keycloak")
+    draft = await scene.draft(link)
     with FakeProvider(client_id="first") as fake:
         for client in ("first", "second"):
-            given = await house.post(page, link, "client", issuer=fake.issuer, client_id=client, client_secret=fake.client_secret)
+            given = await scene.post(page, link, "client", issuer=fake.issuer, client_id=client, client_secret=fake.client_secret)
             assert (given.status, given.place) == (200, f"/ui/setup/of/{link}/connection"), given.page.text
-            (provider,) = await house.providers()
+            (provider,) = await scene.providers()
             told = (provider["kind"], provider["state"], provider["enabled"], provider["issuer"], provider["client_id"])
             assert told == ("oidc", "draft", False, fake.issuer, client)
             # People have entered our address, which has the id, at their directory before.
             assert provider["id"] == draft["id"]
-    (provider,), kept = await house.providers(), await house.draft(link)
+    (provider,), kept = await scene.providers(), await scene.draft(link)
     assert (kept["id"], kept["state"], kept["connection"]["client_id"]) == (draft["id"], "draft", "second")
-    (row,) = house.people.rows("select sealed_client_secret as sealed from upstream_providers")
-    assert house.people.opened(row["sealed"], sealing_context(provider["id"])) == fake.client_secret
-    assert [one["action"] for one in house.audited("organization.upstream_provider%")] == [
+    (row,) = scene.people.rows("select sealed_client_secret as sealed from upstream_providers")
+    assert scene.people.opened(row["sealed"], sealing_context(provider["id"])) == fake.client_secret
+    assert [one["action"] for one in scene.audited("organization.upstream_provider%")] == [
         f"organization.upstream_provider.{what}" for what in ("created", "deleted", "created")
     ]
 
 
-async def test_a_connection_without_a_client_is_not_tried_nor_filled_nor_activated(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen(kind="oidc", directory="keycloak")
-    form = {"form_token": house.token_of(page)}
+async def test_a_connection_without_a_client_is_not_tried_nor_filled_nor_activated(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen(kind="oidc", directory="keycloak")
+    form = {"form_token": scene.token_of(page)}
     values = {"issuer": ENTITY, "sso_url": f"{ENTITY}/sso", "certificate": FakeDirectory().certificate}
     for act, fields in (("test", {}), ("values", values)):
         said = await page.tabs.request("POST", f"/ui/setup/of/{link}/connection/{act}", {**form, **fields})
         assert (act, said.status, b"Settings are missing" in said.body) == (act, 400, True)
     # Whatever its draft says: there is nothing that could become active.
-    house.people.change("update setup_drafts set state = 'waiting', tested_at = now(), waiting_since = now()")
-    draft = await house.draft(link)
-    assert refused(await house.activate(link, draft["id"])) == (400, "BAD_REQUEST")
-    assert ((await house.draft(link))["state"], await house.providers()) == ("waiting", [])
+    scene.people.change("update setup_drafts set state = 'waiting', tested_at = now(), waiting_since = now()")
+    draft = await scene.draft(link)
+    assert refused(await scene.activate(link, draft["id"])) == (400, "BAD_REQUEST")
+    assert ((await scene.draft(link))["state"], await scene.providers()) == ("waiting", [])
 
 
-async def test_the_same_settings_again_take_nothing_back(house: SetupConnectionScene) -> None:
-    link, page = await house.chosen()
+async def test_the_same_settings_again_take_nothing_back(scene: SetupConnectionScene) -> None:
+    link, page = await scene.chosen()
     metadata = FakeDirectory().metadata()
-    assert (await house.post(page, link, "metadata", text=metadata)).status == 200
-    (before,) = await house.providers()
-    house.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
-    house.people.change(PASSED)
-    waiting = await house.draft(link)
-    assert (await house.post(page, link, "metadata", text=metadata)).status == 200
-    (after,) = await house.providers()
-    kept = await house.draft(link)
+    assert (await scene.post(page, link, "metadata", text=metadata)).status == 200
+    (before,) = await scene.providers()
+    scene.people.change("update setup_drafts set state = 'waiting', waiting_since = now()")
+    scene.people.change(PASSED)
+    waiting = await scene.draft(link)
+    assert (await scene.post(page, link, "metadata", text=metadata)).status == 200
+    (after,) = await scene.providers()
+    kept = await scene.draft(link)
     assert (after["digest"], kept["state"], kept["waiting_since"]) == (before["digest"], "waiting", waiting["waiting_since"])
 
 
-async def test_a_link_is_revoked_whose_connection_goes_at_that_moment(house: SetupConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_is_revoked_whose_connection_goes_at_that_moment(scene: SetupConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """The janitor does not wait for whoever revokes the link."""
-    link, _ = await house.chosen()
-    meanwhile(monkeypatch, SetupLinkRows, "drafts", lambda: house.people.change("delete from upstream_providers"))
-    assert (await house.request("DELETE", f"{LINKS}/{link}")).status == 204
-    assert ((await house.shown(link))["state"], await house.providers()) == ("revoked", [])
+    link, _ = await scene.chosen()
+    meanwhile(monkeypatch, SetupLinkRows, "drafts", lambda: scene.people.change("delete from upstream_providers"))
+    assert (await scene.request("DELETE", f"{LINKS}/{link}")).status == 204
+    assert ((await scene.shown(link))["state"], await scene.providers()) == ("revoked", [])
     # Nobody is said to have deleted what was gone already.
-    assert house.audited("organization.upstream_provider.deleted") == []
+    assert scene.audited("organization.upstream_provider.deleted") == []
 
 
-async def tried(house: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
+async def tried(scene: SetupConnectionScene, page: Tab, link: str, directory: SimpleSamlPhp) -> Tab:
     """Tries the sign-in at the directory, and returns the page with every check."""
-    leaving = await house.post(page, link, "test")
+    leaving = await scene.post(page, link, "test")
     assert leaving.place.startswith("/ui/connections/test"), leaving.page.text
     leaving = await leaving.send()
     address = next(place for place in (leaving.page.refresh, *leaving.page.links, *(one.action for one in leaving.page.forms)) if place)

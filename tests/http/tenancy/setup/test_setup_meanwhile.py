@@ -40,142 +40,142 @@ class OvertakenScene(DraftScene):
 
 
 @pytest.fixture
-async def house(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[OvertakenScene]:
+async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[OvertakenScene]:
     async with proving(OvertakenScene, postern, people, log, tmp_path, "example.org") as scene:
         yield scene
 
 
-async def test_a_link_that_goes_before_the_button_is_pressed_is_unknown(house: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, url = await house.link("domain")
-    tab = await Tabs(house.client).tab().open(url)
-    meanwhile(monkeypatch, SetupLinkRows, "find_by_token", lambda: house.people.change(NO_LINK))
+async def test_a_link_that_goes_before_the_button_is_pressed_is_unknown(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, url = await scene.link("domain")
+    tab = await Tabs(scene.client).tab().open(url)
+    meanwhile(monkeypatch, SetupLinkRows, "find_by_token", lambda: scene.people.change(NO_LINK))
     pressed = await tab.send(name="Grace Hopper")
     assert (pressed.status, "not valid here" in pressed.page.text) == (404, True)
-    assert house.events() == ["setup_link.created"]
+    assert scene.events() == ["setup_link.created"]
 
 
-async def test_a_link_that_goes_while_a_form_comes_is_unknown(house: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, tab = await house.begun("domain")
+async def test_a_link_that_goes_while_a_form_comes_is_unknown(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, tab = await scene.begun("domain")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}/domain")
-    meanwhile(monkeypatch, SetupLinkRows, "find", lambda: house.people.change(NO_LINK))
+    meanwhile(monkeypatch, SetupLinkRows, "find", lambda: scene.people.change(NO_LINK))
     sent = await page.send(domain="example.org")
     assert (sent.status, "not valid here" in sent.page.text) == (404, True)
-    assert house.people.rows("select from setup_drafts") == []
+    assert scene.people.rows("select from setup_drafts") == []
 
 
-async def test_a_browser_that_owns_the_link_already_owns_it_once(house: OvertakenScene) -> None:
+async def test_a_browser_that_owns_the_link_already_owns_it_once(scene: OvertakenScene) -> None:
     """Whatever the second tab sends: nobody asks again who uses the link."""
-    link, url = await house.link("domain")
-    browser = Tabs(house.client)
+    link, url = await scene.link("domain")
+    browser = Tabs(scene.client)
     first, second = [await browser.tab().open(url), await browser.tab().open(url)]
     assert (await first.send(name="Grace Hopper")).place == f"/ui/setup/of/{link}"
     assert (await second.send(name=" ")).place == f"/ui/setup/of/{link}"
-    assert (await house.shown(link))["used_by"] == "Grace Hopper"
-    assert house.events() == ["setup_link.created", "setup_link.used"]
+    assert (await scene.shown(link))["used_by"] == "Grace Hopper"
+    assert scene.events() == ["setup_link.created", "setup_link.used"]
 
 
-async def test_a_browser_with_other_links_learns_nothing_of_one_that_is_not_there(house: OvertakenScene) -> None:
-    link, tab = await house.begun("domain")
-    house.people.change("update setup_links set id = gen_random_uuid()")
+async def test_a_browser_with_other_links_learns_nothing_of_one_that_is_not_there(scene: OvertakenScene) -> None:
+    link, tab = await scene.begun("domain")
+    scene.people.change("update setup_links set id = gen_random_uuid()")
     page = await tab.tabs.tab().open(f"/ui/setup/of/{link}")
     assert (page.status, "not valid here" in page.page.text) == (404, True)
 
 
 @pytest.mark.parametrize("step", ["find_draft", "hold"])
 async def test_a_draft_that_somebody_else_drops_meanwhile_is_not_handed_over(
-    house: OvertakenScene, step: str, monkeypatch: pytest.MonkeyPatch
+    scene: OvertakenScene, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes after the first look at it, or while this browser waits for the organization."""
-    link, tab = await house.begun("domain")
-    await house.domain(tab, link)
-    (draft,) = await house.drafts(link)
-    meanwhile(monkeypatch, SetupLinkRows, step, lambda: house.people.change(NO_DRAFT))
-    assert await house.step(tab, link, f"drafts/{draft['id']}/finish") == 404
-    assert (house.events("setup_link.draft%"), await house.drafts(link)) == ([], [])
+    link, tab = await scene.begun("domain")
+    await scene.domain(tab, link)
+    (draft,) = await scene.drafts(link)
+    meanwhile(monkeypatch, SetupLinkRows, step, lambda: scene.people.change(NO_DRAFT))
+    assert await scene.step(tab, link, f"drafts/{draft['id']}/finish") == 404
+    assert (scene.events("setup_link.draft%"), await scene.drafts(link)) == ([], [])
 
 
-async def test_a_dropped_draft_does_not_become_active_by_itself(house: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, tab = await house.begun("domain", activates=True)
-    await house.domain(tab, link)
-    (draft,) = await house.drafts(link)
-    meanwhile(monkeypatch, SetupLinkRows, "drafts", lambda: house.people.change(NO_DRAFT))
-    assert await house.step(tab, link, f"drafts/{draft['id']}/finish") == 404
-    assert await house.routes() == []
+async def test_a_dropped_draft_does_not_become_active_by_itself(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, tab = await scene.begun("domain", activates=True)
+    await scene.domain(tab, link)
+    (draft,) = await scene.drafts(link)
+    meanwhile(monkeypatch, SetupLinkRows, "drafts", lambda: scene.people.change(NO_DRAFT))
+    assert await scene.step(tab, link, f"drafts/{draft['id']}/finish") == 404
+    assert await scene.routes() == []
 
 
-async def test_an_owner_does_not_activate_what_was_dropped_meanwhile(house: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, tab = await house.begun("domain")
-    await (await house.domain(tab, link)).send()
-    (draft,) = await house.drafts(link)
+async def test_an_owner_does_not_activate_what_was_dropped_meanwhile(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, tab = await scene.begun("domain")
+    await (await scene.domain(tab, link)).send()
+    (draft,) = await scene.drafts(link)
     assert draft["state"] == "waiting"
-    meanwhile(monkeypatch, SetupLinkRows, "get", lambda: house.people.change(NO_DRAFT))
-    answer = await house.request("POST", f"{LINKS}/{link}/drafts/{draft['id']}/activate", {"digest": draft["digest"]})
+    meanwhile(monkeypatch, SetupLinkRows, "get", lambda: scene.people.change(NO_DRAFT))
+    answer = await scene.request("POST", f"{LINKS}/{link}/drafts/{draft['id']}/activate", {"digest": draft["digest"]})
     assert refused(answer) == (404, "NOT_FOUND")
-    assert await house.routes() == []
+    assert await scene.routes() == []
 
 
-async def test_what_was_handed_over_is_not_handed_over_again(house: OvertakenScene) -> None:
-    link, tab = await house.begun("domain")
-    await (await house.domain(tab, link)).send()
-    (draft,) = await house.drafts(link)
-    assert await house.step(tab, link, f"drafts/{draft['id']}/finish") == 303
-    assert await house.drafts(link) == [draft]
-    assert house.events("setup_link.draft%") == ["setup_link.draft.waiting"]
+async def test_what_was_handed_over_is_not_handed_over_again(scene: OvertakenScene) -> None:
+    link, tab = await scene.begun("domain")
+    await (await scene.domain(tab, link)).send()
+    (draft,) = await scene.drafts(link)
+    assert await scene.step(tab, link, f"drafts/{draft['id']}/finish") == 303
+    assert await scene.drafts(link) == [draft]
+    assert scene.events("setup_link.draft%") == ["setup_link.draft.waiting"]
 
 
-async def test_a_look_takes_nothing_back_that_an_owner_activates_meanwhile(house: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    link, tab = await house.begun("domain", "scim")
-    await (await house.domain(tab, link)).send()
-    (draft,) = await house.drafts(link)
-    house.records.pop(("_postern-verification.example.org", "TXT"))
+async def test_a_look_takes_nothing_back_that_an_owner_activates_meanwhile(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, tab = await scene.begun("domain", "scim")
+    await (await scene.domain(tab, link)).send()
+    (draft,) = await scene.drafts(link)
+    scene.records.pop(("_postern-verification.example.org", "TXT"))
     decided: list[str] = []
 
     async def decide() -> None:
         # The activation looks for the record, too.
         if not decided:
             decided.append("now")
-            house.published("example.org")
-            decided.append((await house.activate(link, draft["id"])).ok()["state"])
+            scene.published("example.org")
+            decided.append((await scene.activate(link, draft["id"])).ok()["state"])
 
-    meanwhile(monkeypatch, house.postern.tenancy.domain_drafts.proofs, "is_published", decide)
-    assert await house.step(tab, link, f"domain/{draft['id']}/look") == 303
+    meanwhile(monkeypatch, scene.postern.tenancy.domain_drafts.proofs, "is_published", decide)
+    assert await scene.step(tab, link, f"domain/{draft['id']}/look") == 303
     assert decided == ["now", "active"]
-    (after,) = await house.drafts(link)
-    assert (after["state"], after["tested_at"], await house.routes()) == ("active", draft["tested_at"], [("example.org", True)])
+    (after,) = await scene.drafts(link)
+    assert (after["state"], after["tested_at"], await scene.routes()) == ("active", draft["tested_at"], [("example.org", True)])
 
 
-async def test_a_test_says_nothing_about_settings_that_came_meanwhile(house: OvertakenScene) -> None:
+async def test_a_test_says_nothing_about_settings_that_came_meanwhile(scene: OvertakenScene) -> None:
     """Otherwise a receiver that refuses everything would count as tested, since another one took the event."""
-    link, tab = await house.begun("siem")
+    link, tab = await scene.begun("siem")
 
     async def answer(stream: Any, call: Any) -> bool:
         if call.target != "/in":
             return await answering(403)(stream, call)
         other = f"http://127.0.0.1:{receiver.port}/other"
-        page = await house.receiver(tab, link, receiver, endpoint_url=other)
+        page = await scene.receiver(tab, link, receiver, endpoint_url=other)
         assert "The receiver refused our key" in page.page.text
         return await answering(200)(stream, call)
 
     async with receiving(answer) as receiver:
-        page = await house.receiver(tab, link, receiver)
+        page = await scene.receiver(tab, link, receiver)
         assert "The receiver refused our key" in page.page.text
         assert [call.target for call in receiver.calls] == ["/in", "/other"]
-    (draft,) = await house.drafts(link)
+    (draft,) = await scene.drafts(link)
     assert (draft["state"], draft["endpoint_url"]) == ("draft", f"http://127.0.0.1:{receiver.port}/other")
 
 
-async def test_the_steps_of_one_part_take_no_draft_of_another(house: OvertakenScene) -> None:
+async def test_the_steps_of_one_part_take_no_draft_of_another(scene: OvertakenScene) -> None:
     """The pages ask only for their own drafts; nothing else may call a receiver, or look for a record, for another part's draft."""
-    link, tab = await house.begun("domain", "siem")
-    await house.domain(tab, link, published=False)
+    link, tab = await scene.begun("domain", "siem")
+    await scene.domain(tab, link, published=False)
     async with receiving(answering(200)) as receiver:
-        await house.receiver(tab, link, receiver)
+        await scene.receiver(tab, link, receiver)
         calls = len(receiver.calls)
-        before = await house.drafts(link)
-        known = await house.known(link, tab)
+        before = await scene.drafts(link)
+        known = await scene.known(link, tab)
         of = {one["purpose"]: SetupDraftId(UUID(one["id"])) for one in before}
         with pytest.raises(NotFound):
-            await house.postern.tenancy.domain_drafts.look(known, of["siem"])
+            await scene.postern.tenancy.domain_drafts.look(known, of["siem"])
         with pytest.raises(NotFound):
-            await house.postern.tenancy.siem_drafts.test(known, of["domain"])
-        assert (len(receiver.calls), await house.drafts(link)) == (calls, before)
+            await scene.postern.tenancy.siem_drafts.test(known, of["domain"])
+        assert (len(receiver.calls), await scene.drafts(link)) == (calls, before)

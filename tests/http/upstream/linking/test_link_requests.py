@@ -19,34 +19,34 @@ EVIL = "https://evil.example/callback"
 
 
 @pytest.fixture
-def ada(house: UpstreamScene) -> Person:
+def ada(scene: UpstreamScene) -> Person:
     """She has just signed in."""
-    ada = house.people.add(ADA)
-    house.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
+    ada = scene.people.add(ADA)
+    scene.people.change("update users set email_verified_at = now(), password_hash = 'x' where id = %s", ada.user)
     return ada
 
 
-async def link(house: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> Any:
-    return await house.unlimited.post(f"/api/user/identities/{word}/link", token=token, headers=list(headers.items()))
+async def link(scene: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> Any:
+    return await scene.unlimited.post(f"/api/user/identities/{word}/link", token=token, headers=list(headers.items()))
 
 
-async def asked(house: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> str:
+async def asked(scene: UpstreamScene, token: str, word: str = "websuite", **headers: str) -> str:
     """The address of the page on which the person answers."""
-    answer = await link(house, token, word, **headers)
+    answer = await link(scene, token, word, **headers)
     address: str = answer.ok()["authorization_url"]
     assert address.startswith(f"{BASE_URL}/ui/connect/{word}/")
     assert answer.header("set-cookie") is None
     return address.removeprefix(BASE_URL)
 
 
-async def in_application(house: UpstreamScene, person: Person) -> str:
-    token = await house.tenants.token_in(person, house.app)
-    house.people.change("update sessions set proved_at = now()")
+async def in_application(scene: UpstreamScene, person: Person) -> str:
+    token = await scene.tenants.token_in(person, scene.app)
+    scene.people.change("update sessions set proved_at = now()")
     return token
 
 
-def states(house: UpstreamScene) -> list[dict[str, Any]]:
-    return house.people.rows("select user_id, session_id, asked_in from oauth_states")
+def states(scene: UpstreamScene) -> list[dict[str, Any]]:
+    return scene.people.rows("select user_id, session_id, asked_in from oauth_states")
 
 
 async def pressed(tabs: Tabs, place: str) -> Tab:
@@ -56,13 +56,13 @@ async def pressed(tabs: Tabs, place: str) -> Tab:
 
 
 @pytest.mark.parametrize("owner", [False, True])
-async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_account(house: UpstreamScene, owner: bool) -> None:
-    evil = house.tenants.add("evil")
-    application = house.application(evil, "game", EVIL)
-    ada = await house.people.with_password(PASSWORD, ADA)
-    house.people.change("update users set is_platform_owner = %s where id = %s", owner, ada.user)
-    adas = house.browser()
-    tab = await adas.tab().open(house.asking(application, redirect_uri=EVIL, scope="openid"))
+async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_account(scene: UpstreamScene, owner: bool) -> None:
+    evil = scene.tenants.add("evil")
+    application = scene.application(evil, "game", EVIL)
+    ada = await scene.people.with_password(PASSWORD, ADA)
+    scene.people.change("update users set is_platform_owner = %s where id = %s", owner, ada.user)
+    adas = scene.browser()
+    tab = await adas.tab().open(scene.asking(application, redirect_uri=EVIL, scope="openid"))
     tab = await tab.send(email=ADA)
     tab = await tab.send(password=PASSWORD)
     tab = await tab.send(answer="allow")
@@ -70,43 +70,43 @@ async def test_an_application_that_somebody_signs_in_to_cannot_take_over_their_a
         "grant_type": "authorization_code",
         "code": left(tab, EVIL)["code"],
         "redirect_uri": EVIL,
-        "client_id": house.client_id(application),
+        "client_id": scene.client_id(application),
         "code_verifier": VERIFIER,
     }
     headers = [("content-type", "application/x-www-form-urlencoded")]
-    given = await house.unlimited.request("POST", "/auth/token", body=urlencode(form).encode(), headers=headers)
-    fake = house.sits("mallory@gmail.com", sub="mallory")
-    place = await asked(house, given.ok()["access_token"])
-    assert states(house) == [], "nothing is on its way before she presses the button"
+    given = await scene.unlimited.request("POST", "/auth/token", body=urlencode(form).encode(), headers=headers)
+    fake = scene.sits("mallory@gmail.com", sub="mallory")
+    place = await asked(scene, given.ok()["access_token"])
+    assert states(scene) == [], "nothing is on its way before she presses the button"
     # Neither the application's server nor Mallory gets beyond the page, which is Ada's.
-    mallory = house.people.add("mallory@gmail.com")
-    house.people.change("update users set email_verified_at = now() where id = %s", mallory.user)
-    mallorys = house.signed_in(mallory)
-    assert ((await house.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
+    mallory = scene.people.add("mallory@gmail.com")
+    scene.people.change("update users set email_verified_at = now() where id = %s", mallory.user)
+    mallorys = scene.signed_in(mallory)
+    assert ((await scene.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
     is_page(await mallorys.request("GET", place), 403, "This is for another account")
     own = await mallorys.tab().open("/ui/settings/connections/websuite/connect")
     token = next(form.fields["form_token"] for form in own.page.forms if "form_token" in form.fields)
     is_page(await mallorys.request("POST", place, {"form_token": token}), 403, "This is for another account")
-    assert states(house) == []
+    assert states(scene) == []
     # Ada presses the button, and Mallory gets hold of all that her browser then has in its address line.
     tab = await pressed(adas, place)
     back = fake.consent(tab.page.refresh)
-    await house.leave(mallorys)
+    await scene.leave(mallorys)
     is_page(await mallorys.request("GET", back), 400, OUT_OF_DATE)
     # Mallory's code does not work in Ada's browser either, since it was made for another challenge.
     state = dict(parse_qsl(urlsplit(back).query))["state"]
-    theirs = house.browser()
-    fake.consent(await house.leave(theirs), code="mallorys")
+    theirs = scene.browser()
+    fake.consent(await scene.leave(theirs), code="mallorys")
     answer = await adas.request("GET", f"/auth/websuite/callback?code=mallorys&state={state}")
     assert told_in(answer.header("location"))[1]["error"] == "provider_failed"
-    assert house.identities() == []
+    assert scene.identities() == []
 
 
-async def test_the_page_names_application_provider_and_account_and_leads_back(house: UpstreamScene, ada: Person) -> None:
-    fake = house.sits("her-own@gmail.com", sub="hers")
-    adas = house.signed_in(ada)
-    house.people.change("update users set name = 'Ada Lovelace', profile_updated_at = now() where id = %s", ada.user)
-    place = await asked(house, await in_application(house, ada))
+async def test_the_page_names_application_provider_and_account_and_leads_back(scene: UpstreamScene, ada: Person) -> None:
+    fake = scene.sits("her-own@gmail.com", sub="hers")
+    adas = scene.signed_in(ada)
+    scene.people.change("update users set name = 'Ada Lovelace', profile_updated_at = now() where id = %s", ada.user)
+    place = await asked(scene, await in_application(scene, ada))
     tab = await adas.tab().open(place)
     for named in ("Connect \u2068Google\u2069?", "App", "Acme", f"Ada Lovelace {ADA}", "app.example.com", "asks you to connect"):
         assert named in tab.page.text, tab.page.text
@@ -115,21 +115,21 @@ async def test_the_page_names_application_provider_and_account_and_leads_back(ho
     tab = await tab.send()
     answer = await adas.request("GET", fake.consent(tab.page.refresh))
     assert told_in(answer.header("location")) == (CALLBACK, {"status": "success", "provider": "websuite", "action": "link"})
-    (one,) = house.identities()
+    (one,) = scene.identities()
     assert (one["user_id"], one["subject"]) == (ada.user, "hers")
-    assert house.people.rows("select came_through from identities") == [{"came_through": house.app.id}]
+    assert scene.people.rows("select came_through from identities") == [{"came_through": scene.app.id}]
 
 
 @pytest.mark.parametrize("led", [False, True])
-async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house: UpstreamScene, led: bool) -> None:
+async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(scene: UpstreamScene, led: bool) -> None:
     """Also from an account that is led to a provider, which would sign them in to the same one again."""
-    ada = await house.people.with_password(PASSWORD, ADA)
-    other = house.people.add("ada@work.example")
-    house.people.change("update users set email_verified_at = now() where id = %s", other.user)
+    ada = await scene.people.with_password(PASSWORD, ADA)
+    other = scene.people.add("ada@work.example")
+    scene.people.change("update users set email_verified_at = now() where id = %s", other.user)
     if led:
-        route(house.people, house.acme, "work.example")
-    adas = house.signed_in(other)
-    place = await asked(house, await in_application(house, ada))
+        route(scene.people, scene.acme, "work.example")
+    adas = scene.signed_in(other)
+    place = await asked(scene, await in_application(scene, ada))
     tab = await adas.tab().open(place)
     assert tab.status == 403
     (onward,) = [link for link in tab.page.links if link.startswith("/ui/sign-in")]
@@ -138,61 +138,61 @@ async def test_whoever_is_signed_in_with_another_account_gets_to_that_one(house:
     tab = await tab.send(email=ADA)
     tab = await tab.send(password=PASSWORD)
     assert (tab.place, tab.status) == (place, 200)
-    assert await house.who(adas) == ada.user
+    assert await scene.who(adas) == ada.user
 
 
-async def test_a_session_of_a_service_does_not_leave_at_once_either(house: UpstreamScene, ada: Person) -> None:
+async def test_a_session_of_a_service_does_not_leave_at_once_either(scene: UpstreamScene, ada: Person) -> None:
     """Not a session by which the person signed in to the service. A session for an organization does leave at once: it is the
     person's own.
     """
-    fake = house.sits()
-    house.tenants.join(ada, house.acme)
-    adas = house.signed_in(ada)
+    fake = scene.sits()
+    scene.tenants.join(ada, scene.acme)
+    adas = scene.signed_in(ada)
     elsewhere = {"origin": "https://acme.example"}
-    for where, named, back, headers in ((house.app, "App", CALLBACK, {}), (house.acme, "Acme", CONNECTIONS, elsewhere)):
-        token = await house.tenants.token_in(ada, where)
-        house.people.change("update sessions set proved_at = now()")
-        tab = await adas.tab().open(await asked(house, token, **headers))
+    for where, named, back, headers in ((scene.app, "App", CALLBACK, {}), (scene.acme, "Acme", CONNECTIONS, elsewhere)):
+        token = await scene.tenants.token_in(ada, where)
+        scene.people.change("update sessions set proved_at = now()")
+        tab = await adas.tab().open(await asked(scene, token, **headers))
         assert named in tab.page.text
         tab = await tab.send()
         answer = await adas.request("GET", fake.consent(tab.page.refresh))
         assert told_in(answer.header("location")) == (back, {"status": "success", "provider": "websuite", "action": "link"})
-        house.people.change("delete from identities")
-    token = await house.tenants.token_in(ada, house.acme)
-    assert not (await link(house, token)).ok()["authorization_url"].startswith(BASE_URL)
+        scene.people.change("delete from identities")
+    token = await scene.tenants.token_in(ada, scene.acme)
+    assert not (await link(scene, token)).ok()["authorization_url"].startswith(BASE_URL)
 
 
-async def test_the_page_of_another_origin_leads_to_the_page_too(house: UpstreamScene, ada: Person) -> None:
+async def test_the_page_of_another_origin_leads_to_the_page_too(scene: UpstreamScene, ada: Person) -> None:
     """Its browser keeps no cookie of the answer, so that it could not come back."""
-    fake = house.sits()
-    adas = house.signed_in(ada)
-    token = await house.people.token(ada)
-    place = await asked(house, token, origin="https://console.example.com")
+    fake = scene.sits()
+    adas = scene.signed_in(ada)
+    token = await scene.people.token(ada)
+    place = await asked(scene, token, origin="https://console.example.com")
     tab = await adas.tab().open(place)
     assert "asks you to" not in tab.page.text
     tab = await tab.send()
     answer = await adas.request("GET", fake.consent(tab.page.refresh))
     assert told_in(answer.header("location"))[0] == CONNECTIONS
-    answer = await link(house, token, "codehost", origin=BASE_URL)
+    answer = await link(scene, token, "codehost", origin=BASE_URL)
     assert not answer.ok()["authorization_url"].startswith(BASE_URL)
     assert answer.header("set-cookie") is not None
 
 
-async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: UpstreamScene) -> None:
-    fake = house.sits()
-    ada = await house.people.with_password(PASSWORD, ADA)
-    place = await asked(house, await in_application(house, ada))
-    adas = house.signed_in(house.people.session_of(ada), age=3600)
+async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(scene: UpstreamScene) -> None:
+    fake = scene.sits()
+    ada = await scene.people.with_password(PASSWORD, ADA)
+    place = await asked(scene, await in_application(scene, ada))
+    adas = scene.signed_in(scene.people.session_of(ada), age=3600)
     tab = await adas.tab().open(place)
     assert tab.place.startswith("/ui/prove?")
     tab = await tab.send(len(tab.page.forms) - 1, password=PASSWORD)
     assert tab.place == place
     # One that has become old on the page is asked for once more, and leads back to this very page.
     shown = tab.page.forms[0]
-    house.people.change("update sessions set proved_at = now() - interval '1 hour'")
+    scene.people.change("update sessions set proved_at = now() - interval '1 hour'")
     answer = await adas.request("POST", shown.action, shown.fields)
     assert (answer.header("location") or "").startswith(f"/ui/prove?to={place}")
-    assert states(house) == []
+    assert states(scene) == []
     tab = await adas.tab().open(answer.header("location") or "")
     tab = await tab.send(len(tab.page.forms) - 1, password=PASSWORD)
     tab = await tab.send()
@@ -200,9 +200,9 @@ async def test_the_page_needs_a_fresh_proof_and_comes_back_after_it(house: Upstr
     assert told_in(answer.header("location"))[1]["status"] == "success"
 
 
-async def test_requests_that_are_not_ours_or_not_for_this_provider(house: UpstreamScene, ada: Person) -> None:
-    adas = house.signed_in(ada)
-    place = await asked(house, await in_application(house, ada))
+async def test_requests_that_are_not_ours_or_not_for_this_provider(scene: UpstreamScene, ada: Person) -> None:
+    adas = scene.signed_in(ada)
+    place = await asked(scene, await in_application(scene, ada))
     session, ends, mac = place.rpartition("/")[2].split("~")
     longer = str(int(ends) + 60)
     for other in (
@@ -228,65 +228,65 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_request_ends_with_what_made_it(house: UpstreamScene, ada: Person, change: str) -> None:
-    fake = house.sits()
-    adas = house.signed_in(ada)
-    place = await asked(house, await in_application(house, ada))
+async def test_a_request_ends_with_what_made_it(scene: UpstreamScene, ada: Person, change: str) -> None:
+    fake = scene.sits()
+    adas = scene.signed_in(ada)
+    place = await asked(scene, await in_application(scene, ada))
     tab = await pressed(adas, place)
-    house.people.change(change)
+    scene.people.change(change)
     is_page(await adas.request("GET", place), 400, OUT_OF_DATE)
     is_page(await adas.request("GET", fake.consent(tab.page.refresh)), 400, OUT_OF_DATE)
-    assert house.identities() == []
+    assert scene.identities() == []
 
 
 @pytest.mark.parametrize("change", CHANGES[:2])
-async def test_it_also_ends_while_the_provider_is_asked(house: UpstreamScene, ada: Person, change: str) -> None:
+async def test_it_also_ends_while_the_provider_is_asked(scene: UpstreamScene, ada: Person, change: str) -> None:
     """The provider may take long to answer."""
-    fake = house.sits()
-    adas = house.signed_in(house.people.session_of(ada))
-    tab = await pressed(adas, await asked(house, await in_application(house, ada)))
-    looking_meanwhile(house, lambda: house.people.change(change))
+    fake = scene.sits()
+    adas = scene.signed_in(scene.people.session_of(ada))
+    tab = await pressed(adas, await asked(scene, await in_application(scene, ada)))
+    looking_meanwhile(scene, lambda: scene.people.change(change))
     answer = await adas.request("GET", fake.consent(tab.page.refresh))
     assert told_in(answer.header("location"))[1]["error"] == "session_ended"
-    assert house.identities() == []
+    assert scene.identities() == []
 
 
-async def test_it_also_ends_with_the_session_of_the_browser(house: UpstreamScene, ada: Person) -> None:
+async def test_it_also_ends_with_the_session_of_the_browser(scene: UpstreamScene, ada: Person) -> None:
     """After a sign-out, the next person at the computer must not be able to finish the request."""
-    fake = house.sits()
-    token = await in_application(house, ada)
-    adas = house.signed_in(house.people.session_of(ada))
-    tab = await pressed(adas, await asked(house, token))
-    (state,) = states(house)
+    fake = scene.sits()
+    token = await in_application(scene, ada)
+    adas = scene.signed_in(scene.people.session_of(ada))
+    tab = await pressed(adas, await asked(scene, token))
+    (state,) = states(scene)
     assert state["session_id"] != state["asked_in"]
-    house.people.change("update sessions set revoked_at = now() where id = %s", state["session_id"])
+    scene.people.change("update sessions set revoked_at = now() where id = %s", state["session_id"])
     is_page(await adas.request("GET", fake.consent(tab.page.refresh)), 400, OUT_OF_DATE)
-    assert house.identities() == []
+    assert scene.identities() == []
 
 
-async def test_a_provider_that_is_off_or_does_not_answer(house: UpstreamScene, ada: Person) -> None:
-    provider = await house.own_provider(domain="")
-    adas = house.signed_in(ada)
-    house.tenants.join(ada, house.acme)
-    token = await house.tenants.token_in(ada, house.acme)
-    house.people.change("update sessions set proved_at = now()")
+async def test_a_provider_that_is_off_or_does_not_answer(scene: UpstreamScene, ada: Person) -> None:
+    provider = await scene.own_provider(domain="")
+    adas = scene.signed_in(ada)
+    scene.tenants.join(ada, scene.acme)
+    token = await scene.tenants.token_in(ada, scene.acme)
+    scene.people.change("update sessions set proved_at = now()")
     elsewhere = {"origin": "https://acme.example"}
-    place = await asked(house, token, provider, **elsewhere)
-    house.people.change("update upstream_providers set issuer = issuer || '/gone'")
+    place = await asked(scene, token, provider, **elsewhere)
+    scene.people.change("update upstream_providers set issuer = issuer || '/gone'")
     tab = await adas.tab().open(place)
     tab = await tab.send()
     assert (tab.status, "did not work" in tab.page.text) == (400, True)
-    house.people.change("update upstream_providers set enabled = false")
+    scene.people.change("update upstream_providers set enabled = false")
     is_page(await adas.request("GET", place), 400, "is not set up")
-    assert refused(await link(house, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
+    assert refused(await link(scene, token, provider, **elsewhere)) == (400, "BAD_REQUEST")
 
 
-async def test_coming_back_twice_leads_to_the_same_place(house: UpstreamScene, ada: Person) -> None:
-    fake = house.sits()
-    adas = house.signed_in(ada)
-    tab = await pressed(adas, await asked(house, await in_application(house, ada)))
+async def test_coming_back_twice_leads_to_the_same_place(scene: UpstreamScene, ada: Person) -> None:
+    fake = scene.sits()
+    adas = scene.signed_in(ada)
+    tab = await pressed(adas, await asked(scene, await in_application(scene, ada)))
     back = fake.consent(tab.page.refresh)
     answers = [await adas.request("GET", back) for _ in range(2)]
     assert [told_in(one.header("location"))[1]["status"] for one in answers] == ["success"] * 2
     assert len(fake.forms) == 1
-    is_page(await house.signed_in(house.people.session_of(ada)).request("GET", back), 400, OUT_OF_DATE)
+    is_page(await scene.signed_in(scene.people.session_of(ada)).request("GET", back), 400, OUT_OF_DATE)

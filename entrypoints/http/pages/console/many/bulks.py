@@ -100,7 +100,7 @@ def _shown(
     of_one: dict[str, Any] = {resource.parameter: "…"}
     return visit.show(
         "many/bulk.html",
-        resource.spot,
+        resource.position,
         Head(
             title=resource.text(visit, f"act_{bulk.name}") if outcomes or not rows else title,
             crumbs=resource.above(visit),

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -49,7 +49,7 @@ _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.ev
 
 WEBHOOKS: Final = Resource(
     name="webhooks",
-    spot=spot(EVENTS_ENTRY, WEBHOOKS_TAB),
+    position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
     at=EVENTS,
     listed=list_webhooks,
     rows="webhooks",
@@ -70,7 +70,7 @@ WEBHOOKS: Final = Resource(
 
 DELIVERIES: Final = Resource(
     name="deliveries",
-    spot=spot(EVENTS_ENTRY, WEBHOOKS_TAB),
+    position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
     at=f"{EVENTS}/{{webhook_id}}/deliveries",
     listed=list_webhook_deliveries,
     rows="deliveries",
@@ -105,7 +105,7 @@ DELIVERIES: Final = Resource(
 
 SIEM: Final = Resource(
     name="siem",
-    spot=spot(EVENTS_ENTRY, SIEM_TAB),
+    position=position(EVENTS_ENTRY, SIEM_TAB),
     at=f"{EVENTS}/siem",
     is_single=True,
     listed=siem_configuration,

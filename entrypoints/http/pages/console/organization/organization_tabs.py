@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.pages.account import ORGANIZATIONS
-from entrypoints.http.pages.console.navigation import ConsolePlace, SideEntry, Spot, Tab
+from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import audit_log
@@ -95,5 +95,5 @@ ORGANIZATION: Final = ConsolePlace(
 )
 
 
-def spot(entry: SideEntry, tab: Tab) -> Spot:
-    return Spot(ORGANIZATION, entry, tab)
+def position(entry: SideEntry, tab: Tab) -> PagePosition:
+    return PagePosition(ORGANIZATION, entry, tab)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from core.domain.platform.matters import Matter
+from core.domain.platform.todos import Todo
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -23,40 +23,40 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETTINGS,
     SETUP_LINKS,
     SIGN_INS,
-    spot,
+    position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import LoginTrend, login_trends
-from entrypoints.http.routes.platform.matters import open_matters
+from entrypoints.http.routes.platform.todos import list_todos
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, organization_detail
 
-OVERVIEW: Final = spot(OVERVIEW_ENTRY, OVERVIEW_TAB)
+OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 _DAYS: Final = 30
-# Where each matter is decided.
-_DECIDED_AT: Final[Mapping[Matter, str]] = {
-    Matter.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
-    Matter.CERTIFICATES: APPLICATIONS,
-    Matter.CONNECTIONS: DIRECTORIES,
-    Matter.WEBHOOKS: EVENTS,
-    Matter.DOMAINS: f"{DIRECTORIES}/domains",
-    Matter.SECOND_FACTORS: PEOPLE,
-    Matter.MAIL_SERVER: f"{SETTINGS}/mail-server",
-    Matter.SIEM: f"{EVENTS}/siem",
-    Matter.SETUP_LINKS: SETUP_LINKS,
-    Matter.KEYS: KEYS,
+# Where each todo is decided.
+_DECIDED_AT: Final[Mapping[Todo, str]] = {
+    Todo.JOIN_REQUESTS: f"{PEOPLE}/requests?status=pending",
+    Todo.CERTIFICATES: APPLICATIONS,
+    Todo.CONNECTIONS: DIRECTORIES,
+    Todo.WEBHOOKS: EVENTS,
+    Todo.DOMAINS: f"{DIRECTORIES}/domains",
+    Todo.SECOND_FACTORS: PEOPLE,
+    Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
+    Todo.SIEM: f"{EVENTS}/siem",
+    Todo.SETUP_LINKS: SETUP_LINKS,
+    Todo.KEYS: KEYS,
 }
 
 
-@console.get(HOME, of=organization_detail, also=(open_matters, login_trends))
+@console.get(HOME, of=organization_detail, also=(list_todos, login_trends))
 async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """See what waits for a decision in an organization, and its figures"""
     visit = PageVisit(call, postern)
     found = await visit.ask(organization_detail)
     is_active = call.caller.organization_is_active
-    decides = is_active and visit.may(open_matters)
-    matters = await visit.ask(open_matters) if decides else ()
+    decides = is_active and visit.may(list_todos)
+    todos = await visit.ask(list_todos) if decides else ()
     chart = _chart(visit, await visit.ask(login_trends)) if is_active else None
     page = visit.show(
         "organization/overview.html",
@@ -65,7 +65,7 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizati
         found=found,
         is_active=is_active,
         decides=decides,
-        matters=[(one.matter.value, one.count, visit.here(_DECIDED_AT[one.matter])) for one in matters],
+        todos=[(one.todo.value, one.count, visit.here(_DECIDED_AT[one.todo])) for one in todos],
         chart=chart,
         sign_ins=visit.here(SIGN_INS),
         people=visit.here(PEOPLE) if visit.may(list_members) else "",

@@ -13,7 +13,14 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, SEARCH, spot
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    OVERVIEW_ENTRY,
+    OVERVIEW_TAB,
+    PEOPLE,
+    SEARCH,
+    position,
+)
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users
@@ -49,7 +56,7 @@ async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, 
                 groups.append((visit.text(heading), found))
     page = visit.show(
         "organization/search.html",
-        spot(OVERVIEW_ENTRY, OVERVIEW_TAB),
+        position(OVERVIEW_ENTRY, OVERVIEW_TAB),
         Head(title=visit.text("console.search.title")),
         sought=sought,
         found=groups,

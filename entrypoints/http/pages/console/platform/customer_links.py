@@ -5,7 +5,7 @@ from typing import Final
 from core.domain.tenancy.setup.setup_links import SetupLinkState
 from entrypoints.http.pages.console.forms import shape
 from entrypoints.http.pages.console.organization.connections.setup_links import ASKED, COLUMNS, FACTS, LINK_STATES
-from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.routes.platform.setup_links import (
@@ -20,7 +20,7 @@ CUSTOMER_LINKS: Final = f"{ORGANIZATIONS}/{{org_id}}/setup-links"
 
 LINKS: Final = Resource(
     name="customer_links",
-    spot=spot(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
+    position=position(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
     at=CUSTOMER_LINKS,
     listed=list_customer_links,
     rows="setup_links",

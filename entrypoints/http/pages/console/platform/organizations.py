@@ -6,7 +6,7 @@ from typing import Any, Final
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, state, when
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
-from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, spot
+from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -67,7 +67,7 @@ _OWNER: Final = linked(
 
 GOVERNED: Final = Resource(
     name="governed",
-    spot=spot(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
+    position=position(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
     at=ORGANIZATIONS,
     listed=list_organizations_of_platform,
     rows="organizations",

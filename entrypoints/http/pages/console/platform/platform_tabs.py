@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
-from entrypoints.http.pages.console.navigation import ConsolePlace, SideEntry, Spot, Tab
+from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
@@ -56,5 +56,5 @@ PLATFORM: Final = ConsolePlace(
 )
 
 
-def spot(entry: SideEntry, tab: Tab) -> Spot:
-    return Spot(PLATFORM, entry, tab)
+def position(entry: SideEntry, tab: Tab) -> PagePosition:
+    return PagePosition(PLATFORM, entry, tab)

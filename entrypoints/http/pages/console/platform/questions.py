@@ -16,7 +16,7 @@ from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
@@ -44,7 +44,7 @@ class Question(Frozen, kw_only=True):
     texts: str
     at: str
     of: Endpoint | CallerRule
-    spot: Spot
+    position: PagePosition
     load: Load
     do: Do
     shape: Shape | None = None
@@ -82,7 +82,7 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
         )
         return visit.show(
             "question.html",
-            question.spot,
+            question.position,
             head,
             explained=visit.text(f"{key}_text"),
             action=visit.here(question.at),

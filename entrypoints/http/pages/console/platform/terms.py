@@ -6,7 +6,7 @@ import msgspec
 
 from entrypoints.http.pages.console.cells import code, number, plain, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.platform.platform_tabs import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.platform.governance import list_tiers
@@ -19,7 +19,7 @@ from entrypoints.http.routes.platform.platform_fields import (
 
 TIER_LIST: Final = Resource(
     name="tiers",
-    spot=spot(TIERS_ENTRY, TIERS_TAB),
+    position=position(TIERS_ENTRY, TIERS_TAB),
     at=TIERS,
     listed=list_tiers,
     columns=(
@@ -45,7 +45,7 @@ _EACH_BOUND: Final = tuple(Asked(f"rule.{name}", label=f"console.platform_fields
 
 PLATFORM_FIELDS: Final = Resource(
     name="platform_fields",
-    spot=spot(FIELDS_ENTRY, FIELDS_TAB),
+    position=position(FIELDS_ENTRY, FIELDS_TAB),
     at=FIELDS,
     listed=list_platform_fields,
     columns=(plain("label", beside="key"), words("kind"), words("written_by"), yes_or_no("required"), number("position")),

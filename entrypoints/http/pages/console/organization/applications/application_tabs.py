@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.navigation import Spot, Tab
+from entrypoints.http.pages.console.navigation import PagePosition, Tab
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APPLICATIONS,
     APPLICATIONS_ENTRY,
     APPLICATIONS_TAB,
     ORGANIZATION,
-    spot,
+    position,
 )
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
@@ -81,29 +81,29 @@ _EXCHANGES: Final = Tab("console.part.exchanges", SAML_EXCHANGES, saml_exchanges
 _OF_SAML: Final = (_CONFIGURATION, _CERTIFICATE, _EXCHANGES)
 
 
-def _below(tab: Tab, parts: tuple[Tab, ...] = (), part: Tab | None = None) -> Spot:
-    return Spot(ORGANIZATION, APPLICATIONS_ENTRY, tab, _TABS, parts, part)
+def _below(tab: Tab, parts: tuple[Tab, ...] = (), part: Tab | None = None) -> PagePosition:
+    return PagePosition(ORGANIZATION, APPLICATIONS_ENTRY, tab, _TABS, parts, part)
 
 
-LIST_SPOT: Final = spot(APPLICATIONS_ENTRY, APPLICATIONS_TAB)
-OVERVIEW_SPOT: Final = _below(_OVERVIEW)
-SETTINGS_SPOT: Final = _below(_SETTINGS)
-SIGN_IN_SPOT: Final = _below(_SIGN_IN, _OF_SIGN_IN, _RULES)
-LOGOUT_SPOT: Final = _below(_SIGN_IN, _OF_SIGN_IN, _LOGOUT)
-NOTICES_SPOT: Final = _below(_SIGN_IN, _OF_SIGN_IN, _NOTICES)
-SECRETS_SPOT: Final = _below(_SECRETS, _OF_SECRETS, _CLIENT_SECRETS)
-PUBLIC_KEYS_SPOT: Final = _below(_SECRETS, _OF_SECRETS, _PUBLIC_KEYS)
-API_KEYS_SPOT: Final = _below(_SECRETS, _OF_SECRETS, _API_KEYS)
-ROLES_SPOT: Final = _below(_ROLES, _OF_ROLES, _OWN_ROLES)
-PERMISSIONS_SPOT: Final = _below(_ROLES, _OF_ROLES, _PERMISSIONS)
-ASSIGNMENTS_SPOT: Final = _below(_ROLES, _OF_ROLES, _ASSIGNMENTS)
-CLAIMS_SPOT: Final = _below(_CLAIMS, _OF_CLAIMS, _OWN_CLAIMS)
-PREVIEW_SPOT: Final = _below(_CLAIMS, _OF_CLAIMS, _PREVIEW)
-PLANS_SPOT: Final = _below(_PLANS)
-SAML_SPOT: Final = _below(_SAML, _OF_SAML, _CONFIGURATION)
-CERTIFICATE_SPOT: Final = _below(_SAML, _OF_SAML, _CERTIFICATE)
-EXCHANGES_SPOT: Final = _below(_SAML, _OF_SAML, _EXCHANGES)
-REFUSALS_SPOT: Final = _below(_REFUSALS)
+LIST_POSITION: Final = position(APPLICATIONS_ENTRY, APPLICATIONS_TAB)
+OVERVIEW_POSITION: Final = _below(_OVERVIEW)
+SETTINGS_POSITION: Final = _below(_SETTINGS)
+SIGN_IN_POSITION: Final = _below(_SIGN_IN, _OF_SIGN_IN, _RULES)
+LOGOUT_POSITION: Final = _below(_SIGN_IN, _OF_SIGN_IN, _LOGOUT)
+NOTICES_POSITION: Final = _below(_SIGN_IN, _OF_SIGN_IN, _NOTICES)
+SECRETS_POSITION: Final = _below(_SECRETS, _OF_SECRETS, _CLIENT_SECRETS)
+PUBLIC_KEYS_POSITION: Final = _below(_SECRETS, _OF_SECRETS, _PUBLIC_KEYS)
+API_KEYS_POSITION: Final = _below(_SECRETS, _OF_SECRETS, _API_KEYS)
+ROLES_POSITION: Final = _below(_ROLES, _OF_ROLES, _OWN_ROLES)
+PERMISSIONS_POSITION: Final = _below(_ROLES, _OF_ROLES, _PERMISSIONS)
+ASSIGNMENTS_POSITION: Final = _below(_ROLES, _OF_ROLES, _ASSIGNMENTS)
+CLAIMS_POSITION: Final = _below(_CLAIMS, _OF_CLAIMS, _OWN_CLAIMS)
+PREVIEW_POSITION: Final = _below(_CLAIMS, _OF_CLAIMS, _PREVIEW)
+PLANS_POSITION: Final = _below(_PLANS)
+SAML_POSITION: Final = _below(_SAML, _OF_SAML, _CONFIGURATION)
+CERTIFICATE_POSITION: Final = _below(_SAML, _OF_SAML, _CERTIFICATE)
+EXCHANGES_POSITION: Final = _below(_SAML, _OF_SAML, _EXCHANGES)
+REFUSALS_POSITION: Final = _below(_REFUSALS)
 
 
 def above_list(visit: PageVisit) -> tuple[tuple[str, str]]:

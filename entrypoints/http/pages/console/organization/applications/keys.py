@@ -16,7 +16,7 @@ from entrypoints.http.routes.services.client_secrets import create_client_secret
 
 CLIENT_SECRETS: Final = Resource(
     name="client_secrets",
-    spot=application_tabs.SECRETS_SPOT,
+    position=application_tabs.SECRETS_POSITION,
     at=application_tabs.SECRETS,
     listed=list_client_secrets,
     columns=(code("prefix"), when("created_at")),
@@ -35,7 +35,7 @@ async def _permissions(visit: PageVisit) -> Sequence[Choice]:
 
 API_KEYS: Final = Resource(
     name="api_keys",
-    spot=application_tabs.API_KEYS_SPOT,
+    position=application_tabs.API_KEYS_POSITION,
     at=application_tabs.API_KEYS,
     listed=list_api_keys,
     rows="api_keys",

@@ -33,7 +33,7 @@ def _new(visit: PageVisit) -> ButtonLink | None:
 
 APPLICATIONS: Final = Resource(
     name="applications",
-    spot=application_tabs.LIST_SPOT,
+    position=application_tabs.LIST_POSITION,
     at=application_tabs.LIST,
     listed=list_services,
     rows="services",

@@ -53,7 +53,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     )
     page = visit.show(
         "organization/applications/overview.html",
-        application_tabs.OVERVIEW_SPOT,
+        application_tabs.OVERVIEW_POSITION,
         head,
         facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _FACTS],
         values=client_values(visit, values),

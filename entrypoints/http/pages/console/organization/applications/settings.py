@@ -7,7 +7,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.action_pages import ending_pages
 from entrypoints.http.pages.console.cells import Column, copied, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
 from entrypoints.http.pages.console.records import record_page, section_pages
@@ -31,10 +31,12 @@ async def _ends_with_it(visit: PageVisit, application: Any) -> Sequence[tuple[st
     ]
 
 
-def _page(name: str, page: str, spot: Spot, *sections: Section, facts: tuple[Column, ...], ending: Ending | None = None) -> Resource:
+def _page(
+    name: str, page: str, position: PagePosition, *sections: Section, facts: tuple[Column, ...], ending: Ending | None = None
+) -> Resource:
     return Resource(
         name=name,
-        spot=spot,
+        position=position,
         at=application_tabs.LIST,
         page=page,
         listed=list_services,
@@ -52,7 +54,7 @@ def _page(name: str, page: str, spot: Spot, *sections: Section, facts: tuple[Col
 SIGNING_IN: Final = _page(
     "signing_in",
     application_tabs.SIGN_IN,
-    application_tabs.SIGN_IN_SPOT,
+    application_tabs.SIGN_IN_POSITION,
     Section(
         "addresses",
         shape(
@@ -85,7 +87,7 @@ SIGNING_IN: Final = _page(
 SIGNING_OUT: Final = _page(
     "signing_out",
     application_tabs.LOGOUT,
-    application_tabs.LOGOUT_SPOT,
+    application_tabs.LOGOUT_POSITION,
     Section(
         "notices",
         shape(
@@ -100,7 +102,7 @@ SIGNING_OUT: Final = _page(
 PUBLIC_KEYS: Final = _page(
     "public_keys",
     application_tabs.PUBLIC_KEYS,
-    application_tabs.PUBLIC_KEYS_SPOT,
+    application_tabs.PUBLIC_KEYS_POSITION,
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
@@ -112,7 +114,7 @@ PUBLIC_KEYS: Final = _page(
 SETTINGS: Final = _page(
     "application",
     application_tabs.SETTINGS,
-    application_tabs.SETTINGS_SPOT,
+    application_tabs.SETTINGS_POSITION,
     Section("basics", shape(change_service, "name", Asked("service_type", hint="console.application.type_hint"))),
     Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
     facts=(copied("id"), copied("slug"), when("created_at")),

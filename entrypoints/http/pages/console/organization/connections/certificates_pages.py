@@ -9,7 +9,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connection_certificates import (
     WaitingCertificatePath,
@@ -23,7 +23,7 @@ CERTIFICATES: Final = f"{ONE}/certificates"
 _APPROVE: Final = f"{CERTIFICATES}/{{fingerprint}}/approve"
 _DECLINE: Final = f"{CERTIFICATES}/{{fingerprint}}/decline"
 _DROP: Final = f"{CERTIFICATES}/former"
-_SPOT: Final = spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
+_POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 
 
 @console.get(CERTIFICATES, of=list_upstream_providers)
@@ -37,7 +37,7 @@ async def show_connection_certificates(call: Call[None, DoneLink, UpstreamProvid
     here = visit.here(CERTIFICATES)
     page = visit.show(
         "organization/connections/certificates.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.connection_certificates.title"),
             crumbs=(*above(visit)[:1], (provider.name, visit.here(ONE))),

@@ -14,7 +14,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import Cell
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (
@@ -34,7 +34,7 @@ _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
 _TEST: Final = f"{CONNECTION}/test"
 _SUCCEED: Final = f"{CONNECTION}/succeed"
-_SPOT: Final = spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
+_POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 
 
 class DirectoryMetadataForm(BoundForm, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
     last = next((one.certificate for one in listed.exchanges if one.succeeded and one.certificate), "")
     return visit.show(
         "organization/connections/connection.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=text("console.connection.title"),
             crumbs=(*above(visit)[:1], (provider.name, visit.here(ONE))),

@@ -6,7 +6,7 @@ from typing import Final
 from core.domain.identity.upstream.providers import NAMES
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -32,7 +32,7 @@ _PROVIDER: Final = Asked("upstream_provider_id", choices=_providers)
 
 DOMAINS: Final = Resource(
     name="domains",
-    spot=spot(DIRECTORIES_ENTRY, DOMAINS_TAB),
+    position=position(DIRECTORIES_ENTRY, DOMAINS_TAB),
     at=f"{DIRECTORIES}/domains",
     listed=list_domain_routes,
     columns=(plain("domain"), state("verified", _STATES), words("login_policy"), words("join_policy"), when("checked_at")),

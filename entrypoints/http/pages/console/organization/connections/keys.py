@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.organization_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, position
 from entrypoints.http.pages.console.organization.people.choices import capabilities
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
@@ -43,7 +43,7 @@ def _sent(*, accepted: bool) -> Callable[[Any], Sequence[str]]:
 
 KEYS_OF_ORGANIZATION: Final = Resource(
     name="keys",
-    spot=spot(KEYS_ENTRY, KEYS_TAB),
+    position=position(KEYS_ENTRY, KEYS_TAB),
     at=KEYS,
     listed=list_management_keys,
     rows="management_keys",

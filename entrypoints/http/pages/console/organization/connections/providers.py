@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -60,7 +60,7 @@ def _may_be_activated(one: Any) -> bool:
 
 PROVIDERS: Final = Resource(
     name="providers",
-    spot=spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
     at=DIRECTORIES,
     listed=list_upstream_providers,
     columns=(plain("name"), words("kind"), code("issuer"), state(_state, _STATES), when("created_at")),
@@ -127,7 +127,7 @@ PROVIDERS: Final = Resource(
 
 EXCHANGES: Final = Resource(
     name="connection_exchanges",
-    spot=spot(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
     at=_EXCHANGES,
     listed=list_connection_exchanges,
     rows="exchanges",

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.federation.scim.groups import ScimGrouping
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, state, when
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, SCIM_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
@@ -31,7 +31,7 @@ async def _groupings(visit: PageVisit) -> Sequence[Choice]:
 
 TOKENS: Final = Resource(
     name="scim_tokens",
-    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    position=position(DIRECTORIES_ENTRY, SCIM_TAB),
     at=_AT,
     listed=list_scim_tokens,
     rows="tokens",
@@ -47,7 +47,7 @@ TOKENS: Final = Resource(
 
 EXCHANGES: Final = Resource(
     name="scim_exchanges",
-    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    position=position(DIRECTORIES_ENTRY, SCIM_TAB),
     at=_EXCHANGES,
     listed=list_scim_exchanges,
     rows="exchanges",
@@ -75,7 +75,7 @@ EXCHANGES: Final = Resource(
 
 GROUPS: Final = Resource(
     name="scim_settings",
-    spot=spot(DIRECTORIES_ENTRY, SCIM_TAB),
+    position=position(DIRECTORIES_ENTRY, SCIM_TAB),
     at=_SETTINGS,
     is_single=True,
     listed=scim_settings,

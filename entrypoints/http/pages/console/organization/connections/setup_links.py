@@ -10,7 +10,7 @@ from entrypoints.http.pages.account.profile_pages import LANGUAGE_NAMES
 from entrypoints.http.pages.console.cells import Column, Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, SETUP_LINKS, SETUP_LINKS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, SETUP_LINKS, SETUP_LINKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.pages.console.visit import PageVisit
@@ -81,7 +81,7 @@ ASKED: Final = (
 
 LINKS: Final = Resource(
     name="setup_links",
-    spot=spot(DIRECTORIES_ENTRY, SETUP_LINKS_TAB),
+    position=position(DIRECTORIES_ENTRY, SETUP_LINKS_TAB),
     at=SETUP_LINKS,
     listed=list_setup_links,
     rows="setup_links",
@@ -98,7 +98,7 @@ LINKS: Final = Resource(
 
 DRAFTS: Final = Resource(
     name="setup_drafts",
-    spot=spot(DIRECTORIES_ENTRY, SETUP_LINKS_TAB),
+    position=position(DIRECTORIES_ENTRY, SETUP_LINKS_TAB),
     at=_DRAFTS,
     listed=setup_link,
     rows="drafts",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.pages.console.cells import copied, listed, number, plain, when, yes_or_no
-from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Resource
 from entrypoints.http.routes.record.audit import audit_log
@@ -11,7 +11,7 @@ from entrypoints.http.routes.services.end_users import end_user_detail, list_end
 
 END_USERS: Final = Resource(
     name="end_users",
-    spot=spot(PEOPLE_ENTRY, END_USERS_TAB),
+    position=position(PEOPLE_ENTRY, END_USERS_TAB),
     at=f"{PEOPLE}/users",
     listed=list_end_users,
     rows="users",

@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import FIELDS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import FIELDS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.tenancy.profile_fields import change_field, create_field, delete_field, list_fields
@@ -34,7 +34,7 @@ FACTS: Final = (
 
 FIELDS: Final = Resource(
     name="fields",
-    spot=spot(PEOPLE_ENTRY, FIELDS_TAB),
+    position=position(PEOPLE_ENTRY, FIELDS_TAB),
     at=f"{PEOPLE}/fields",
     listed=list_fields,
     columns=COLUMNS,

@@ -15,7 +15,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
@@ -53,7 +53,7 @@ def _sending_key(one: Any) -> str | None:
 
 INVITATIONS: Final = Resource(
     name="invitations",
-    spot=spot(PEOPLE_ENTRY, INVITATIONS_TAB),
+    position=position(PEOPLE_ENTRY, INVITATIONS_TAB),
     at=_AT,
     listed=list_invitations,
     columns=(
@@ -117,7 +117,7 @@ async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Membe
     if refused:
         return Answer(await _form(visit, "\n".join(email for email, _ in refused), call.body.role, invited=invited, refused=refused), 400)
     head = Head(title=visit.text("console.invitations.sent_title"), crumbs=INVITATIONS.above(visit))
-    return Answer(visit.show("organization/people/invited.html", INVITATIONS.spot, head, invited=invited, again=visit.here(_NEW)), 200)
+    return Answer(visit.show("organization/people/invited.html", INVITATIONS.position, head, invited=invited, again=visit.here(_NEW)), 200)
 
 
 async def _form(
@@ -137,7 +137,7 @@ async def _form(
     )
     return visit.show(
         "organization/people/invite.html",
-        INVITATIONS.spot,
+        INVITATIONS.position,
         head,
         action=visit.here(_NEW),
         back=visit.here(_AT),

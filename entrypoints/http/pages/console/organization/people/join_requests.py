@@ -6,7 +6,7 @@ from typing import Final
 from core.domain.tenancy.join_requests import JoinRequestStatus
 from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
 from entrypoints.http.pages.console.forms import Choice
-from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, REQUESTS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Filter, Resource
 from entrypoints.http.pages.console.visit import PageVisit
@@ -25,7 +25,7 @@ async def _statuses(visit: PageVisit) -> Sequence[Choice]:
 
 REQUESTS: Final = Resource(
     name="requests",
-    spot=spot(PEOPLE_ENTRY, REQUESTS_TAB),
+    position=position(PEOPLE_ENTRY, REQUESTS_TAB),
     at=f"{PEOPLE}/requests",
     listed=list_join_requests,
     columns=(plain("email"), state("status", _STATES), when("created_at"), when("decided_at")),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from core.domain.tenancy.roles import BuiltInRole
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
-from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
@@ -34,7 +34,7 @@ async def _all_roles(visit: PageVisit) -> Sequence[Choice]:
 
 MEMBERS: Final = Resource(
     name="members",
-    spot=spot(PEOPLE_ENTRY, MEMBERS_TAB),
+    position=position(PEOPLE_ENTRY, MEMBERS_TAB),
     at=PEOPLE,
     listed=list_members,
     rows="members",

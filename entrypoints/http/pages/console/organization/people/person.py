@@ -14,7 +14,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.members import MEMBERS
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.identity.mfa import StatedReason
@@ -91,7 +91,7 @@ async def _values(
     may_write = visit.may(change_person_values)
     return visit.show(
         "organization/people/values.html",
-        spot(PEOPLE_ENTRY, END_USERS_TAB),
+        position(PEOPLE_ENTRY, END_USERS_TAB),
         head,
         action=visit.here(_VALUES),
         fields=[
@@ -138,7 +138,7 @@ async def _factor(visit: PageVisit, reason: str = "", wrong: str = "") -> bytes:
     )
     return visit.show(
         "organization/people/second_factor.html",
-        MEMBERS.spot,
+        MEMBERS.position,
         head,
         action=visit.here(_FACTOR),
         back=visit.here(MEMBERS.one),

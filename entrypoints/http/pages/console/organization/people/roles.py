@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import code, copied, plain, when, words
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, ROLES_TAB, position
 from entrypoints.http.pages.console.organization.people.choices import capabilities
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -14,7 +14,7 @@ _MAY: Final = Asked("permissions", choices=capabilities, label="console.field.ca
 
 ROLES: Final = Resource(
     name="roles",
-    spot=spot(PEOPLE_ENTRY, ROLES_TAB),
+    position=position(PEOPLE_ENTRY, ROLES_TAB),
     at=f"{PEOPLE}/roles",
     listed=list_roles,
     columns=(plain("name", beside="description"), code("slug"), when("created_at")),

@@ -17,7 +17,7 @@ from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, position
 from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.resource_pages import pages
@@ -44,7 +44,7 @@ _ROLE: Final = Asked("role", choices=roles, hint="console.teams.role_hint")
 
 TEAMS: Final = Resource(
     name="teams",
-    spot=spot(PEOPLE_ENTRY, TEAMS_TAB),
+    position=position(PEOPLE_ENTRY, TEAMS_TAB),
     at=_AT,
     listed=list_teams,
     columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), plain("role"), when("created_at")),
@@ -111,7 +111,7 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
     )
     page = visit.show(
         "question.html",
-        TEAMS.spot,
+        TEAMS.position,
         head,
         explained=visit.text("console.team_members.end_text"),
         action=visit.here(_REMOVE),
@@ -149,7 +149,7 @@ async def _members(visit: PageVisit, *, after: UUID | None = None, done: str = "
     )
     return visit.show(
         "organization/people/team_members.html",
-        TEAMS.spot,
+        TEAMS.position,
         head,
         columns=_COLUMNS,
         rows=list(

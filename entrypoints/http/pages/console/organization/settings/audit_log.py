@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
-from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
+from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
@@ -79,7 +79,7 @@ def _called(actor: Any) -> str:
 
 AUDIT: Final = Resource(
     name="audit_log",
-    spot=spot(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
+    position=position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
     at=AUDIT_LOG,
     listed=audit_log,
     rows="logs",
@@ -241,7 +241,7 @@ def _checked(visit: PageVisit, check: OwnCheck | None = None, *, is_done: bool =
     findings = [] if check is None else check.findings
     return visit.show(
         "organization/settings/verify.html",
-        AUDIT.spot,
+        AUDIT.position,
         Head(title=visit.text("console.verify.title"), crumbs=AUDIT.above(visit)),
         action=visit.here(_VERIFY),
         is_done=is_done,

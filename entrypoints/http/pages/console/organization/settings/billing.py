@@ -11,7 +11,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.services.billing import NewPortal, PortalPath, open_billing_portal
 from entrypoints.http.routes.tenancy.organizations import organization_detail
@@ -50,7 +50,7 @@ async def _page(visit: PageVisit, problem: str = "") -> bytes:
     found = await visit.ask(organization_detail)
     return visit.show(
         "organization/settings/billing.html",
-        spot(SETTINGS_ENTRY, BILLING_TAB),
+        position(SETTINGS_ENTRY, BILLING_TAB),
         Head(
             title=visit.text("console.billing.title"),
             curl=visit.curl(open_billing_portal, body={}),

@@ -15,7 +15,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,
@@ -29,7 +29,7 @@ from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath
 _AT: Final = f"{SIGN_IN}/providers"
 _ONE: Final = f"{_AT}/{{provider}}"
 _END: Final = f"{_ONE}/end"
-_SPOT: Final = spot(SIGN_IN_ENTRY, CREDENTIALS_TAB)
+_POSITION: Final = position(SIGN_IN_ENTRY, CREDENTIALS_TAB)
 
 
 class CredentialsForm(BoundForm, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ async def list_own_clients(call: Call[None, DoneLink, SignInRulesPath, Member], 
     found = [await visit.ask(show_oauth_credentials, provider=provider.value) for provider in Provider]
     page = visit.show(
         "organization/settings/credentials.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.credentials.title"),
             curl=visit.curl(show_oauth_credentials, provider=Provider.CODEHOST.value),
@@ -92,7 +92,7 @@ async def ask_to_remove_own_client(call: Call[None, None, OAuthCredentialsPath, 
     name = _name(call.path.provider)
     page = visit.show(
         "question.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.credentials.end_title", provider=name),
             crumbs=_above(visit),
@@ -121,7 +121,7 @@ def _form(visit: PageVisit, provider: str, client_id: str, *, is_set: bool = Fal
     name = _name(provider)
     return visit.show(
         "organization/settings/credentials_form.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.credentials.set", provider=name),
             crumbs=_above(visit),

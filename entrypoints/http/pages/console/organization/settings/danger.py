@@ -16,7 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.tenancy.members import MembersPath, Transfer, list_members, transfer_ownership
@@ -25,7 +25,7 @@ from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, d
 _AT: Final = f"{SETTINGS}/danger"
 _TRANSFER: Final = f"{_AT}/transfer"
 _DELETE: Final = f"{_AT}/delete"
-_SPOT: Final = spot(SETTINGS_ENTRY, DANGER_TAB)
+_POSITION: Final = position(SETTINGS_ENTRY, DANGER_TAB)
 _OFFERED: Final = 20
 
 
@@ -43,7 +43,7 @@ async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], poste
     visit = PageVisit(call, postern)
     page = visit.show(
         "organization/settings/danger.html",
-        _SPOT,
+        _POSITION,
         Head(title=visit.text("console.danger.title"), curl=visit.curl(delete_organization)),
         transfer=visit.here(_TRANSFER) if call.caller.organization_is_active else "",
         delete=visit.here(_DELETE),
@@ -83,7 +83,7 @@ async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_E
     ]
     return visit.show(
         "organization/settings/transfer.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.danger.transfer"),
             crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),
@@ -118,7 +118,7 @@ async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> 
     called, slug = visit.call.caller.organization_name, visit.path["org_slug"]
     return visit.show(
         "question.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.danger.delete_title", called=isolated(called)),
             crumbs=((visit.text("console.danger.title"), visit.here(_AT)),),

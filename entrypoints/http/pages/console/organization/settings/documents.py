@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when
-from entrypoints.http.pages.console.navigation import Spot
+from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization import organization_tabs as of_organization
 from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
@@ -14,10 +14,10 @@ from entrypoints.http.routes.configuration.documents import organization_configu
 _DRIFT: Final = {False: ("console.state.as_documented", Tone.GOOD), True: ("console.state.changed_by_hand", Tone.WARN)}
 
 
-def _list(at: str, spot: Spot, listed: Endpoint) -> Resource:
+def _list(at: str, position: PagePosition, listed: Endpoint) -> Resource:
     return Resource(
         name="documents",
-        spot=spot,
+        position=position,
         at=at,
         listed=listed,
         rows="managed",
@@ -37,11 +37,11 @@ def _beginning(managed: Any) -> str:
 
 DOCUMENTS: Final = _list(
     of_organization.DOCUMENTS,
-    of_organization.spot(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
+    of_organization.position(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
     organization_configuration,
 )
 PLATFORM_DOCUMENTS: Final = _list(
-    of_platform.DOCUMENTS, of_platform.spot(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), platform_configuration
+    of_platform.DOCUMENTS, of_platform.position(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), platform_configuration
 )
 
 PAGES: Final = (*pages(DOCUMENTS), *pages(PLATFORM_DOCUMENTS))

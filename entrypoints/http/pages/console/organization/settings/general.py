@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import GENERAL_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import GENERAL_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.routes.tenancy.organizations import change_organization, organization_detail
@@ -33,7 +33,7 @@ def _applications(found: Any) -> str:
 
 GENERAL: Final = Resource(
     name="general",
-    spot=spot(SETTINGS_ENTRY, GENERAL_TAB),
+    position=position(SETTINGS_ENTRY, GENERAL_TAB),
     at=SETTINGS,
     is_single=True,
     listed=organization_detail,

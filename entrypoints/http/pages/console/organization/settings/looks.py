@@ -16,7 +16,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.colours import DARK, LIGHT
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, shape
-from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, show_branding
@@ -83,7 +83,7 @@ async def _page(
     pale = [name for name, grounds in (("light", LIGHT), ("dark", DARK)) if is_own and not brand.may_write_on(*grounds)]
     return visit.show(
         "organization/settings/looks.html",
-        spot(SETTINGS_ENTRY, LOOKS_TAB),
+        position(SETTINGS_ENTRY, LOOKS_TAB),
         Head(
             title=visit.text("console.looks.title"),
             curl=visit.curl(change_branding, body={"primary_color": "#0f5f5c"}),

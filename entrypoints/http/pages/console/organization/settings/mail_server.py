@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.routes.tenancy.mail_servers import remove_mail_server, set_mail_server, show_mail_server, test_mail_server
@@ -22,7 +22,7 @@ def _state(server: Any) -> tuple[str, Tone]:
 
 MAIL_SERVER: Final = Resource(
     name="mail_server",
-    spot=spot(SETTINGS_ENTRY, MAIL_SERVER_TAB),
+    position=position(SETTINGS_ENTRY, MAIL_SERVER_TAB),
     at=f"{SETTINGS}/mail-server",
     is_single=True,
     listed=show_mail_server,

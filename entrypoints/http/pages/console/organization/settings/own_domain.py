@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, when
 from entrypoints.http.pages.console.forms import shape
-from entrypoints.http.pages.console.organization.organization_tabs import DOMAIN_TAB, SETTINGS, SETTINGS_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import DOMAIN_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.routes.tenancy.domains import remove_domain, set_domain, show_domain, verify_domain
@@ -18,7 +18,7 @@ def _set(answer: Any) -> Any:
 
 OWN_DOMAIN: Final = Resource(
     name="own_domain",
-    spot=spot(SETTINGS_ENTRY, DOMAIN_TAB),
+    position=position(SETTINGS_ENTRY, DOMAIN_TAB),
     at=f"{SETTINGS}/domain",
     is_single=True,
     listed=show_domain,

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import in_words, listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, InputKind, shape
-from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, spot
+from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
@@ -36,7 +36,7 @@ _SHAPE: Final = shape(
 
 RULES: Final = Resource(
     name="rules",
-    spot=spot(SIGN_IN_ENTRY, RULES_TAB),
+    position=position(SIGN_IN_ENTRY, RULES_TAB),
     at=SIGN_IN,
     is_single=True,
     listed=show_sign_in_rules,
@@ -106,7 +106,7 @@ async def _form(
     )
     return visit.show(
         "organization/settings/rules_form.html",
-        RULES.spot,
+        RULES.position,
         head,
         inputs=await drawn(visit, _SHAPE.inputs, texts),
         hidden={WAS: sealed(present)},
@@ -120,7 +120,7 @@ def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any]
     counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable)
     return visit.show(
         "organization/settings/rules_effects.html",
-        RULES.spot,
+        RULES.position,
         Head(
             title=visit.text("console.rules.sure"),
             crumbs=((RULES.text(visit, "title"), visit.here(SIGN_IN)), (visit.text("console.rules.change"), visit.here(_CHANGE))),

@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.platform.platform_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import KEYS, KEYS_ENTRY, KEYS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.routes.platform.management_keys import (
@@ -19,7 +19,7 @@ _ADOPTED: Final = {True: ("console.state.adopted", Tone.GOOD), False: ("console.
 
 PLATFORM_KEYS: Final = Resource(
     name="platform_keys",
-    spot=spot(KEYS_ENTRY, KEYS_TAB),
+    position=position(KEYS_ENTRY, KEYS_TAB),
     at=KEYS,
     listed=list_platform_keys,
     rows="management_keys",

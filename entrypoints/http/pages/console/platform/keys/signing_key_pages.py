@@ -18,14 +18,14 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.console.cells import Tone, code, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import SIGNING_KEYS, SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB, position
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.signing_keys import list_signing_keys, rotate_signing_keys
 
 _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
-_SPOT: Final = spot(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
+_POSITION: Final = position(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
 _COLUMNS: Final = (
     code("id"),
     words("purpose"),
@@ -51,7 +51,7 @@ async def _show_signing_keys(call: AnyCall, postern: Postern) -> Page:
     keys = await visit.ask(list_signing_keys)
     page = visit.show(
         "platform/keys/signing_keys.html",
-        _SPOT,
+        _POSITION,
         Head(
             title=visit.text("console.installation_keys.title"),
             main=ButtonLink(visit.text("console.installation_keys.rotate"), _ROTATE, "quiet"),
@@ -90,7 +90,7 @@ async def _put_in_force(postern: Postern, actor: Actor) -> None:
 
 
 def _question(name: str, at: str, do: Any, **more: Any) -> Question:
-    return Question(name=name, texts="console.installation_keys", at=at, spot=_SPOT, load=_load, do=do, **more)
+    return Question(name=name, texts="console.installation_keys", at=at, position=_POSITION, load=_load, do=do, **more)
 
 
 PAGES: Final = (

@@ -12,7 +12,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, spot
+from entrypoints.http.pages.console.platform.platform_tabs import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, position
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
 _VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
@@ -30,7 +30,9 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
         key, tone = _VERDICTS[finding.verdict]
         findings.append((subject, visit.text(key), tone, finding.text))
     title = visit.text("console.health.title")
-    return Answer(visit.show("platform/overview/health.html", spot(OVERVIEW_ENTRY, HEALTH_TAB), Head(title=title), findings=findings), 200)
+    return Answer(
+        visit.show("platform/overview/health.html", position(OVERVIEW_ENTRY, HEALTH_TAB), Head(title=title), findings=findings), 200
+    )
 
 
 # Each look opens connections to the database and to the mail server.

@@ -10,7 +10,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import JOBS, JOBS_TAB, OVERVIEW_ENTRY, spot
+from entrypoints.http.pages.console.platform.platform_tabs import JOBS, JOBS_TAB, OVERVIEW_ENTRY, position
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.platform.dead_jobs import list_dead_jobs, retry_job
 
@@ -24,7 +24,7 @@ async def _show_jobs(call: AnyCall, postern: Postern) -> Page:
     rows = rows_of(_COLUMNS, jobs, visit.text, visit.path)
     page = visit.show(
         "platform/overview/jobs.html",
-        spot(OVERVIEW_ENTRY, JOBS_TAB),
+        position(OVERVIEW_ENTRY, JOBS_TAB),
         Head(title=visit.text("console.jobs.title"), curl=visit.curl(list_dead_jobs), done=call.query.done),
         columns=_COLUMNS,
         rows=[(cells, visit.here(_REVIVE, job_id=job.id)) for cells, job in zip(rows, jobs, strict=True)],

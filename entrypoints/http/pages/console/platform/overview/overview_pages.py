@@ -9,7 +9,7 @@ from entrypoints.http.pages.account.first_steps import steps_left
 from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, spot
+from entrypoints.http.pages.console.platform.platform_tabs import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, position
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import platform_overview
 
@@ -38,7 +38,7 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     )
     page = visit.show(
         "platform/overview/overview.html",
-        spot(OVERVIEW_ENTRY, OVERVIEW_TAB),
+        position(OVERVIEW_ENTRY, OVERVIEW_TAB),
         Head(title=visit.text("console.installation_at_a_glance.title"), curl=visit.curl(platform_overview)),
         figures=[(visit.text(f"console.installation_at_a_glance.{name}"), value, where) for name, value, where in shown],
         pending=figures.organizations_by_status.get(OrganizationStatus.PENDING, 0),

@@ -8,7 +8,7 @@ from core.domain.identifiers import UserId
 from core.domain.platform.account_overviews import AccountOverview
 from core.domain.platform.governance import Authority
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
-from entrypoints.http.pages.console.navigation import Spot, Tab
+from entrypoints.http.pages.console.navigation import PagePosition, Tab
 from entrypoints.http.pages.console.platform.platform_tabs import PEOPLE, PEOPLE_ENTRY, PLATFORM
 from entrypoints.http.pages.console.platform.questions import QuestionSubject
 from entrypoints.http.pages.console.visit import PageVisit
@@ -20,8 +20,8 @@ VALUES_TAB: Final = Tab("console.tab.values", f"{ONE}/fields", PLATFORM_OWNER)
 _TABS: Final = (PERSON_TAB, SESSIONS_TAB, VALUES_TAB)
 
 
-def spot_of(tab: Tab) -> Spot:
-    return Spot(PLATFORM, PEOPLE_ENTRY, tab, _TABS)
+def position_of(tab: Tab) -> PagePosition:
+    return PagePosition(PLATFORM, PEOPLE_ENTRY, tab, _TABS)
 
 
 def user_of(visit: PageVisit) -> UserId:

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, load, spot_of, user_of
+from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, load, position_of, user_of
 from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import PageVisit
@@ -54,7 +54,7 @@ _QUESTION: Final = Question(
     texts="console.people",
     at=f"{ONE}/act-as",
     of=impersonate,
-    spot=spot_of(PERSON_TAB),
+    position=position_of(PERSON_TAB),
     load=load,
     do=_act_as,
     shape=shape(impersonate, Asked("reason", kind=InputKind.LONG)),

@@ -22,7 +22,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     PEOPLE_TAB,
     SECOND_FACTORS,
     SECOND_FACTORS_TAB,
-    spot,
+    position,
 )
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
@@ -64,7 +64,7 @@ async def _show_people(call: AnyCall, postern: Postern) -> Page:
     found = await visit.ask(search_users, query=query)
     page = visit.show(
         "list.html",
-        spot(PEOPLE_ENTRY, PEOPLE_TAB),
+        position(PEOPLE_ENTRY, PEOPLE_TAB),
         Head(title=visit.text("console.people.title"), curl=visit.curl(search_users, query=query), done=call.query.done),
         columns=_PEOPLE,
         rows=rows_of(_PEOPLE, found.users, visit.text, visit.path),
@@ -91,7 +91,7 @@ async def _show_owners(call: AnyCall, postern: Postern) -> Page:
     rows: Sequence[Any] = [_Owner.of(one) for one in owners]
     page = visit.show(
         "list.html",
-        spot(PEOPLE_ENTRY, OWNERS_TAB),
+        position(PEOPLE_ENTRY, OWNERS_TAB),
         Head(title=visit.text("console.people.owners"), done=call.query.done),
         columns=_OWNERS,
         rows=rows_of(_OWNERS, rows, visit.text, visit.path),
@@ -133,7 +133,7 @@ async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
     alerts = (await visit.ask(suspicious_activity)).alerts
     page = visit.show(
         "platform/people/second_factors.html",
-        spot(PEOPLE_ENTRY, SECOND_FACTORS_TAB),
+        position(PEOPLE_ENTRY, SECOND_FACTORS_TAB),
         Head(title=visit.text("console.people.second_factors"), curl=visit.curl(suspicious_activity)),
         figures=figures,
         columns=_ALERTS,

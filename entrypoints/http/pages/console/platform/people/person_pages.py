@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.cells import (
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, spot_of, user_of
+from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, position_of, user_of
 from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
@@ -105,7 +105,7 @@ async def _show_person(call: AnyCall, postern: Postern) -> Page:
     )
     page = visit.show(
         "platform/people/person.html",
-        spot_of(PERSON_TAB),
+        position_of(PERSON_TAB),
         Head(
             title=seen.account.email.address,
             state=_state(visit, seen),
@@ -171,7 +171,7 @@ async def _demote(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> No
 
 
 def _question(name: str, do: Any, **more: Any) -> Question:
-    return Question(name=name, texts="console.people", at=_path(name), spot=spot_of(PERSON_TAB), load=load, do=do, **more)
+    return Question(name=name, texts="console.people", at=_path(name), position=position_of(PERSON_TAB), load=load, do=do, **more)
 
 
 _QUESTIONS: Final = (

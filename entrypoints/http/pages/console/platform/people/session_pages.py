@@ -15,7 +15,7 @@ from entrypoints.http.pages.account import Listing
 from entrypoints.http.pages.console.cells import plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.people import ONE, SESSIONS_TAB, above, authority, load, spot_of, user_of
+from entrypoints.http.pages.console.platform.people import ONE, SESSIONS_TAB, above, authority, load, position_of, user_of
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
@@ -40,7 +40,7 @@ async def _show_sessions(call: AnyCall, postern: Postern) -> Page:
     number = call.query.page
     page = visit.show(
         "platform/people/sessions.html",
-        spot_of(SESSIONS_TAB),
+        position_of(SESSIONS_TAB),
         Head(title=subject.called, crumbs=above(visit), done=call.query.done),
         columns=_COLUMNS,
         rows=[(cells, visit.here(_END, session_id=one.id), one.impersonated) for cells, one in zip(rows, found.sessions, strict=True)],
@@ -72,7 +72,7 @@ _ALL: Final = Question(
     texts="console.people",
     at=f"{_AT}/end",
     of=PLATFORM_OWNER,
-    spot=spot_of(SESSIONS_TAB),
+    position=position_of(SESSIONS_TAB),
     load=load,
     do=_end_all,
     kind="final",

@@ -12,7 +12,7 @@ from entrypoints.http.pages.account import NO_ERRORS
 from entrypoints.http.pages.account.details import MANY_VALUES, ValuesForm, controls, mistakes, named, read, shown
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.people import ONE, VALUES_TAB, above, load, spot_of, user_of
+from entrypoints.http.pages.console.platform.people import ONE, VALUES_TAB, above, load, position_of, user_of
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, platform_person_values
@@ -52,7 +52,7 @@ async def _page(visit: PageVisit, typed: Mapping[str, str], wrong: Mapping[str, 
         errors[""] = in_words(wrong[""], visit.text)
     return visit.show(
         "platform/people/values.html",
-        spot_of(VALUES_TAB),
+        position_of(VALUES_TAB),
         Head(title=subject.called, crumbs=above(visit), curl=visit.curl(platform_person_values), done=done, errors=errors),
         controls=made,
         others=[

@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
-from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import LoggedByPlatform, platform_audit_entry, platform_audit_log
@@ -27,7 +27,7 @@ from entrypoints.http.routes.record.audit import key_of
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
 _ON_A_PAGE: Final = 50
 _LAST_PAGE: Final = MOST_COUNTED // _ON_A_PAGE
-_SPOT: Final = spot(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
+_POSITION: Final = position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
 # The platform's log has the entries of everything that happens in no organization.
 _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is not Audience.ORGANIZATION)
 
@@ -91,7 +91,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     names = ("action", "target_type", "target_id", "actor", "since", "until")
     page = visit.show(
         "list.html",
-        _SPOT,
+        _POSITION,
         Head(title=visit.text("console.platform_log.title"), curl=visit.curl(platform_audit_log, query=wanted), errors=errors),
         columns=_COLUMNS,
         rows=rows_of(_COLUMNS, rows, visit.text, visit.path),
@@ -140,7 +140,7 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
     shown = await visit.ask(platform_audit_entry)
     page = visit.show(
         "platform/record/entry.html",
-        _SPOT,
+        _POSITION,
         Head(title=shown.action, crumbs=((visit.text("console.platform_log.title"), AUDIT_LOG),), curl=visit.curl(platform_audit_entry)),
         facts=[(visit.text(one.label), one.cell(shown, visit.text, visit.path)) for one in _FACTS],
         details=[(name, _text(value)) for name, value in sorted(shown.details.items())],

@@ -7,7 +7,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, spot
+from entrypoints.http.pages.console.platform.platform_tabs import SETTINGS, SETTINGS_ENTRY, SETTINGS_TAB, position
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.settings_in_force import settings_in_force
 
@@ -17,7 +17,7 @@ async def _show_settings(call: AnyCall, postern: Postern) -> Page:
     settings = (await visit.ask(settings_in_force)).settings
     groups = [(group, [(one.name, one.value) for one in some]) for group, some in groupby(settings, lambda one: one.group)]
     head = Head(title=visit.text("console.settings_in_force.title"), curl=visit.curl(settings_in_force))
-    return Answer(visit.show("platform/record/settings.html", spot(SETTINGS_ENTRY, SETTINGS_TAB), head, settings=groups), 200)
+    return Answer(visit.show("platform/record/settings.html", position(SETTINGS_ENTRY, SETTINGS_TAB), head, settings=groups), 200)
 
 
 PAGES: Final = (console.get(SETTINGS, of=settings_in_force)(stated(_show_settings, "show_settings_in_force", SETTINGS)),)

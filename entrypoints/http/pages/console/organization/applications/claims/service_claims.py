@@ -49,7 +49,7 @@ _FIELDS: Final = (
 
 CLAIMS: Final = Resource(
     name="claims",
-    spot=application_tabs.CLAIMS_SPOT,
+    position=application_tabs.CLAIMS_POSITION,
     at=application_tabs.CLAIMS,
     listed=list_service_claims,
     columns=(code("name"), words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER),

@@ -35,7 +35,7 @@ async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Poster
     service = await visit.ask(service_detail)
     page = visit.show(
         "question.html",
-        application_tabs.OVERVIEW_SPOT,
+        application_tabs.OVERVIEW_POSITION,
         Head(title=visit.text("console.test_sign_in.title"), crumbs=application_tabs.above(visit)),
         explained=visit.text("console.test_sign_in.explained", application=service.name),
         ends=[visit.text(f"console.test_sign_in.promise_{one}") for one in ("session", "self", "others")],
@@ -75,7 +75,7 @@ async def show_result(call: Call[None, None, ServicePath, Any], postern: Postern
     )
     page = visit.show(
         "organization/applications/claims/tested.html",
-        application_tabs.OVERVIEW_SPOT,
+        application_tabs.OVERVIEW_POSITION,
         head,
         step=step,
         tone=tone,

@@ -123,7 +123,7 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
     )
     return visit.show(
         "organization/applications/making/new.html",
-        application_tabs.LIST_SPOT,
+        application_tabs.LIST_POSITION,
         head,
         action=visit.here(_AT),
         back=visit.here(application_tabs.LIST),
@@ -152,7 +152,7 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
     head = Head(title=service.name, crumbs=application_tabs.above_list(visit), done="made")
     return visit.show(
         "organization/applications/making/made.html",
-        application_tabs.LIST_SPOT,
+        application_tabs.LIST_POSITION,
         head,
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,

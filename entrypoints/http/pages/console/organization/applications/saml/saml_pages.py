@@ -121,7 +121,7 @@ async def _shown(
     )
     return visit.show(
         f"{_TEMPLATES}/saml.html",
-        application_tabs.SAML_SPOT,
+        application_tabs.SAML_POSITION,
         head,
         may_change=visit.may(configure_saml),
         configuration=configuration,
@@ -207,7 +207,7 @@ def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, st
     ends = endpoint is disable_saml
     return visit.show(
         "question.html",
-        application_tabs.SAML_SPOT if ends else application_tabs.CERTIFICATE_SPOT,
+        application_tabs.SAML_POSITION if ends else application_tabs.CERTIFICATE_POSITION,
         Head(title=visit.text(f"console.saml.{name}_title"), crumbs=application_tabs.above(visit), curl=visit.curl(endpoint)),
         explained=visit.text(f"console.saml.{name}_text"),
         action=visit.here(action),
@@ -245,7 +245,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     step = 0 if standing is None else 1 if following is None else 2
     return visit.show(
         f"{_TEMPLATES}/saml_certificate.html",
-        application_tabs.CERTIFICATE_SPOT,
+        application_tabs.CERTIFICATE_POSITION,
         head,
         may_change=visit.may(create_saml_certificate),
         enabled=configuration.enabled,
@@ -324,7 +324,7 @@ def _outcome(exchange: Any) -> str:
 
 EXCHANGES: Final = Resource(
     name="saml_exchanges",
-    spot=application_tabs.EXCHANGES_SPOT,
+    position=application_tabs.EXCHANGES_POSITION,
     at=application_tabs.SAML_EXCHANGES,
     listed=saml_exchanges,
     rows="exchanges",

@@ -1,11 +1,11 @@
-"""Matters of an organization that wait for a decision."""
+"""Todos of an organization that wait for a decision."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
 
-from core.domain.platform.matters import Matter
+from core.domain.platform.todos import Todo
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -17,25 +17,25 @@ from entrypoints.http.machinery.fields import SlugOfOrganization, example
 _TAGS: Final = ("organizations",)
 
 
-class MattersPath(msgspec.Struct, frozen=True):
+class TodosPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
 
 
-class MatterRecord(msgspec.Struct, frozen=True):
+class TodoRecord(msgspec.Struct, frozen=True):
     """Something that waits for a decision, or that will break if nobody decides."""
 
-    matter: Matter
+    todo: Todo
     """What it is about."""
     count: Annotated[int, example(2)]
     """How many things there are, up to 100."""
 
 
-@endpoint.get("/api/organizations/{org_slug}/matters", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
-async def open_matters(call: Call[None, None, MattersPath, Member], postern: Postern) -> Sequence[MatterRecord]:
+@endpoint.get("/api/organizations/{org_slug}/todos", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
+async def list_todos(call: Call[None, None, TodosPath, Member], postern: Postern) -> Sequence[TodoRecord]:
     """List what waits for a decision
 
     Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections
     with such certificates, and certificates that wait for an owner. Webhooks, a mail server and a SIEM that fail, and domains whose proof
     is gone. Members without the second factor that the organization requires. The list is empty when there is nothing to do.
     """
-    return [MatterRecord(matter, count) for matter, count in (await postern.platform.matters.of(call.caller)).items()]
+    return [TodoRecord(todo, count) for todo, count in (await postern.platform.todos.of(call.caller)).items()]

@@ -1,4 +1,4 @@
-"""Matters of an organization that wait for somebody's decision, or that will break something if nobody decides."""
+"""Todos of an organization that wait for somebody's decision, or that will break something if nobody decides."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -6,13 +6,13 @@ from enum import StrEnum
 from typing import Final
 
 SOON: Final = timedelta(days=30)
-"""A certificate or key that ends within this time is a matter."""
+"""A certificate or key that ends within this time is a todo."""
 MOST_COUNTED: Final = 100
 """Each count stops here."""
 
 
-class Matter(StrEnum):
-    """The kind of a matter."""
+class Todo(StrEnum):
+    """The kind of a todo."""
 
     JOIN_REQUESTS = "join_requests"
     """People who want to become members wait for an answer."""
@@ -36,5 +36,5 @@ class Matter(StrEnum):
     """Management keys, SCIM tokens and API keys that end soon."""
 
 
-Matters = Mapping[Matter, int]
-"""The number of things of each matter, up to `MOST_COUNTED`. Matters of which there is nothing are left out."""
+Todos = Mapping[Todo, int]
+"""The number of things of each todo, up to `MOST_COUNTED`. Todos of which there is nothing are left out."""

@@ -1,4 +1,4 @@
-"""Open matters in PostgreSQL."""
+"""Open todos in PostgreSQL."""
 
 from datetime import datetime
 from typing import Final, LiteralString
@@ -8,7 +8,7 @@ from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.connection_refreshes import ENDS_SOON, WAITS
 from core.domain.identifiers import OrganizationId
-from core.domain.platform.matters import MOST_COUNTED, SOON, Matter, Matters
+from core.domain.platform.todos import MOST_COUNTED, SOON, Todo, Todos
 from core.frozen import Frozen
 
 # Members whom the statement looks at for a second factor. A look costs two look-ups in indexes.
@@ -16,23 +16,23 @@ _MOST_MEMBERS: Final = 1000
 
 
 class _Counted(Frozen):
-    matter: str
+    todo: str
     found: int
 
 
-class PostgresMatters:
-    """Implements `ports.platform.matters.MatterLookup`."""
+class PostgresTodos:
+    """Implements `ports.platform.todos.TodoLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def of(self, organization: OrganizationId, now: datetime) -> Matters:
+    async def of(self, organization: OrganizationId, now: datetime) -> Todos:
         parameters = {"organization": organization, "now": now, "soon": now + SOON, "most": MOST_COUNTED, "most_members": _MOST_MEMBERS}
-        return {Matter(row.matter): row.found for row in await ask(self._pool, _Counted, _COUNT, parameters) if row.found}
+        return {Todo(row.todo): row.found for row in await ask(self._pool, _Counted, _COUNT, parameters) if row.found}
 
 
-def _counted(matter: LiteralString, rows: LiteralString) -> LiteralString:
-    return f"select '{matter}' as matter, (select count(*) from ({rows} limit %(most)s) as counted)::int as found"
+def _counted(todo: LiteralString, rows: LiteralString) -> LiteralString:
+    return f"select '{todo}' as todo, (select count(*) from ({rows} limit %(most)s) as counted)::int as found"
 
 
 _COUNT: Final[LiteralString] = "\nunion all\n".join(

@@ -9,7 +9,7 @@ from tests.http.client import Client
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 
-MATTERS = "/api/organizations/acme/matters"
+TODOS = "/api/organizations/acme/todos"
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def street(postern: Postern, people: People, client: Client, log: CapturedLog) -
     return Shops(postern, people, client, log)
 
 
-async def test_each_matter_is_counted_where_it_is_and_nowhere_else(street: Shops) -> None:
+async def test_each_todo_is_counted_where_it_is_and_nowhere_else(street: Shops) -> None:
     owner, change = street.resident(street.acme, "owner"), street.people.change
-    nothing = await street.request("GET", MATTERS, by=owner)
+    nothing = await street.request("GET", TODOS, by=owner)
     assert (nothing.status, nothing.json()) == (200, [])
     acme, new = street.acme.id, street.postern.foundation.ids.new
     for _ in range(2):
@@ -73,7 +73,7 @@ async def test_each_matter_is_counted_where_it_is_and_nowhere_else(street: Shops
         owner.user,
     )
     change("update organizations set mfa_required_since = now(), mfa_grace_days = 30 where id = %s", acme)
-    assert {one["matter"]: one["count"] for one in (await street.request("GET", MATTERS, by=owner)).json()} == {
+    assert {one["todo"]: one["count"] for one in (await street.request("GET", TODOS, by=owner)).json()} == {
         "join_requests": 2,
         "certificates": 1,
         "webhooks": 1,
@@ -84,6 +84,6 @@ async def test_each_matter_is_counted_where_it_is_and_nowhere_else(street: Shops
         "keys": 1,
     }
     theirs = street.resident(street.globex, "owner")
-    assert (await street.request("GET", MATTERS.replace("acme", "globex"), by=theirs)).json() == []
-    assert (await street.request("GET", MATTERS, by=theirs)).status == 403
-    assert (await street.request("GET", MATTERS, by=street.resident(street.acme, "member"))).status == 403
+    assert (await street.request("GET", TODOS.replace("acme", "globex"), by=theirs)).json() == []
+    assert (await street.request("GET", TODOS, by=theirs)).status == 403
+    assert (await street.request("GET", TODOS, by=street.resident(street.acme, "member"))).status == 403
