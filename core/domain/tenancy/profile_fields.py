@@ -68,6 +68,8 @@ LONGEST_ITEM: Final = 200
 LAST_POSITION: Final = 999
 MOST_BYTES: Final = 16 * 1024
 """The limit of all values that an organization, or the installation, keeps of one person."""
+NO_ROOM: Final = "fields_too_long"
+"""The words of the refusal beyond this limit."""
 # Beyond this, programs that read numbers as floats no longer tell neighbours apart (RFC 8259 section 6).
 _LARGEST: Final = 2**53 - 1
 FIELD_SCOPES: Final = ("profile", "email")
@@ -359,7 +361,7 @@ def is_empty(field: ProfileField, value: Json) -> bool:
 def _require_room(values: Mapping[ProfileFieldId, FieldValue]) -> None:
     size = len(json.dumps({str(field): value for field, value in values.items()}, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
-        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words="fields_too_long")
+        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words=NO_ROOM)
 
 
 def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: FieldWriter) -> tuple[Mapping[str, Json], Sequence[str]]:

@@ -40,7 +40,8 @@ from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
-from core.domain.tenancy.profile_fields import FieldWriter
+from core.domain.tenancy.profile_fields import NO_ROOM, FieldWriter, KeptValues
+from core.domain.tenancy.profile_values import HeldPerson
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
@@ -274,11 +275,24 @@ class ScimUsers(Frozen):
         if foreign and not whole:
             raise InvalidPath(f"path: {foreign[0][:80]} is no field that the directory may write")
         known = {key: value for key, value in given.items() if key in own}
+        # A person who fills the row with values of their own must not keep the directory from changing them.
+        mapped = {field.key: None for field in enrolment.holder.mapping.values() if field.key in own}
         try:
-            after = await self.values.written(enrolment.uow, kept, known, FieldWriter.DIRECTORY, enrolment.actor)
+            after = await self._written(enrolment, kept, known, or_else={**known, **mapped} if mapped else None)
         except BadRequest as refusal:
             raise InvalidValue(refusal.message) from None
         return {key: list(value) if isinstance(value, tuple) else value for key, value in after.by_key.items() if key in own}
+
+    async def _written(
+        self, enrolment: Enrolment, kept: HeldPerson, given: Mapping[str, Json], *, or_else: Mapping[str, Json] | None
+    ) -> KeptValues:
+        """Writes the other values if the row has no room for the given ones. Raises `BadRequest`."""
+        try:
+            return await self.values.written(enrolment.uow, kept, given, FieldWriter.DIRECTORY, enrolment.actor)
+        except BadRequest as refusal:
+            if refusal.words != NO_ROOM or or_else is None:
+                raise
+            return await self.values.written(enrolment.uow, kept, or_else, FieldWriter.DIRECTORY, enrolment.actor)
 
     async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
         """Moves the account to another address. The holder of the earlier address gets a mail and loses the account with its password. The
