@@ -73,15 +73,17 @@ def _of_resource(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _left_out(path: str, value: Any, mapping: ScimMapping) -> Iterator[str]:
+    if path.strip().lower() == ENTERPRISE_SCHEMA.lower() and isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from _left_out(f"{ENTERPRISE_SCHEMA}:{inner}", one, mapping)
+        return
     stated = stated_at(path, Verb.REPLACE, value) if mapping else {}
-    return (name for name in _of_attribute(path, value) if not is_kept(name, mapping, stated))
+    yield from (name for name in _of_attribute(path, value) if not is_kept(name, value, mapping, stated))
 
 
 def _of_attribute(path: str, value: Any) -> Iterator[str]:
     name = path.strip().lower()
-    if name == ENTERPRISE_SCHEMA.lower():
-        yield from (known for inner in _names(value) if (known := _OF_ENTERPRISES.get(inner.lower())) is not None)
-    elif (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
+    if (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
         yield known
     else:
         yield from _of_core(path, value)

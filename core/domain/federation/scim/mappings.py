@@ -158,10 +158,13 @@ def filled(before: Mapping[str, Json], mapping: ScimMapping, stated: Mapping[str
     return after
 
 
-def is_kept(attribute: str, mapping: ScimMapping, stated: Mapping[str, Any]) -> bool:
-    """Whether everything that is mapped of this attribute has a field that takes it, and anything is mapped at all."""
-    mapped = [(mapping[name], value) for name, value in stated.items() if name in mapping and MAPPABLE[name].attribute == attribute]
-    return bool(mapped) and all(value in (None, "") or fitting(field, value) is not None for field, value in mapped)
+def is_kept(attribute: str, value: Any, mapping: ScimMapping, stated: Mapping[str, Any]) -> bool:
+    """Whether fields take what the value of this attribute states: it empties them, or everything that they are mapped to fits."""
+    mapped = [(mapping[name], one) for name, one in stated.items() if name in mapping and MAPPABLE[name].attribute == attribute]
+    if value in (None, "", []):
+        return bool(mapped)
+    fits = [fitting(field, one) is not None for field, one in mapped if one not in (None, "")]
+    return bool(fits) and all(fits)
 
 
 def shown(mapping: ScimMapping, fields: Mapping[str, Json]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
