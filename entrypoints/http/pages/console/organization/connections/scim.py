@@ -17,6 +17,8 @@ from entrypoints.http.routes.federation.scim_tokens import create_scim_token, de
 _AT: Final = f"{DIRECTORIES}/scim"
 _EXCHANGES: Final = f"{_AT}/exchanges"
 _SETTINGS: Final = f"{_AT}/settings"
+ATTRIBUTES: Final = f"{_AT}/attributes"
+"""The template of the address of `scim_attributes.py`."""
 _FIRST_REFUSAL: Final = 400
 _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
 
@@ -42,6 +44,7 @@ TOKENS: Final = Resource(
     below=(
         ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
         ("console.scim_settings.title", _SETTINGS, scim_settings),
+        ("console.scim_attributes.title", ATTRIBUTES, scim_settings),
     ),
 )
 
