@@ -22,6 +22,12 @@ ATTRIBUTES: Final = f"{_AT}/attributes"
 _FIRST_REFUSAL: Final = 400
 _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
 
+_OF_THE_DIRECTORY: Final = (
+    ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
+    ("console.scim_settings.title", _SETTINGS, scim_settings),
+    ("console.scim_attributes.title", ATTRIBUTES, scim_settings),
+)
+
 
 def _grouping(grouping: ScimGrouping) -> tuple[str, Tone]:
     return f"console.scim_groups.{grouping.value}", Tone.PLAIN
@@ -41,11 +47,8 @@ TOKENS: Final = Resource(
     parameter="token_id",
     making=Making(shape(create_scim_token, "name", "expires_at"), secret="token"),  # noqa: S106 - the name of a field
     ending=Ending(delete_scim_token),
-    below=(
-        ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
-        ("console.scim_settings.title", _SETTINGS, scim_settings),
-        ("console.scim_attributes.title", ATTRIBUTES, scim_settings),
-    ),
+    below=_OF_THE_DIRECTORY,
+    beneath=_OF_THE_DIRECTORY,
 )
 
 EXCHANGES: Final = Resource(
