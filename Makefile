@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near check lint format types contracts bench lock wheels clean
+.PHONY: help run test test-near check lint format types contracts bench lock wheels dist clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,11 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 
 wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
 	$(BIN)/python -m ops.wheels
+
+dist: $(VENV)/ready  ## Build the wheel, in dist/
+	@rm -f dist/postern-*.whl
+	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/postern-*.whl
 
 clean:  ## Remove the virtual environment and caches; the data in .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

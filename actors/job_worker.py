@@ -46,12 +46,13 @@ class JobRefused(Exception):
 
 
 class JobDelayed(Exception):
-    """Raised by a handler when the work cannot be done now. `after` is the pause that the other server asked for, if any. The text is
-    stored and logged, so it must not carry a secret.
+    """Raised by a handler when the work cannot be done now. `after` is the pause that the other server asked for, if any. The attempt
+    does not count if no other server was `asked`. The text is stored and logged, so it must not carry a secret.
     """
 
-    def __init__(self, message: str, *, after: timedelta | None = None) -> None:
+    def __init__(self, message: str, *, after: timedelta | None = None, asked: bool = True) -> None:
         self.after = after
+        self.asked = asked
         super().__init__(message)
 
 
@@ -234,6 +235,8 @@ class JobWorker:
             self._metrics.job_processed(job.kind, seconds, succeeded=True)
             kept = await self._tell(hand, lambda: self._queue.complete(job))
             log.debug("job_done", attempts=job.attempts, seconds=round(seconds, 3))
+        elif not _was_asked(error):
+            kept = await self._postpone(task, job, hand, error)
         else:
             self._metrics.job_processed(job.kind, seconds, succeeded=False)
             kept = await self._settle_failure(task, job, hand, error)
@@ -263,11 +266,25 @@ class JobWorker:
                 hand.lost = True
                 hand.work.cancel()
 
+    async def _postpone(self, task: Task, job: Job, hand: _Hand, error: Exception) -> bool:
+        """An attempt counts when a receiver was asked. So a long outage of the database neither kills the job nor lengthens its pauses."""
+        counted = job.attempts - 1
+        pause = self._pause(task, max(counted, 1), error)
+        if task.retry.gives_up(counted, job.created_at, self._clock.now() + pause):
+            return await self._settle_failure(task, job, hand, error)
+        reason = _reason(error)
+        log.warning("job_postponed", attempts=counted, reason=reason, again_in=round(pause.total_seconds(), 1))
+        kept = await self._tell(hand, lambda: self._queue.postpone(job, pause, reason))
+        self._mailbox.post()
+        return kept
+
+    def _pause(self, task: Task, attempts: int, error: Exception) -> timedelta:
+        pause = task.retry.pause(attempts, self._spread())
+        return max(pause, error.after) if isinstance(error, JobDelayed) and error.after is not None else pause
+
     async def _settle_failure(self, task: Task, job: Job, hand: _Hand, error: Exception) -> bool:
         reason = _reason(error)
-        pause = task.retry.pause(job.attempts, self._spread())
-        if isinstance(error, JobDelayed) and error.after is not None:
-            pause = max(pause, error.after)
+        pause = self._pause(task, job.attempts, error)
         at = self._clock.now() + pause
         if isinstance(error, JobRefused) or task.retry.gives_up(job.attempts, job.created_at, at):
             log.warning("job_died", attempts=job.attempts, error=reason, exc_info=_unexpected(error))
@@ -300,6 +317,11 @@ class JobWorker:
 
 class _CutOff(Exception):
     """We cancelled the handler, by its timeout or at shutdown."""
+
+
+def _was_asked(error: Exception) -> bool:
+    """Whether the handler came as far as a receiver. With the database away, it did not."""
+    return error.asked if isinstance(error, JobDelayed) else outage_in(error) is None
 
 
 def _reason(error: Exception) -> str:

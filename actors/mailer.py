@@ -35,7 +35,7 @@ def mailer(
         except MailRefused as refusal:
             raise JobRefused(str(refusal)) from None
         except MailDelayed as delay:
-            raise JobDelayed(str(delay), after=delay.after) from None
+            raise JobDelayed(str(delay), after=delay.after, asked=delay.asked) from None
         log.info("mail_sent", domain=Email(mail.to).domain, attempts=job.attempts)
 
     task = Task(MAIL_JOB, send, RETRY, TIMEOUT)

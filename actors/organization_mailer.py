@@ -35,7 +35,7 @@ def organization_mailer(mail_servers: MailServers, workplace: Workplace, *, pace
         except MailRefused as refusal:
             raise JobRefused(str(refusal)) from None
         except MailDelayed as delay:
-            raise JobDelayed(str(delay), after=delay.after) from None
+            raise JobDelayed(str(delay), after=delay.after, asked=delay.asked) from None
         log.info("organization_mail_sent", domain=Email(wanted.mail.to).domain, attempts=job.attempts)
 
     return JobWorker("organization_mailer", [Task(ORGANIZATION_MAIL_JOB, send, RETRY, TIMEOUT)], workplace, pace=pace)

@@ -99,6 +99,8 @@ class BackupFolder:
         envelope = self._envelope()
         content = _content(envelope)
         manifest = _manifest(content)
+        if _NAME.fullmatch(self.path.name) and self.path.name != manifest.id:
+            raise ManifestUnusable(f"the manifest is that of {manifest.id}: the files of two backups were swapped")
         try:
             keyring.open(_bytes(envelope.proof), _proof_context(manifest.id))
         except CannotOpen as error:
@@ -128,6 +130,18 @@ class BackupFolder:
             raise ManifestUnusable(f"{MANIFEST} cannot be read: it is cut, or not a manifest") from None
 
 
+def sealed_digest_key(key: bytes, backup: str, keyring: KeyRing) -> str:
+    """For the manifest of this backup."""
+    return b64encode(keyring.seal(key, _digests_context(backup))).decode()
+
+
+def opened_digest_key(manifest: BackupManifest, keyring: KeyRing) -> bytes | None:
+    """The key of the digests of a verified manifest. None if the manifest has no digests."""
+    if manifest.digest_key is None:
+        return None
+    return keyring.open(_bytes(manifest.digest_key), _digests_context(manifest.id))
+
+
 def _content(envelope: _Envelope) -> bytes:
     return msgspec.json.format(bytes(envelope.manifest), indent=-1)
 
@@ -152,6 +166,10 @@ def _proof_context(backup: str) -> str:
 
 def _seal_context(backup: str) -> str:
     return f"backup.manifest:{backup}"
+
+
+def _digests_context(backup: str) -> str:
+    return f"backup.digests:{backup}"
 
 
 @contextmanager

@@ -157,7 +157,7 @@ class Processes:
             unless_started.enter_context(ours)
             process = await trio.lowlevel.open_process(
                 [
-                    *(sys.executable, "-m", "entrypoints.cli.main", "serve"),
+                    *(sys.executable, "-m", f"{__package__}.cli.main", "serve"),
                     *("--as-child", ",".join(map(str, numbers))),
                 ],
                 stdin=subprocess.DEVNULL,

@@ -9,6 +9,10 @@ an application answers over a database of its own.
     .venv/bin/python -m ops.contact_sheet --documents
 
 writes smaller sheets of the console to docs/console, for docs/console.md.
+
+    .venv/bin/python -m ops.contact_sheet --first-page
+
+writes one window of the console and one of a sign-in to docs/pictures, for README.md.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import html
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Final, get_args
@@ -33,6 +38,13 @@ from tests.http.running_server import Certificate, application, running
 
 Pictured = State | ConsolePage
 
+
+class Purpose(Enum):
+    LOOKING = "build/contact-sheet"
+    DOCUMENTS = "docs/console"
+    FIRST_PAGE = "docs/pictures"
+
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 _AT: Final = ("127.42.0.1", 8443)
 _BASE_URL: Final = "https://sheet.example"
@@ -44,6 +56,9 @@ _GAP: Final = 16
 # Of the sheets in the documents: columns, rows, and the size of one picture, whose page is cut off below.
 _IN_DOCUMENTS: Final[Mapping[int, tuple[int, int, int, int]]] = {WIDE: (4, 5, 400, 300), NARROW: (8, 4, 195, 300)}
 _QUALITY: Final = 35
+# Of README.md: the file, the name of the state, and the window.
+_ON_FIRST_PAGE: Final = (("console", "console: /people", WIDE), ("sign-in", "sign in, with providers", NARROW))
+_QUALITY_ON_FIRST_PAGE: Final = 80
 _STYLE: Final = "body { background: #999; font: 16px sans-serif } figure { margin: 0 } img { display: block }"
 
 
@@ -80,6 +95,14 @@ class Sheets:
         names = sorted(file.name for file in self.folder.glob("*.webp"))
         shown_on.write_text(words + "\n".join(f"![Pages of the console](console/{name})" for name in names) + "\n")
 
+    async def take_first(self, page: Page) -> None:
+        """The windows that README.md shows."""
+        names = [one.name for one in self.states]
+        for file, state, width in _ON_FIRST_PAGE:
+            await page.show(width=width)
+            await page.open(place(names.index(state), self.language))
+            self._keep(f"{file}.webp", await page.picture(quality=_QUALITY_ON_FIRST_PAGE, whole=False))
+
     async def _picture(self, page: Page, number: int, width: int, scheme: Scheme) -> tuple[str, Path]:
         await page.show(width=width, scheme=scheme)
         await page.open(place(number, self.language))
@@ -107,9 +130,9 @@ class Sheets:
         print(target)
 
 
-async def take(program: str, of: str, language: Language, folder: Path, workshop: Path, *, reduced: bool) -> None:
-    wanted: list[Pictured] = [] if reduced else [state for state in states() if of in state.name]
-    if reduced or CONSOLE.startswith(of) or of.startswith(CONSOLE):
+async def take(program: str, of: str, language: Language, folder: Path, workshop: Path, *, purpose: Purpose) -> None:
+    wanted: list[Pictured] = [] if purpose is Purpose.DOCUMENTS else [state for state in states() if of in state.name]
+    if CONSOLE.startswith(of) or of.startswith(CONSOLE):
         wanted += [one for one in await console_pages(language, workshop) if of in one.name]
     certificate = Certificate.make(workshop)
     settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
@@ -120,27 +143,37 @@ async def take(program: str, of: str, language: Language, folder: Path, workshop
             new_page(chromium, _BASE_URL, scripts=True) as page,
         ):
             sheets = Sheets(wanted, language, workshop, folder)
-            await (sheets.take_reduced(page) if reduced else sheets.take(page))
+            match purpose:
+                case Purpose.LOOKING:
+                    await sheets.take(page)
+                case Purpose.DOCUMENTS:
+                    await sheets.take_reduced(page)
+                case Purpose.FIRST_PAGE:
+                    await sheets.take_first(page)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Pictures of every page in every state")
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "contact-sheet")
+    parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--of", default="", metavar="WORD", help="only states with this word in their name")
     parser.add_argument("--language", type=Language, default=Language.ENGLISH, choices=list(Language))
-    parser.add_argument("--documents", action="store_true", help="smaller sheets of the console, into docs/console")
+    for purpose, what in ((Purpose.DOCUMENTS, "smaller sheets of the console"), (Purpose.FIRST_PAGE, "two windows for README.md")):
+        option = f"--{purpose.name.lower().replace('_', '-')}"
+        parser.add_argument(option, dest="purpose", action="store_const", const=purpose, help=f"{what}, into {purpose.value}")
+    parser.set_defaults(purpose=Purpose.LOOKING)
     given = parser.parse_args()
-    folder: Path = ROOT / "docs" / "console" if given.documents else given.folder
+    # The folders of the documents are fixed, because the documents name them.
+    folder: Path = given.folder if given.folder and given.purpose is Purpose.LOOKING else ROOT / given.purpose.value
     program = installed()
     if program is None:
         print(f"{PROGRAMS[0]} is not installed; ops/install-test-tools installs it")
         return 1
     folder.mkdir(parents=True, exist_ok=True)
-    if given.documents:
+    if given.purpose is Purpose.DOCUMENTS:
         for former in folder.glob("*.webp"):
             former.unlink()
     with tempfile.TemporaryDirectory() as workshop:
-        trio.run(partial(take, program, given.of, given.language, folder, Path(workshop), reduced=given.documents))
+        trio.run(partial(take, program, given.of, given.language, folder, Path(workshop), purpose=given.purpose))
     return 0
 
 

@@ -33,6 +33,9 @@ class JobQueue(Protocol):
     async def retry(self, job: Job, at: datetime, error: str) -> bool:
         """Failed for now. False when the lease was lost meanwhile."""
 
+    async def postpone(self, job: Job, pause: timedelta, reason: str) -> bool:
+        """Not tried, because something that the job needs is away: the attempt does not count. False when the lease was lost meanwhile."""
+
     async def bury(self, job: Job, error: str) -> bool:
         """Failed for good. The job is kept as dead, with its payload, for an operator to see and revive. False when the lease was lost
         meanwhile.

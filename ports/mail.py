@@ -25,9 +25,10 @@ class MailRefused(Exception):
 
 class MailDelayed(Exception):
     """The mail cannot leave now: no connection, a timeout, a 4xx answer, or failed authentication. Before `after`, another attempt is
-    pointless.
+    pointless. `asked` is False when no server was asked.
     """
 
-    def __init__(self, message: str, *, after: timedelta | None = None) -> None:
+    def __init__(self, message: str, *, after: timedelta | None = None, asked: bool = True) -> None:
         self.after = after
+        self.asked = asked
         super().__init__(message)

@@ -4,7 +4,7 @@ value that is too large or too deep, only its fault is told, and the reading goe
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 from core.frozen import Frozen
@@ -17,6 +17,8 @@ _OUTSIDE: Final = re.compile(r'["{}\[\],]')
 _INSIDE: Final = re.compile(r'["\\]')
 
 
+_DEEPEST: Final = 4
+"""So many objects in each other are walked through. Those beneath are decoded whole."""
 _ENDS: Final = "it ends in the middle"
 # The longest part of a value that looks broken until more is read: an escape of two halves.
 _LONGEST_PART: Final = 12
@@ -36,7 +38,7 @@ class _NoNumber(ValueError):
 
 
 class Value(Frozen):
-    """`key` is the name in the top-level object, empty if there is none. `number` counts the elements of a list from 1; it is 0 for a value
+    """`key` is the name in the object around, empty if there is none. `number` counts the elements of a list from 1; it is 0 for a value
     that is no element.
     """
 
@@ -45,13 +47,20 @@ class Value(Frozen):
     content: Any
     fault: str = ""
     """Why there is no content. Empty when there is."""
+    within: int = 0
+    """The number of the element in which the value stands, where a list is walked through. 0 for a value of the top-level object."""
 
 
 class JsonDocument:
-    def __init__(self, read: Callable[[int], str], largest: int = LARGEST) -> None:
-        """`read` gives the next characters, at most so many; none at the end."""
+    def __init__(self, read: Callable[[int], str], largest: int = LARGEST, walked: Collection[str] = ()) -> None:
+        """`read` gives the next characters, at most so many; none at the end. Objects and lists of objects with the names of `walked` are
+        not decoded whole: their values are told one by one.
+        """
+        self.documents = 0
+        """How many were read so far."""
         self._read = read
         self._largest = largest
+        self._walked = frozenset(walked)
         self._text = ""
         self._at = 0
         # Of what was let go.
@@ -60,21 +69,25 @@ class JsonDocument:
         self._is_over = False
         self._decoder = json.JSONDecoder(parse_constant=_refuse)
 
-    def values(self) -> Iterator[Value]:
-        """Raises `BrokenDocument`, after all values that could be read."""
-        match self._peek():
-            case "[":
-                yield from self._elements("")
-            case "{":
-                yield from self._members()
-            case "":
-                raise self._broken("it is empty")
-            case _:
-                raise self._broken("it is no JSON: it begins neither with an object nor with a list")
-        if self._peek():
-            raise self._broken("something stands behind the end of the document")
+    def values(self, *, several: bool = False) -> Iterator[Value]:
+        """Raises `BrokenDocument`, after all values that could be read. With `several`, other documents may stand behind the first one."""
+        while True:
+            match self._peek():
+                case "[":
+                    yield from self._elements("")
+                case "{":
+                    yield from self._members()
+                case "":
+                    raise self._broken("it is empty")
+                case _:
+                    raise self._broken("it is no JSON: it begins neither with an object nor with a list")
+            self.documents += 1
+            if not self._peek():
+                return
+            if not several:
+                raise self._broken("something stands behind the end of the document")
 
-    def _members(self) -> Iterator[Value]:
+    def _members(self, within: int = 0, depth: int = 0) -> Iterator[Value]:
         self._at += 1
         if self._peek() == "}":
             self._at += 1
@@ -87,15 +100,17 @@ class JsonDocument:
                 raise self._broken("it is no JSON: a colon is missing" if found else _ENDS)
             self._at += 1
             if self._peek() == "[":
-                yield from self._elements(key)
+                yield from self._elements(key, within, depth)
+            elif self._is_walked(key, depth):
+                yield from self._members(within, depth + 1)
             else:
                 content, fault = self._value()
-                yield Value(key, 0, content, fault)
+                yield Value(key, 0, content, fault, within)
             if self._goes_on("}"):
                 continue
             return
 
-    def _elements(self, key: str) -> Iterator[Value]:
+    def _elements(self, key: str, within: int = 0, depth: int = 0) -> Iterator[Value]:
         self._at += 1
         if self._peek() == "]":
             self._at += 1
@@ -103,10 +118,17 @@ class JsonDocument:
         number = 0
         while True:
             number += 1
-            content, fault = self._value()
-            yield Value(key, number, content, fault)
+            if self._is_walked(key, depth):
+                yield from self._members(number, depth + 1)
+            else:
+                content, fault = self._value()
+                yield Value(key, number, content, fault, within)
             if not self._goes_on("]"):
                 return
+
+    def _is_walked(self, key: str, depth: int) -> bool:
+        """Whether the next value is an object that is not decoded whole."""
+        return key in self._walked and depth < _DEEPEST and self._peek() == "{"
 
     def _goes_on(self, end: str) -> bool:
         """Reads past a comma, or past the end."""

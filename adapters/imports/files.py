@@ -2,7 +2,7 @@
 
 import codecs
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from itertools import islice
@@ -36,13 +36,20 @@ class ImportFiles(Frozen, kw_only=True):
     """The source's own name, where its files do not say it."""
     hashes: Path | None = None
     """Auth0's file of password hashes."""
+    states: Path | None = None
+    """Zitadel's list of users, which says who is active."""
     only_organization: str = ""
-    """Only people of this organization of a Keycloak realm."""
+    """Only people of this organization of a Keycloak realm, or of Zitadel."""
     columns: Mapping[str, str] = {}
     """What columns of a table mean."""
     delimiter: str = ","
     form: HashForm | None = None
     """The form of hashes that do not name theirs."""
+
+    @property
+    def beside(self) -> Sequence[Path]:
+        """The files that hold no people, and say more about them."""
+        return [path for path in (self.hashes, self.states) if path is not None]
 
 
 class BytesRead:
@@ -119,9 +126,14 @@ def _require_all(files: Sequence[Path]) -> None:
             raise BadRequest(f"{shown(stem)}-{number - 1}.json is missing between the files of the export")
 
 
+def named_source(asked: ImportFiles) -> str:
+    """Where the ids of the people count: the kind of the files, and the name that the operator gives the source."""
+    return f"{asked.kind}:{asked.name}".removesuffix(":")
+
+
 def digest_of(asked: ImportFiles) -> str:
     digest = sha256()
-    for path in [*files_of(asked), *([asked.hashes] if asked.hashes else [])]:
+    for path in [*files_of(asked), *asked.beside]:
         with path.open("rb") as file:
             while part := file.read(_PART):
                 digest.update(part)
@@ -133,11 +145,11 @@ def count_elements(path: Path, key: str, advance: Advance) -> int:
     return sum(value.key == key and value.number > 0 for value in values_of(path, advance))
 
 
-def values_of(path: Path, advance: Advance) -> Generator[Value, None, None]:
-    """The values of a document. Raises `BrokenFile`."""
+def values_of(path: Path, advance: Advance, walked: Collection[str] = (), *, several: bool = False) -> Generator[Value, None, None]:
+    """The values of a document, or of several. Raises `BrokenFile`."""
     with path.open("rb") as file:
         try:
-            yield from document(file, advance).values()
+            yield from document(file, advance, walked).values(several=several)
         except BrokenDocument as fault:
             raise broken(path, fault) from None
 
@@ -164,7 +176,7 @@ def require_json(path: Path, line: Line) -> Any:
         raise BrokenFile(path, why, line.number, line.place + size_of(error.doc[: error.pos])) from None
 
 
-def document(file: BinaryIO, advance: Advance) -> JsonDocument:
+def document(file: BinaryIO, advance: Advance, walked: Collection[str] = ()) -> JsonDocument:
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
 
     def read(most: int) -> str:
@@ -172,7 +184,7 @@ def document(file: BinaryIO, advance: Advance) -> JsonDocument:
         advance(len(part))
         return decoder.decode(part, final=not part)
 
-    return JsonDocument(read)
+    return JsonDocument(read, walked=walked)
 
 
 def elements(path: Path, key: str, person: Callable[[Any, str], ImportedPerson], held: ExitStack, read: BytesRead) -> Iterator[Found]:
@@ -206,8 +218,11 @@ def _whose(content: Any) -> tuple[str, str]:
     """What a report calls a record that is nobody."""
     if not isinstance(content, Mapping):
         return "", ""
-    name, email = content.get("user_id", content.get("id")), content.get("email")
+    name, email = next((content[key] for key in _IDS if key in content), None), content.get("email")
     return (shown(name) if isinstance(name, str) else "", shown(email) if isinstance(email, str) else "")
+
+
+_IDS: Final = ("user_id", "id", "localId", "Username", "userId")
 
 
 def loaded(content: bytes | None) -> tuple[Any, str]:
@@ -239,5 +254,15 @@ def first_line(path: Path) -> Any:
 
 def is_list(path: Path) -> bool:
     """Whether the file is one list, and not an object in each line."""
+    return _mark_of(path) == b"["
+
+
+def is_table(path: Path) -> bool:
+    """Whether the file is none of JSON."""
+    return _mark_of(path) not in {b"[", b"{", b""}
+
+
+def _mark_of(path: Path) -> bytes:
+    """The first character that is no space."""
     with path.open("rb") as file:
-        return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        return file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import trio
 
+from adapters.imports.authentik_blueprints import open_authentik
 from adapters.imports.broken_files import of_another_kind
+from adapters.imports.cognito_exports import open_cognito
 from adapters.imports.files import (
     BytesRead,
     FileSource,
@@ -22,17 +24,19 @@ from adapters.imports.files import (
     first_line,
     is_list,
     loaded,
-    made,
+    named_source,
     objects,
     require_json,
 )
+from adapters.imports.firebase_exports import open_firebase
 from adapters.imports.keycloak_realms import open_realm
 from adapters.imports.lines import lines
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.tables import BrokenTable, PeopleTable, count_rows
+from adapters.imports.tables import BrokenTable, PeopleTable, count_rows, people_of_rows
+from adapters.imports.zitadel_exports import open_zitadel
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables
-from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
+from core.domain.platform.imports.people import Found, ImportedPerson
 from ports.progress import Advance
 
 
@@ -55,7 +59,7 @@ async def opened(asked: ImportFiles, advance: Advance) -> AsyncIterator[FileSour
 
 def total_size(asked: ImportFiles) -> int:
     """Raises `BadRequest` and `OSError`."""
-    return sum(path.stat().st_size for path in [*files_of(asked), *([asked.hashes] if asked.hashes else [])])
+    return sum(path.stat().st_size for path in [*files_of(asked), *asked.beside])
 
 
 def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
@@ -71,7 +75,7 @@ def _open_auth0(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
     )
     count = sum(count_elements(path, "", advance) if is_list(path) else count_objects(path, advance) for path in files)
     return FileSource(
-        name=f"auth0:{asked.name}" if asked.name else "auth0",
+        name=named_source(asked),
         digest=digest_of(asked),
         count=count,
         relying_party=None,
@@ -95,17 +99,11 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
 
     def found() -> Iterator[Found]:
         for name, table, columns in opened_tables:
-            for row in table.rows():
-                place = f"line {row.number}" if len(files) == 1 else f"{name}, line {row.number}"
-                read.add(sum(map(len, (row.cells or {}).values())))
-                if row.cells is None:
-                    yield UnreadableRecord(place, row.fault)
-                    continue
-                yield made(tables.person, row.cells, place, columns, asked.form)
+            person = partial(tables.person, columns=columns, form=asked.form)
+            yield from people_of_rows(table, name if len(files) > 1 else "", person, read)
 
-    name = f"csv:{asked.name}" if asked.name else "csv"
     count = sum(count_rows(path, asked.delimiter, advance) for path in files)
-    return FileSource(name=name, digest=digest_of(asked), count=count, relying_party=None, found=found(), read=read)
+    return FileSource(name=named_source(asked), digest=digest_of(asked), count=count, relying_party=None, found=found(), read=read)
 
 
 def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:
@@ -138,6 +136,10 @@ _OPENERS: Final[Mapping[str, Callable[[ImportFiles, ExitStack, Advance], FileSou
     "auth0": _open_auth0,
     "csv": _open_table,
     "postern": _open_postern,
+    "firebase": open_firebase,
+    "cognito": open_cognito,
+    "zitadel": open_zitadel,
+    "authentik": open_authentik,
 }
 
 

@@ -1,13 +1,15 @@
 """Reads tables (CSV), row by row, with a bound on what stands in memory."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from adapters.imports.broken_files import BrokenFile
+from adapters.imports.files import BytesRead, made
 from adapters.imports.lines import Line, lines
+from core.domain.platform.imports.people import Found, ImportedPerson, UnreadableRecord
 from core.frozen import Frozen
 from ports.progress import Advance
 
@@ -29,14 +31,23 @@ class Row(Frozen):
     fault: str = ""
 
 
-def count_rows(path: Path, delimiter: str, advance: Advance) -> int:
+class Unnamed(Frozen):
+    """The columns of a table whose first line names none. Each row has the first `least` of them; some versions write more."""
+
+    columns: Sequence[str]
+    least: int
+
+
+def count_rows(path: Path, delimiter: str, advance: Advance, unnamed: Unnamed | None = None) -> int:
     """The number of rows beneath the names. Raises `BrokenFile` for a table that ends in the middle: its last line has no end, which cells
     that were cut look like, too.
     """
     with path.open("rb") as file:
-        table = PeopleTable(file, delimiter)
+        table = PeopleTable(file, delimiter, unnamed)
         count = sum(1 for _ in table.rows())
         size = file.tell()
+        if not size:
+            raise BrokenFile(path, "it is empty", 1, 0)
         file.seek(-1, SEEK_END)
         advance(size)
         if file.read() != b"\n":
@@ -47,13 +58,17 @@ def count_rows(path: Path, delimiter: str, advance: Advance) -> int:
 
 
 class PeopleTable:
-    def __init__(self, file: BinaryIO, delimiter: str) -> None:
-        """Reads the names of the columns. Raises `BrokenTable`."""
+    def __init__(self, file: BinaryIO, delimiter: str, unnamed: Unnamed | None = None) -> None:
+        """Reads the names of the columns, where the table has them. Raises `BrokenTable`."""
         csv.field_size_limit(_LONGEST_FIELD)
         self.number = 0
         self.ends_in_cell = False
         self._too_long = False
         self._rows = csv.reader(self._texts(lines(file, LONGEST)), delimiter=delimiter, strict=True)
+        self._unnamed = unnamed
+        if unnamed is not None:
+            self.columns = tuple(unnamed.columns)
+            return
         try:
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in next(self._rows))
         except StopIteration:
@@ -76,6 +91,8 @@ class PeopleTable:
             if self._too_long:
                 self._too_long = False
                 yield Row(self.number, None, f"the line has more than {LONGEST} bytes")
+            elif self._unnamed is not None and len(cells) >= self._unnamed.least:
+                yield Row(self.number, dict(zip(self.columns, cells, strict=False)))
             elif len(cells) != len(self.columns):
                 yield Row(self.number, None, f"the row has {len(cells)} cells, and not {len(self.columns)}")
             else:
@@ -86,3 +103,13 @@ class PeopleTable:
             self.number = line.number
             self._too_long = line.content is None
             yield "\n" if line.content is None else line.content.decode("utf-8", "replace")
+
+
+def people_of_rows(
+    table: PeopleTable, name: str, person: Callable[[Mapping[str, str], str], ImportedPerson], read: BytesRead
+) -> Iterator[Found]:
+    """`name` is the file's, or empty where it need not be told."""
+    for row in table.rows():
+        place = f"{name}, line {row.number}".removeprefix(", ")
+        read.add(sum(map(len, (row.cells or {}).values())))
+        yield UnreadableRecord(place, row.fault) if row.cells is None else made(person, row.cells, place)

@@ -165,7 +165,7 @@ class PostgresJobQueue:
                 jobs.append(row.job(self._keyring))
             except (CannotOpen, ValueError) as error:
                 log.error("job_payload_unreadable", kind=row.kind, job=str(row.id), error=str(error))  # noqa: TRY400 - the sentence says it all
-                await ask(self._pool, IdRow, _POSTPONE, {"id": row.id, "lease": row.lease, "pause": SEALED_SHUT_PAUSE})
+                await self._while_leased(_POSTPONE, row, pause=SEALED_SHUT_PAUSE, reason="no key in force opens the payload")
         return jobs
 
     async def complete(self, job: Job) -> bool:
@@ -173,6 +173,9 @@ class PostgresJobQueue:
 
     async def retry(self, job: Job, at: datetime, error: str) -> bool:
         return await self._while_leased(_RETRY, job, run_at=at, error=storable_text(error[:LONGEST_ERROR]))
+
+    async def postpone(self, job: Job, pause: timedelta, reason: str) -> bool:
+        return await self._while_leased(_POSTPONE, job, pause=pause, reason=storable_text(reason[:LONGEST_ERROR]))
 
     async def bury(self, job: Job, error: str) -> bool:
         return await self._while_leased(_BURY, job, error=storable_text(error[:LONGEST_ERROR]))
@@ -190,7 +193,7 @@ class PostgresJobQueue:
     async def state(self) -> Sequence[QueueState]:
         return await ask(self._pool, QueueState, _STATE, {"priorities": list(PRIORITIES), "most": MOST_COUNTED})
 
-    async def _while_leased(self, statement: LiteralString, job: Job, **parameters: Any) -> bool:
+    async def _while_leased(self, statement: LiteralString, job: Job | _Claimed, **parameters: Any) -> bool:
         return bool(await ask(self._pool, IdRow, statement, {"id": job.id, "lease": job.lease, **parameters}))
 
 
@@ -204,7 +207,8 @@ def _turns(kinds: Sequence[str]) -> dict[str, list[Any]]:
     }
 
 
-# The outer limit stops the loop as soon as it has enough, so the statement locks hardly more rows than it takes.
+# The outer limit stops the loop as soon as it has enough, so the statement locks hardly more rows than it takes. A job whose claim got lost
+# on its way to us was not tried, so its second claim counts no second attempt.
 _CLAIM: Final = """
     with due as materialized (
              select job.id
@@ -222,7 +226,8 @@ _CLAIM: Final = """
               limit %(limit)s
          )
   update jobs
-     set lease = %(mine)s, leased_until = now() + %(lease)s::interval, attempts = attempts + 1
+     set lease = %(mine)s, leased_until = now() + %(lease)s::interval,
+         attempts = attempts + case when jobs.lease = %(mine)s then 0 else 1 end
     from due
    where jobs.id = due.id
 returning jobs.id, kind, priority, payload, sealed_payload, attempts, run_at, created_at, leased_until, lease, request_id
@@ -253,8 +258,7 @@ _EXTEND: Final = """
 
 _POSTPONE: Final = """
     update jobs
-       set run_at = now() + %(pause)s::interval, attempts = attempts - 1, last_error = 'no key in force opens the payload',
-           lease = null, leased_until = null
+       set run_at = now() + %(pause)s::interval, attempts = attempts - 1, last_error = %(reason)s, lease = null, leased_until = null
      where id = %(id)s and lease = %(lease)s
  returning id
 """

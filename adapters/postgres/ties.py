@@ -81,6 +81,20 @@ def has_name(person: LiteralString) -> LiteralString:
     return f"num_nonnulls({person}.name, {person}.given_name, {person}.family_name) > 0"
 
 
+def may_see_name(organization: LiteralString, person: LiteralString) -> LiteralString:
+    """Whether the organization sees the person's name of today: of its own members, and of people who came to its services by themselves
+    (0017).
+    """
+    return f"""(
+               {is_own_member(organization, person)}
+            or exists (
+                   select from service_users
+                    where service_users.user_id = {person} and service_users.org_id = {organization} and {has_come()}
+                   offset 0
+               )
+           )"""
+
+
 # The update for a person who returns to a service, after `on conflict (service_id, user_id) do update set`. The first sign-in stays the
 # first, and a tie that the person made their own stays their own.
 ENTERED_AGAIN: Final = """

@@ -12,9 +12,9 @@ from core.domain.identity.upstream.saml.metadata import DirectoryCertificate, Di
 from core.domain.identity.upstream.saml.requests import Expected, OurAuthnRequest, ServiceProviderMetadata
 from core.domain.saml.entities import KeyPair
 
-_RESPONSES: Final = "adapters.saml.responses"
-_METADATA: Final = "adapters.saml.directory_metadata"
-_CERTIFICATES: Final = "adapters.saml.certificate_reading"
+_RESPONSES: Final = f"{__package__}.responses"
+_METADATA: Final = f"{__package__}.directory_metadata"
+_CERTIFICATES: Final = f"{__package__}.certificate_reading"
 
 
 class XmlServiceProviderDocuments(XmlLogoutDocuments):

@@ -17,9 +17,9 @@ from core.domain.federation.saml.messages import AuthnRequest, OurMetadata, Resp
 from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import Envelope, LogoutResponse, OurLogoutRequest, OurLogoutResponse, SamlLogoutRequest
 
-_READING = "adapters.saml.reading"
-_SERVICE_PROVIDER_METADATA = "adapters.saml.service_provider_metadata"
-_ENCRYPTION = "adapters.saml.encryption"
+_READING = f"{__package__}.reading"
+_SERVICE_PROVIDER_METADATA = f"{__package__}.service_provider_metadata"
+_ENCRYPTION = f"{__package__}.encryption"
 
 
 class XmlLogoutDocuments:

@@ -14,6 +14,7 @@ from adapters.system import SystemSecrets
 from adapters.traces.collector import OtlpCollector
 from adapters.traces.otlp import OtlpEncoding
 from adapters.traces.sampled import SampledTraces
+from core import usecases
 from core.domain.outbound.destinations import NotADestination, destination
 from core.frozen import Frozen, names_of, replace
 from entrypoints.settings import Settings, SettingsError
@@ -24,7 +25,7 @@ from ports.record.spans import SpanKind, TraceSpan, current_span
 
 Family = TypeVar("Family", bound=Frozen)
 
-_USE_CASES: Final = "core.usecases."
+_USE_CASES: Final = f"{usecases.__name__}."
 
 
 class Tracing(Frozen):

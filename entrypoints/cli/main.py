@@ -59,12 +59,20 @@ _ORGANIZATION_COMMANDS: Final = {
 _IMPORT_COMMANDS: Final = {
     "keycloak": "import the people of a Keycloak realm",
     "auth0": "import the users of an Auth0 tenant",
+    "firebase": "import the users of a Firebase project",
+    "cognito": "import the users of a user pool of Amazon Cognito",
+    "zitadel": "import the people of Zitadel's organizations",
+    "authentik": "import the people of authentik",
     "csv": "import people from a table",
     "postern": "import people that another Postern, or a script, has written down",
 }
 _IMPORT_FILES: Final = {
     "keycloak": "the export of one realm: its file, or the folder of its files",
     "auth0": "the bulk export of users (NDJSON or JSON), or files for a bulk import",
+    "firebase": "what firebase auth:export wrote, as JSON or CSV",
+    "cognito": "what aws cognito-idp list-users wrote (JSON, also several pages), or a table with the columns of Cognito's user import",
+    "zitadel": "the answer of POST /admin/v1/export",
+    "authentik": "what ak export_blueprint wrote",
     "csv": "the table, in UTF-8, with the names of its columns in the first line",
     "postern": "NDJSON; docs/guides/from-a-table.md describes it",
 }
@@ -137,7 +145,7 @@ def _run(given: argparse.Namespace) -> int:
     gc.collect()
     # The loaded modules stay loaded, so the garbage collector need not look through their objects.
     gc.disable()
-    command = import_module(f"entrypoints.cli.{given.module}")
+    command = import_module(f"{__package__}.{given.module}")
     gc.freeze()
     gc.set_threshold(_YOUNG)
     gc.enable()
@@ -508,14 +516,17 @@ def _add_import_commands(imports: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument("--source", default="", metavar="NAME", help="where the ids of the people count, if the files do not say it")
         one.add_argument("--tell", action="store_true", help="send mails and webhooks about the people (default: nobody is told)")
         _add_json(one, "print the totals as JSON, for programs")
-        one.set_defaults(hashes=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
+        one.set_defaults(hashes=None, states=None, only_organization="", map=[], delimiter=",", clients=None, hash=None, hash_config=None)
         if name == "keycloak":
             one.add_argument("--only-organization", default="", metavar="ALIAS", help="only members of this organization of the realm")
+        if name == "zitadel":
+            one.add_argument("--only-organization", default="", metavar="NAME", help="only people of the organization with this name or id")
+            one.add_argument("--states", metavar="FILE", help="the answers of POST /v2/users, which say who is active (needed)")
         if name in {"keycloak", "auth0"}:
             one.add_argument("--clients", metavar="FILE", help=_IMPORT_CLIENTS[name])
         if name == "auth0":
             one.add_argument("--hashes", metavar="FILE", help="the file of password hashes that Auth0's support gives out")
-        if name in {"csv", "postern"}:
+        if name in {"csv", "postern", "firebase"}:
             one.add_argument("--hash", metavar="FORM", help="the library whose hashes do not name their form, such as better-auth")
             one.add_argument(
                 "--hash-config", metavar="FILE", help="the password hash parameters of a Firebase project, for --hash firebase"
@@ -533,7 +544,7 @@ def _add_backup_commands(backup: "Commands[argparse.ArgumentParser]") -> None:
     check = _command(backup, "check", "backups.check", "restore a backup into a scratch database, and prove it")
     check.add_argument("--scratch", metavar="URL", help="a server to make the scratch database on (default: a PostgreSQL of its own)")
     check.add_argument("--work", metavar="FOLDER", help="where that PostgreSQL keeps its files (default: the folder for temporary files)")
-    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup, compare the two")
+    check.add_argument("--database", metavar="URL", help="prove this restored copy instead; with a backup or --in, compare the two")
     check.add_argument("--no-sign-in", action="store_true", help="with --database: do not write to the copy")
     check.add_argument("--json", action="store_true", help="print the result as JSON")
     restore = _command(backup, "restore", "backups.restore", "restore a backup into the database of the settings, which must be empty")

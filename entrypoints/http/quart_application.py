@@ -19,7 +19,7 @@ from entrypoints.http.machinery.dispatch import Dispatcher
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.quart_views import hand_over, report_fault
 
-_NAME: Final = "entrypoints.http"
+_NAME: Final = __package__
 _NO_FAMILY: Final = "foundation"
 
 
@@ -99,10 +99,10 @@ def with_routes(endpoints: Iterable[Endpoint]) -> QuartTrio:
 
 def _family(endpoint: Endpoint) -> str:
     """The family, by the module of the handler: `routes/<family>/<noun>.py`, or a file under `pages`."""
-    match endpoint.handler.__module__.split("."):
-        case ["entrypoints", "http", "routes", family, _]:
+    match endpoint.handler.__module__.removeprefix(f"{__package__}.").split("."):
+        case ["routes", family, _]:
             return family
-        case ["entrypoints", "http", "pages", *_]:
+        case ["pages", *_]:
             return "pages"
         case _:
             return _NO_FAMILY

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
 class AnalyticsLookup(Protocol):
@@ -22,6 +23,11 @@ class AnalyticsLookup(Protocol):
 
     async def recent(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[RecentLogin]:
         """Newest first; with `before`, only older ones."""
+
+    async def sign_ins(
+        self, organization: OrganizationId, wanted: SignInFilter, before: LoginEventId | None, limit: int
+    ) -> Sequence[LoggedSignIn]:
+        """Newest first, failures included; with `before`, only older ones."""
 
     async def overview(self, at: datetime) -> Overview: ...
 

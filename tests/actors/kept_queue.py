@@ -71,6 +71,13 @@ class KeptQueue:
         await self._called("retry")
         return self._settled(job, "waiting", at, error)
 
+    async def postpone(self, job: Job, pause: timedelta, reason: str) -> bool:
+        await self._called("postpone")
+        kept = self._settled(job, "waiting", self.clock.now() + pause, reason)
+        if kept:
+            self.rows[job.id].job = replace(self.rows[job.id].job, attempts=job.attempts - 1)
+        return kept
+
     async def bury(self, job: Job, error: str) -> bool:
         await self._called("bury")
         return self._settled(job, "dead", None, error)

@@ -12,6 +12,7 @@ from actors.job_worker import DEFAULT_PACE, JobDelayed, JobPace, JobRefused, Job
 from adapters.postgres.doorbell import PostgresDoorbell
 from core.domain.errors import Unavailable
 from core.domain.jobs import CAN_WAIT, Job, Retry
+from core.frozen import replace
 from tests.actors.kept_queue import KeptQueue
 from tests.actors.observed import RememberedMetrics, no_spread
 from tests.conftest import CapturedLog
@@ -343,13 +344,44 @@ async def test_work_in_hand_over_an_outage_is_done_once(seconds: float) -> None:
     assert len(bench.handled) == 4
 
 
-async def test_an_outage_inside_the_handler_is_a_delay(log: CapturedLog) -> None:
+@pytest.mark.parametrize("error", [Unavailable(retry_after=2), JobDelayed("it rests", asked=False)], ids=str)
+async def test_an_attempt_that_asked_nobody_does_not_count(error: Exception, log: CapturedLog) -> None:
+    """Neither is the job given up, nor do its pauses grow."""
+    bench = WatchedWorker()
+    bench.queue.add()
+    once = replace(RETRY, most_attempts=1)
+    async with at_work(bench.worker(raising(error), retry=once)):
+        await trio.sleep(65)
+    assert [round(at - bench.handled[0][0]) for at, _ in bench.handled] == [0, 10, 20, 30, 40, 50, 60]
+    assert {job.attempts for _, job in bench.handled} == {1}
+    assert bench.state() == ["waiting"]
+    assert set(bench.errors()) == {str(error) if isinstance(error, JobDelayed) else "Unavailable"}
+    assert bench.metrics.jobs == []
+    assert len(log.events("job_postponed")) == 7
+
+
+async def test_a_job_that_never_asks_anybody_is_given_up_by_its_age() -> None:
     bench = WatchedWorker()
     bench.queue.add()
     async with at_work(bench.worker(raising(Unavailable(retry_after=2)))):
+        await trio.sleep(7200)
+    assert bench.state() == ["dead"]
+    assert bench.handled[-1][0] - bench.handled[0][0] == pytest.approx(3590, abs=11)
+
+
+async def test_a_postponed_job_that_another_worker_has_meanwhile_is_left_to_it(log: CapturedLog) -> None:
+    bench = WatchedWorker()
+    job = bench.queue.add()
+
+    async def lose(_job: Job) -> None:
+        bench.queue.steal(job)
+        await trio.lowlevel.checkpoint()
+        raise Unavailable(retry_after=2)
+
+    async with at_work(bench.worker(lose)):
         await trio.sleep(1)
-    assert bench.errors() == ["Unavailable"]
-    assert log.events("job_failed")[0]["exc_info"] is None
+    assert len(log.events("job_lease_lost")) == 1
+    assert bench.errors() == []
 
 
 async def test_at_shutdown_the_job_in_hand_is_finished() -> None:

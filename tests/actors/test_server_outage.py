@@ -11,6 +11,8 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.migrate import migrate
+from core.domain.email import Email
+from core.domain.errors import Unavailable
 from core.domain.jobs import Job, NewJob, Retry
 from tests.actors.observed import RememberedMetrics
 from tests.adapters.postgres.conftest import Store, make_store
@@ -69,6 +71,46 @@ async def test_work_goes_on_soon_after_the_server_is_back(own_server: EmbeddedPo
     assert begun[0] - back_at < 4
     assert begun[1] - back_at < 6
     assert max(entry["retry_in"] for entry in log.events("doorbell_lost")) < 1.5
+
+
+async def test_an_outage_uses_no_attempt_of_a_job(own_server: EmbeddedPostgres, log: CapturedLog) -> None:
+    """The handler needs the database before it asks anybody, as that of an account's mail does."""
+    await migrate(own_server.url("postgres"), lambda _line: None)
+    pool = Pool(own_server.url("postgres"))
+    store = make_store(own_server.url("postgres"), pool)
+    attempts: list[int] = []
+    asked: list[int] = []
+    failed = trio.Event()
+
+    async def look_up(job: Job) -> None:
+        attempts.append(job.attempts)
+        if len(attempts) == 1:
+            await trio.to_thread.run_sync(own_server.stop)
+        try:
+            async with store.unit_of_work() as uow:
+                await uow.accounts.find(Email("ada@example.org"))
+        except Unavailable:
+            failed.set()
+            raise
+        asked.append(job.attempts)
+
+    once = Retry(first=timedelta(milliseconds=50), longest=timedelta(seconds=1), most_attempts=1)
+    workplace = Workplace(PostgresJobQueue(store.pool, store.keyring), store.doorbell, store.clock, RememberedMetrics(), lambda: 0.999)
+    await add(store)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(JobWorker("worker", [Task("work", look_up, once)], workplace, pace=JobPace(poll=timedelta(seconds=1))).run)
+        with trio.fail_after(PATIENCE):
+            await failed.wait()
+        await trio.to_thread.run_sync(own_server.start)
+        with trio.fail_after(PATIENCE):
+            while await store.count("jobs"):
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    await pool.aclose()
+    assert set(attempts) == {1}
+    assert len(attempts) > 1
+    assert asked == [1]
+    assert log.events("job_postponed")
 
 
 async def add(store: Store, due_in: float | None = None) -> None:

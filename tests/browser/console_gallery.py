@@ -26,7 +26,7 @@ CONSOLE: Final = "console"
 # In place of the names that tests look for.
 _NAMES: Final = (
     "update all_organizations set name = initcap(slug) || ' Metals'",
-    "update users set name = initcap(split_part(email, '@', 1)) || ' Lovelace'",
+    "update users set name = initcap(split_part(split_part(email, '@', 1), '-', 1)) || ' Lovelace'",
 )
 
 

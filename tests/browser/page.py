@@ -152,10 +152,11 @@ class Page:
         """The number of pixels by which the page is wider than its window."""
         return int(await self._probe("wider"))
 
-    async def picture(self, *, quality: int | None = None) -> bytes:
-        """All of the page, as a PNG; with a quality, as a WebP of it."""
+    async def picture(self, *, quality: int | None = None, whole: bool = True) -> bytes:
+        """All of the page, or what the window shows, as a PNG; with a quality, as a WebP of it."""
         kind = {"format": "png"} if quality is None else {"format": "webp", "quality": quality}
-        size = (await self._ask("Page.getLayoutMetrics"))["cssContentSize"]
+        metrics = await self._ask("Page.getLayoutMetrics")
+        size = metrics["cssContentSize"] if whole else _extent(metrics["cssVisualViewport"])
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         taken = await self._ask("Page.captureScreenshot", **kind, clip=clip, captureBeyondViewport=True)
         return base64.b64decode(taken["data"])
@@ -172,6 +173,10 @@ class Page:
 
     async def _ask(self, method: str, **parameters: Any) -> Mapping[str, Any]:
         return await self.chromium.ask(method, self.session, **parameters)
+
+
+def _extent(window: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"width": window["clientWidth"], "height": window["clientHeight"]}
 
 
 @asynccontextmanager

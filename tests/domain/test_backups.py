@@ -1,6 +1,7 @@
 """A restored database is compared with the manifest of its backup, and each difference is one sentence."""
 
-from core.domain.backups import Damage, DamageKind, DatabaseState, TableState, differences
+from core.domain.backup_differences import differences
+from core.domain.backups import ColumnGroup, Damage, DamageKind, DatabaseState, Ownership, RoutineState, TableState
 from core.frozen import replace
 
 USERS = TableState(("column a", "column b", "column c", "column d", "column e", "index users_pkey"), 3)
@@ -48,3 +49,82 @@ def test_each_difference_is_named() -> None:
         "the table users has 4 rows, the manifest says 3: 1 too many"
     ]
     assert sentences(replace(STATE, signing_keys=("k2",))) == ["the signing key k1 is missing"]
+
+
+def test_contents_of_as_many_rows_are_compared_by_their_digests() -> None:
+    digests: dict[str, str] = {ColumnGroup.CONTENTS: "1", ColumnGroup.HOLDABLE: "2"}
+    jobs = replace(USERS, digests=digests)
+    sweeps = TableState((), 0, {ColumnGroup.HOLDABLE: "3"})
+    expected = replace(STATE, tables={"jobs": jobs, "sweeps": sweeps})
+    changed = replace(jobs, digests={**digests, ColumnGroup.CONTENTS: "4"})
+    held = {"jobs": replace(jobs, digests={**digests, ColumnGroup.HOLDABLE: "4"}), "sweeps": replace(sweeps, rows=1)}
+    other = "the table jobs has as many rows as the manifest says, and other contents"
+
+    def said(tables: dict[str, TableState], *names: str) -> list[str]:
+        return [damage.sentence for damage in differences(expected, replace(STATE, tables=tables), held=names)]
+
+    assert (expected.has_digests, STATE.has_digests) == (True, False)
+    assert said({"jobs": jobs, "sweeps": sweeps}) == []
+    assert said({"jobs": changed, "sweeps": sweeps}) == [other]
+    # A hold changes the times of work, and adds the row of a table in which all columns are such times.
+    assert said(held) == [other, "the table sweeps has 1 rows, the manifest says 0: 1 too many"]
+    assert said(held, "jobs", "sweeps") == []
+    assert said({**held, "jobs": changed}, "jobs", "sweeps") == [other]
+    # A manifest without digests says nothing of contents.
+    assert sentences(replace(STATE, tables={**STATE.tables, "users": replace(USERS, digests=digests)})) == []
+
+
+def test_definitions_are_compared_where_both_servers_print_them_in_the_same_way() -> None:
+    users = replace(USERS, definitions={"index users_pkey": "1", "default of a": "2", "constraint old": "3"})
+    expected = replace(STATE, tables={"users": users}, routines={"f()": RoutineState("1", Ownership("ada", {}))})
+
+    def said(server: str, body: str = "1", **definitions: str) -> list[str]:
+        tables = {"users": replace(users, definitions={name.replace("_of_", " of "): text for name, text in definitions.items()})}
+        found = replace(expected, server=server, tables=tables, routines={"f()": RoutineState(body, Ownership("ada", {}))})
+        return [damage.sentence for damage in differences(expected, found)]
+
+    # A constraint that is lacking is named as a part, and one too many harms nobody.
+    assert said("18.4", **{"index users_pkey": "1", "default_of_a": "2", "constraint mine": "9"}) == []
+    assert said("18.4", **{"index users_pkey": "2", "default_of_a": "2"}) == [
+        "the table users has another index users_pkey than the manifest says"
+    ]
+    assert said("18.4", **{"index users_pkey": "1", "default_of_b": "2"}) == [
+        "the table users has another default of a, default of b than the manifest says"
+    ]
+    assert said("17.4", **{"index users_pkey": "2"}) == []
+    assert said("17.4", "2") == ["the function f() has another body, or other properties"]
+
+
+def test_triggers_that_the_manifest_does_not_know_are_named() -> None:
+    users = replace(USERS, parts=(*USERS.parts, "trigger spy", "trigger idle (disabled)"))
+    assert sentences(replace(STATE, tables={**STATE.tables, "users": users})) == [
+        "the table users has trigger spy, of which the manifest says nothing"
+    ]
+
+
+def test_owners_and_grants_are_compared_where_the_copy_has_any() -> None:
+    def state(owner: str, of_users: Ownership, of_log: Ownership, of_f: Ownership) -> DatabaseState:
+        tables = {"users": replace(USERS, ownership=of_users), "log": replace(STATE.tables["log"], ownership=of_log)}
+        return replace(STATE, tables=tables, routines={"f()": RoutineState("1", of_f)}, owner=owner)
+
+    mine, granted = Ownership("ada", {}), Ownership("ada", {"app": ["insert", "select"]})
+    expected = state("ada", granted, granted, mine)
+
+    def said(found: DatabaseState) -> list[str]:
+        return [damage.sentence for damage in differences(expected, found)]
+
+    # Another owner who owns all, and no grants yet: a dump has neither.
+    other = Ownership("bob", {})
+    assert said(state("bob", other, other, other)) == []
+    assert said(state("ada", granted, granted, mine)) == []
+    assert said(state("bob", other, other, mine)) == ["the function f() belongs to ada, and the schema to bob"]
+    assert said(state("ada", granted, mine, mine)) == ["the table log does not let app insert, select"]
+    assert said(state("ada", mine, Ownership("ada", {"eve": ["select"]}), mine)) == [
+        "the table log lets eve select, of which the manifest says nothing"
+    ]
+    # An object that belonged to somebody else may still do so, or belong to the owner of all.
+    expected = state("ada", granted, granted, other)
+    assert said(state("ada", granted, granted, other)) == said(state("ada", granted, granted, mine)) == []
+    # An earlier manifest says nothing of owners.
+    assert sentences(state("bob", other, granted, mine)) == []
+    assert list(differences(expected, replace(expected, routines={}, tables=STATE.tables))) == []

@@ -5,10 +5,8 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 import tomllib
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
@@ -182,38 +180,6 @@ def test_the_environment_of_the_image_holds_settings_that_exist() -> None:
     settings = read(dict(pair.split("=", 1) for pair in pairs))
     assert str(settings.data_dir) == "/var/lib/postern"
     assert settings.bind.port == int(only(final_stage(), "EXPOSE").text)
-
-
-@pytest.mark.slow
-def test_the_wheel_carries_every_file_that_is_not_python(tmp_path: Path) -> None:
-    tree = tmp_path / "tree"
-    tree.mkdir()
-    folders = ("core", "ports", "adapters", "actors", "entrypoints")
-    subprocess.run(["cp", "-r", *folders, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--no-index",
-        "--wheel-dir",
-        str(tmp_path),
-        ".",
-    ]
-    subprocess.run(command, cwd=tree, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("postern-*.whl")
-    carried = set(zipfile.ZipFile(wheel).namelist())
-    wanted = {
-        str(file.relative_to(ROOT))
-        for folder in folders
-        for file in (ROOT / folder).rglob("*")
-        if file.is_file() and "__pycache__" not in file.parts
-    }
-    assert wanted - carried == set()
-    assert "adapters/postgres/migrations/0001_schema.sql" in carried
 
 
 def compose() -> dict[str, Any]:

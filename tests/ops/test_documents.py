@@ -101,6 +101,16 @@ def test_every_decision_has_the_same_parts_in_the_same_order(decision: Path) -> 
     assert parts[-1] in {"What it costs", "Rejected"}
 
 
+def test_the_first_screen_of_the_readme_says_whose_it_is_and_shows_it() -> None:
+    screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:20])
+    _, second, *_ = re.split(r"(?<=\.)\s", screen.partition("\n\n")[2])
+    assert "Apache License 2.0" in second
+    assert "make run" in screen
+    pictures = [ROOT / name for name in re.findall(r'<img\s+src="([^"]+)"', screen)]
+    assert [picture.stem for picture in pictures] == ["console", "sign-in"]
+    assert all(picture.stat().st_size <= 150_000 for picture in pictures)
+
+
 def test_the_first_pages_are_there() -> None:
     assert {document.name for document in FIRST} == {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
 

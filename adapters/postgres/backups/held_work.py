@@ -19,8 +19,16 @@ from core.frozen import Frozen
 HELD_UNTIL: Final = "9000-01-01 00:00:00+00"
 
 
-# The daily look at the provider has a row only once it was made. A hold makes the row.
-MADE_BY_HOLD: Final = "billing_sweeps"
+# The columns that a hold and a release write. `billing_sweeps` has a row only once the provider was looked at, and a hold makes the row.
+HOLDABLE: Final[Mapping[str, Collection[str]]] = {
+    "jobs": ("run_at", "lease", "leased_until"),
+    "webhooks": ("rests_until", "lease", "leased_until"),
+    "logout_receivers": ("rests_until", "lease", "leased_until"),
+    "billing_events": ("next_at",),
+    "billing_subscriptions": ("cancel_at", "check_at"),
+    "billing_sweeps": ("one", "cursor", "due_at", "leased_until"),
+    "siem_configurations": ("next_at", "lease", "leased_until"),
+}
 
 
 class OutgoingWork(StrEnum):

@@ -1,18 +1,19 @@
 """What a database contains, read from one snapshot: the same that a dump of this snapshot contains."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import psycopg
-from psycopg import sql
 from psycopg.rows import class_row
 
+from adapters.postgres.backups.contents import contents, groups_of, use_key
+from adapters.postgres.backups.definitions import DEFINITIONS, OWNERSHIP, ROUTINES, digest_of
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import APPLICATION_NAME
-from core.domain.backups import DatabaseState, TableState
+from core.domain.backups import DatabaseState, Ownership, RoutineState, TableState
 from core.domain.record.audit_chains import ChainHead
 from core.frozen import Frozen
 
@@ -21,10 +22,33 @@ class Unreadable(Exception):
     """A table cannot be read. The message is one sentence for the operator."""
 
 
-class _Part(Frozen):
+class _Table(Frozen):
+    object: str
     name: str
     counted: bool
     parts: Sequence[str]
+    columns: Sequence[str]
+    converted: Sequence[str]
+    keys: Sequence[str]
+
+
+class _Definition(Frozen):
+    object: str
+    part: str
+    text: str
+
+
+class _Right(Frozen):
+    object: str
+    owner: str
+    role: str | None
+    granted: str | None
+
+
+class _Routine(Frozen):
+    object: str
+    name: str
+    text: str
 
 
 class _ChainEnd(Frozen):
@@ -50,15 +74,26 @@ class DatabaseSnapshot:
     def server_version(self) -> int:
         return self._connection.info.server_version
 
-    async def state(self) -> DatabaseState:
-        """Counts the rows of every table, so this takes long on a large database. Raises `Unreadable`."""
+    async def state(self, digest_key: bytes | None = None, since: datetime | None = None) -> DatabaseState:
+        """Reads the rows of every table, so this takes long on a large database. With a key, tables have digests. Rows that a restore and
+        checks of the copy have written later than `since` do not count. Raises `Unreadable`.
+        """
         (of,) = await self._all(_Of, _OF)
+        if digest_key is not None:
+            await use_key(self._connection, digest_key)
+        found = await self._all(_Table, _TABLES)
+        definitions = await self._definitions()
+        ownerships = await self._ownerships()
         tables: dict[str, TableState] = {}
-        for one in await self._all(_Part, _TABLES):
-            tables[one.name] = TableState(one.parts, await self._count(one.name) if one.counted else None)
+        if not {one.name for one in found} >= {"audit_entries", "users"}:
+            since = None
+        for one in found:
+            rows, digests = await self._contents(one, since, with_digests=digest_key is not None) if one.counted else (None, {})
+            tables[one.name] = TableState(one.parts, rows, digests, definitions.get(one.object, {}), ownerships.get(one.object))
         migrations = await self._texts(_MIGRATIONS) if "schema_migrations" in tables else []
         ends = await self._all(_ChainEnd, _HEADS) if "audit_links" in tables else []
         keys = await self._texts(_SIGNING_KEYS) if "signing_keys" in tables else []
+        of_migrations = tables["schema_migrations"].ownership if "schema_migrations" in tables else None
         return DatabaseState(
             server=of.version,
             size=of.size,
@@ -67,16 +102,39 @@ class DatabaseSnapshot:
             tables=tables,
             heads={str(end.chain_id): str(ChainHead(end.sequence, end.digest)) for end in ends},
             signing_keys=keys,
+            routines={one.name: RoutineState(digest_of(one.text), ownerships[one.object]) for one in await self._all(_Routine, ROUTINES)},
+            owner=of_migrations.owner if of_migrations is not None else "",
         )
 
-    async def _count(self, table: str) -> int:
-        # With `only`, a table in parts would have no rows.
-        statement = sql.SQL("select count(*) from public.{}").format(sql.Identifier(table))
+    async def has_entry(self, action: str, target: str) -> bool:
+        """Whether the audit log has an entry of this action about this target."""
+        row = await (await self._connection.execute(_HAS_ENTRY, {"action": action, "target": target})).fetchone()
+        return row == (True,)
+
+    async def _contents(self, table: _Table, since: datetime | None, *, with_digests: bool) -> tuple[int, Mapping[str, str]]:
+        groups = groups_of(table.name, table.columns, table.keys) if with_digests else {}
+        statement, parameters = contents(table.name, groups, table.converted, since)
         try:
-            row = await (await self._connection.execute(statement)).fetchone()
+            row = await (await self._connection.execute(statement, parameters)).fetchone()
         except psycopg.Error as error:
-            raise Unreadable(f"the table {table} cannot be read: {error.diag.message_primary or 'the connection was lost'}") from error
-        return int(row[0]) if row is not None else 0
+            raise Unreadable(f"the table {table.name} cannot be read: {error.diag.message_primary or 'the connection was lost'}") from error
+        counted, *digests = row if row is not None else (0,)
+        return int(counted), dict(zip(groups, map(str, digests), strict=True))
+
+    async def _definitions(self) -> Mapping[str, Mapping[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for one in await self._all(_Definition, DEFINITIONS):
+            found.setdefault(one.object, {})[one.part] = digest_of(one.text)
+        return found
+
+    async def _ownerships(self) -> Mapping[str, Ownership]:
+        owners: dict[str, str] = {}
+        grants: dict[str, dict[str, list[str]]] = {}
+        for one in await self._all(_Right, OWNERSHIP):
+            owners[one.object] = one.owner
+            if one.role is not None and one.granted is not None:
+                grants.setdefault(one.object, {}).setdefault(one.role, []).append(one.granted)
+        return {key: Ownership(owner, grants.get(key, {})) for key, owner in owners.items()}
 
     async def _all(self, row: type[Any], statement: LiteralString) -> Sequence[Any]:
         cursor = self._connection.cursor(row_factory=class_row(row))
@@ -89,10 +147,7 @@ class DatabaseSnapshot:
 @asynccontextmanager
 async def exported_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
     async with await Connection.connect(conninfo) as connection:
-        # A role's time limits are for requests.
-        await connection.execute(
-            "select set_config('statement_timeout', '0', false), set_config('idle_in_transaction_session_timeout', '0', false)"
-        )
+        await connection.execute(_SETTINGS)
         async with connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
             row = await (await connection.execute("select pg_export_snapshot()")).fetchone()
@@ -132,13 +187,23 @@ async def server_version(conninfo: str) -> int:
         return connection.info.server_version
 
 
+# A role's time limits are for requests. Definitions are printed in the words of the other settings.
+_SETTINGS: Final = """
+    select set_config(name, value, false)
+      from (
+               values ('statement_timeout', '0'), ('idle_in_transaction_session_timeout', '0'), ('search_path', 'pg_catalog, public'),
+                      ('timezone', 'UTC'), ('datestyle', 'ISO'), ('intervalstyle', 'postgres'), ('bytea_output', 'hex'),
+                      ('extra_float_digits', '1')
+           ) as settings (name, value)
+"""
+
 _OF: Final = """
     select now() as now, pg_database_size(current_database()) as size, split_part(current_setting('server_version'), ' ', 1) as version
 """
 
 # Names without definitions, which versions of PostgreSQL print in different ways. From version 18 on, "not null" is a constraint, too.
 _TABLES: Final = """
-    select relname::text as name, relkind in ('r', 'p') and relpersistence = 'p' as counted,
+    select 'r' || oid as object, relname::text as name, relkind in ('r', 'p') and relpersistence = 'p' as counted,
            array(
                select 'column ' || attname || ' ' || format_type(atttypid, atttypmod) || case when attnotnull then ' not null' else '' end
                  from pg_attribute
@@ -157,7 +222,21 @@ _TABLES: Final = """
                  from pg_trigger
                 where tgrelid = pg_class.oid and not tgisinternal
                order by 1
-           ) as parts
+           ) as parts,
+           array(
+               select attname::text from pg_attribute where attrelid = pg_class.oid and attnum > 0 and not attisdropped order by 1
+           ) as columns,
+           array(
+               select attname::text
+                 from pg_attribute
+                where attrelid = pg_class.oid and attnum > 0 and not attisdropped and atttypid >= 16384
+           ) as converted,
+           array(
+               select attname::text
+                 from pg_index
+                 join pg_attribute on attrelid = indrelid and attnum = any (indkey)
+                where indrelid = pg_class.oid and indisprimary
+           ) as keys
       from pg_class
      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v')
      order by relname
@@ -203,6 +282,8 @@ _IS_EMPTY: Final = """
                       )
            )
 """
+
+_HAS_ENTRY: Final = "select exists (select from audit_entries where action = %(action)s and target_id = %(target)s)"
 
 _IS_SERVED: Final = """
     select exists (select from pg_stat_activity where datname = current_database() and application_name = %(listener)s)

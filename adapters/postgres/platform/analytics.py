@@ -12,10 +12,14 @@ from typing import Any, Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.proofs.login_events import LOGIN
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
 def _overview(
@@ -36,6 +40,13 @@ def _overview(
     )
 
 
+def _logged_sign_in(
+    *, risk_score: float, person_email: str | None, person_name: str | None, slug: str | None, name: str | None, **login: Any
+) -> LoggedSignIn:
+    event = LOGIN.row(risk_score=round(risk_score, 2), **login)
+    return LoggedSignIn(event=event, email=person_email, name=person_name, service_slug=slug, service_name=name)
+
+
 class PostgresAnalytics:
     """Implements `ports.platform.analytics.AnalyticsLookup`."""
 
@@ -53,6 +64,23 @@ class PostgresAnalytics:
 
     async def recent(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[RecentLogin]:
         return await ask(self._pool, RecentLogin, RECENT, {"organization": organization, "before": before, "limit": limit})
+
+    async def sign_ins(
+        self, organization: OrganizationId, wanted: SignInFilter, before: LoginEventId | None, limit: int
+    ) -> Sequence[LoggedSignIn]:
+        parameters = {
+            "organization": organization,
+            "user": wanted.user,
+            "email_key": None if wanted.email is None else storable_text(wanted.email.key),
+            "service": wanted.service,
+            "provider": None if wanted.provider is None else storable_text(wanted.provider),
+            "since": wanted.since,
+            "first": wanted.first,
+            "until": wanted.until,
+            "before": before,
+            "limit": limit,
+        }
+        return await ask(self._pool, _logged_sign_in, sign_ins(wanted, before), parameters)
 
     async def overview(self, at: datetime) -> Overview:
         today = datetime.combine(at.date(), time.min, at.tzinfo)
@@ -133,6 +161,44 @@ RECENT: Final = """
      where organization_id = %(organization)s and success and (%(before)s::uuid is null or id < %(before)s)
      order by id desc
      limit %(limit)s
+"""
+
+
+def sign_ins(wanted: SignInFilter, before: LoginEventId | None) -> LiteralString:
+    """The statement with exactly the requested conditions, because one plan for all conditions would suit none of them. It reads an index
+    backwards, as far as one page goes.
+    """
+    conditions: Sequence[tuple[object, LiteralString]] = (
+        (before, "and id < %(before)s"),
+        (wanted.user, "and user_id = %(user)s"),
+        (wanted.email, "and user_id = (select users.id from users where users.email_key = %(email_key)s)"),
+        (wanted.service, "and service_id = %(service)s"),
+        (wanted.provider, "and provider = %(provider)s"),
+        (wanted.success, "and success" if wanted.success else "and not success"),
+        (wanted.since, "and id >= %(first)s and created_at >= %(since)s"),
+        (wanted.until, "and created_at < %(until)s"),
+    )
+    asked: LiteralString = "\n                   ".join(condition for value, condition in conditions if value is not None)
+    return _SIGN_INS_HEAD + asked + _SIGN_INS_TAIL
+
+
+_SIGN_INS_HEAD: Final[LiteralString] = f"""
+    select latest.*, people.email as person_email,
+           case when {has_name("people")} and {may_see_name("latest.login_organization", "latest.login_user")}
+                then {shown_name("people")} end as person_name,
+           services.slug, services.name
+      from (
+               select {LOGIN.names}, host(address) as address, risk_score
+                 from login_events
+                where organization_id = %(organization)s
+                   """
+_SIGN_INS_TAIL: Final[LiteralString] = """
+                order by id desc
+                limit %(limit)s
+           ) as latest
+      left join users as people on people.id = latest.login_user
+      left join services on services.id = latest.login_service
+     order by latest.login_id desc
 """
 
 OVERVIEW: Final[LiteralString] = f"""

@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import has_come, has_name, is_own_member, shown_name
+from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person
@@ -147,16 +147,8 @@ def matching(wanted: AuditFilter, *, of_platform: bool = False) -> LiteralString
 # The digest of the separate personal part of an entry. Use it in a statement that has these columns.
 PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_array(address, user_agent, {details})::text, 'UTF8'))"
 
-# An organization sees the names of its own members, and of people who came to its services by themselves (0017). The name is that of today:
-# entries and chains have none.
-_MAY_SEE_ACTOR: Final[LiteralString] = f"""(
-               {is_own_member("entries.organization_id", "entries.actor_id")}
-            or exists (
-                   select from service_users
-                    where service_users.user_id = entries.actor_id and service_users.org_id = entries.organization_id and {has_come()}
-                   offset 0
-               )
-           )"""
+# Entries and chains have no names, so the name is that of today.
+_MAY_SEE_ACTOR: Final[LiteralString] = may_see_name("entries.organization_id", "entries.actor_id")
 
 # The limits of 1 change only the plan. The length of a page is a parameter, for which the planner assumes the worst case. Without the
 # limits the planner would read whole tables for a join, where each row needs one look into an index.

@@ -166,7 +166,7 @@ class MailServers:
         if rests is not None:
             if server.fallen_back_at is not None:
                 return False
-            raise MailDelayed("The organization's mail server has failed a moment ago", after=rests)
+            raise MailDelayed("The organization's mail server has failed a moment ago", after=rests, asked=False)
         try:
             with self._hand(server.organization):
                 await self._post.send(server, self._opened(found), mail, id)
@@ -232,7 +232,7 @@ class MailServers:
     @contextmanager
     def _hand(self, organization: OrganizationId) -> Iterator[None]:
         if self._busy.total() >= AT_ONCE or self._busy[organization] >= AT_ONCE_OF_ONE:
-            raise _Busy("Other mails are on their way there", after=_ALL_BUSY)
+            raise _Busy("Other mails are on their way there", after=_ALL_BUSY, asked=False)
         one = Counter([organization])
         self._busy += one
         try:
@@ -246,7 +246,7 @@ class MailServers:
             return Secret(self._keyring.open(found.sealed_password, sealing_context(found.server.id)).decode())
         except CannotOpen as error:
             log.error("mail_server_password_unreadable", organization=str(found.server.organization), error=str(error))  # noqa: TRY400 - the sentence says it all
-            raise MailDelayed("No key in force opens the password of the mail server") from None
+            raise MailDelayed("No key in force opens the password of the mail server", asked=False) from None
 
     def _sender(self, text: str) -> str:
         try:

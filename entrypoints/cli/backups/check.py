@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     folder = None
-    if arguments.database is None or arguments.backup is not None:
+    if arguments.database is None or arguments.backup is not None or arguments.places is not None:
         folder = find_backup(settings, arguments.places, arguments.backup)
     named = "the restored database" if folder is None else folder.path.name
     report = CheckReport(named, as_json=arguments.json)
@@ -55,7 +55,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         raise cause from None
     report.end()
     if report.status == OK:
-        event = Event(BACKUP_CHECKED, SYSTEM, Target("backup", named))
+        event = Event(BACKUP_CHECKED, SYSTEM, Target("backup", named), details={"proved": report.proves_all})
         if not await was_recorded(settings, event) and not arguments.json:
             print("The audit log could not be told of the check, so `sso_backup_checked_timestamp_seconds` stays as it is.")
     return report.status

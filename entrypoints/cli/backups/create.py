@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Final
 
 import psycopg
 import trio
 
-from adapters.backup_folders import DUMP, SEALED_KEYS, BackupFolder, new_backup
+from adapters.backup_folders import DUMP, SEALED_KEYS, BackupFolder, new_backup, sealed_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.sealed_rings import RecoveryKeyUnusable, seal_ring
 from adapters.postgres.backups.snapshots import DatabaseSnapshot, Unreadable, exported_snapshot
@@ -28,6 +29,8 @@ from entrypoints.first_start import require_encryption_keys
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
+_DIGEST_KEY_BYTES: Final = 32
+
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     run_interruptibly(partial(_run, arguments, settings))
@@ -40,7 +43,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     source = settings if arguments.database is None else on_database(settings, arguments.database)
     as_json: bool = arguments.json
     tell = say_beside if as_json else say
-    tell("Dumping the database, and counting its rows …")
+    tell("Dumping the database, and making digests of its tables …")
     manifest = await create(source, places, recovery_key)
     rows = sum(table.rows or 0 for table in manifest.database.tables.values())
     if as_json:
@@ -80,9 +83,10 @@ async def _write(
     name = f"{made_at:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
     with new_backup(places, name) as folder:
         states: list[DatabaseState] = []
+        digest_key = secrets.token_bytes(_DIGEST_KEY_BYTES)
 
         async def count() -> None:
-            states.append(await snapshot.state())
+            states.append(await snapshot.state(digest_key))
 
         # Both read the same snapshot, so the manifest tells exactly what is in the dump.
         async with trio.open_nursery() as nursery:
@@ -97,6 +101,7 @@ async def _write(
             dump=await trio.to_thread.run_sync(folder.weigh, DUMP, trio.from_thread.check_cancelled),
             sealed_keys=None if recovery_key is None else _seal_keys(settings, folder, recovery_key, name),
             database=states[0],
+            digest_key=sealed_digest_key(digest_key, name, keyring),
         )
         folder.write_manifest(manifest, keyring)
     return manifest

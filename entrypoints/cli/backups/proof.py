@@ -6,14 +6,18 @@ from uuid import UUID
 
 import psycopg
 
+from adapters.backup_folders import opened_digest_key
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
+from adapters.postgres.backups.held_work import HOLDABLE, held_kinds
 from adapters.postgres.backups.snapshots import Unreadable, exported_snapshot
 from adapters.postgres.migrate import SchemaMismatch, migrate, plan
-from core.domain.backups import BackupManifest, DamageKind, DatabaseState, differences
+from core.domain.backup_differences import differences
+from core.domain.backups import BACKUP_RESTORED, BackupManifest, DamageKind, DatabaseState
 from core.domain.errors import Refusal
 from core.domain.identifiers import OrganizationId
 from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
+from entrypoints.assembly.configured import key_ring
 from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.audit import told_of
 from entrypoints.cli.backups import canary
@@ -22,7 +26,7 @@ from entrypoints.cli.output.progress import progress
 from entrypoints.failures import StartFailed
 from entrypoints.installation import conninfo
 from entrypoints.settings import Settings
-from ports.encryption import CannotOpen
+from ports.encryption import CannotOpen, KeyRing
 
 _MOST_NAMED: Final = 4
 
@@ -42,19 +46,14 @@ async def prove(
     """
     url = conninfo(settings)
     try:
-        async with exported_snapshot(url) as snapshot:
-            state = await snapshot.state()
+        state = await _compared(url, manifest, key_ring(settings), report)
     except (Unreadable, psycopg.Error) as error:
         report.damaged(DamageKind.ROWS, " ".join(str(error).split()))
         return
-    if manifest is not None:
-        for damage in differences(manifest.database, state):
-            report.add(damage)
     if not await _has_our_schema(url, report, may_migrate=may_migrate):
         return
     report.passed(DamageKind.SCHEMA, f"{len(state.tables)} tables and views, {len(state.migrations)} migrations")
-    compared = "" if manifest is None else ", as the manifest says"
-    report.passed(DamageKind.ROWS, f"{sum(table.rows or 0 for table in state.tables.values())} rows{compared}")
+    report.passed(DamageKind.ROWS, f"{sum(table.rows or 0 for table in state.tables.values())} rows{_what_of_rows(manifest)}")
     lacking = await missing_rows(url)
     for table, sentence in lacking.items():
         report.damaged(DamageKind.TIES, f"{table}: {sentence}")
@@ -65,6 +64,36 @@ async def prove(
             await _verify_chains(postern, state if manifest is None else manifest.database, report)
         if signs_in:
             await _sign_in(postern, url, report, stays=stays)
+        else:
+            report.leaves_open("that people sign in (--no-sign-in)")
+
+
+async def _compared(url: str, manifest: BackupManifest | None, keyring: KeyRing, report: CheckReport) -> DatabaseState:
+    """The state of the database, and a line for each difference from the manifest."""
+    async with exported_snapshot(url) as snapshot:
+        if manifest is None:
+            report.leaves_open("its contents, which were compared with no backup (--in takes the newest one)")
+            return await snapshot.state()
+        state = await snapshot.state(opened_digest_key(manifest, keyring), manifest.made_at)
+        restored = "audit_entries" in state.tables and await snapshot.has_entry(BACKUP_RESTORED, manifest.id)
+    damages = list(differences(manifest.database, state))
+    if damages and not any(damage.kind is DamageKind.SCHEMA for damage in damages) and (restored or await held_kinds(url)):
+        damages = list(differences(manifest.database, state, held=HOLDABLE))
+    for damage in damages:
+        report.add(damage)
+    if not manifest.database.has_digests:
+        report.leaves_open("its contents, of which the backup has no digests: only rows were counted")
+    elif not manifest.database.prints_like(state):
+        report.leaves_open(
+            f"definitions of the schema, which PostgreSQL {state.server} prints in another way than {manifest.database.server}"
+        )
+    return state
+
+
+def _what_of_rows(manifest: BackupManifest | None) -> str:
+    if manifest is None:
+        return ""
+    return ", with the contents that the manifest says" if manifest.database.has_digests else ", as the manifest says"
 
 
 async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -> bool:

@@ -31,6 +31,11 @@ class CheckReport:
         self._backup = backup
         self._as_json = as_json
         self._passed: list[tuple[DamageKind, str]] = []
+        self._open: list[str] = []
+
+    @property
+    def proves_all(self) -> bool:
+        return not self.damages and not self._open
 
     @property
     def status(self) -> int:
@@ -43,6 +48,10 @@ class CheckReport:
         self._passed.append((kind, text))
         if not self._as_json:
             say(f"ok    {kind:<9} {text}")
+
+    def leaves_open(self, question: str) -> None:
+        """Says what this check does not prove. A database with open questions may be undamaged, and is not called proved."""
+        self._open.append(question)
 
     def damaged(self, kind: DamageKind, sentence: str) -> None:
         self.add(Damage(kind, sentence))
@@ -63,6 +72,8 @@ class CheckReport:
             told = {
                 "backup": self._backup,
                 "ok": not count,
+                "proved": self.proves_all,
+                "not_proved": self._open,
                 "status": self.status,
                 "passed": [{"check": kind.value, "text": text} for kind, text in self._passed],
                 "damages": [{"check": damage.kind.value, "sentence": damage.sentence} for damage in self.damages],
@@ -70,5 +81,7 @@ class CheckReport:
             print(json.dumps(told, indent=1))
         elif count:
             print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on it.")
+        elif self._open:
+            print(f"{self._backup}: no fault found. Not proved: {'; '.join(self._open)}.")
         else:
-            print(f"{self._backup}: proved. It restores, opens, verifies and signs in.")
+            print(f"{self._backup}: proved. It restores, has its contents, opens, verifies and signs in.")

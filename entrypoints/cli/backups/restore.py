@@ -11,13 +11,13 @@ from typing import Final
 import psycopg
 import trio
 
-from adapters.backup_folders import BackupFolder
-from adapters.postgres.backups.held_work import MADE_BY_HOLD, OutgoingCount, OutgoingWork, hold, outgoing
+from adapters.backup_folders import BackupFolder, opened_digest_key
+from adapters.postgres.backups.held_work import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
-from core.domain.backups import BackupManifest, differences
+from core.domain.backup_differences import differences
+from core.domain.backups import BACKUP_RESTORED, BackupManifest
 from core.domain.record.events import SYSTEM, Event, Target
-from core.frozen import replace
 from entrypoints.assembly.configured import key_file, key_ring
 from entrypoints.cli.backups.check import verified
 from entrypoints.cli.backups.common import find_backup, known_migrations, require_tools, run_interruptibly, was_recorded
@@ -65,7 +65,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
     if not settings.embedded:
         say("Now run `postern grants --apply` as the owner of the tables, and `postern doctor`.")
     details = {"held": ",".join(kinds)}
-    recorded = await was_recorded(settings, Event("platform.backup.restored", SYSTEM, Target("backup", manifest.id), details=details))
+    recorded = await was_recorded(settings, Event(BACKUP_RESTORED, SYSTEM, Target("backup", manifest.id), details=details))
     if not recorded:
         say("The audit log could not be told of the restore.")
     if arguments.json:
@@ -97,18 +97,16 @@ async def restore(
             kinds = await trio.to_thread.run_sync(held, counts, abandon_on_cancel=True)
             await hold(target, kinds)
             await tools.restore_mark(target, folder.dump)
-            say("Counting rows, and gathering statistics …")
+            say("Comparing all tables with the manifest, and gathering statistics …")
             await gather_statistics(target)
             async with exported_snapshot(target) as snapshot:
-                state = await snapshot.state()
+                state = await snapshot.state(opened_digest_key(manifest, key_ring(settings)))
     except (psycopg.Error, ToolFailed, BaseExceptionGroup) as error:
         cause = sole(error)
         if isinstance(cause, (psycopg.Error, ToolFailed)):
             raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
         raise cause from None
-    expected = manifest.database.tables
-    tables = {name: expected.get(name, table) if name == MADE_BY_HOLD else table for name, table in state.tables.items()}
-    for damage in differences(manifest.database, replace(state, tables=tables)):
+    for damage in differences(manifest.database, state, held=HOLDABLE):
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
     return manifest, kinds
 

@@ -78,6 +78,7 @@ def asked_files(arguments: argparse.Namespace) -> ImportFiles:
         files=[Path(one) for one in arguments.files],
         name=arguments.source,
         hashes=None if arguments.hashes is None else Path(arguments.hashes),
+        states=None if arguments.states is None else Path(arguments.states),
         only_organization=arguments.only_organization,
         columns=_pairs("--map", arguments.map),
         form=_form(arguments),
@@ -87,7 +88,7 @@ def asked_files(arguments: argparse.Namespace) -> ImportFiles:
 
 def _form(arguments: argparse.Namespace) -> HashForm | None:
     if arguments.hash_config is not None:
-        if arguments.hash != FIREBASE:
+        if arguments.hash != FIREBASE and (arguments.hash, arguments.action) != (None, FIREBASE):
             raise StartFailed(f"--hash-config needs --hash {FIREBASE}")
         return firebase_form(firebase_settings(Path(arguments.hash_config).read_text(encoding="utf-8", errors="replace")))
     if arguments.hash == FIREBASE:

@@ -15,6 +15,8 @@ Json = dict[str, Any]
 # These entries belong to the field. When the field may also be null or absent, msgspec puts these entries into the schema of one of the
 # field's types.
 _OF_THE_FIELD: Final = ("description", "examples")
+# The packages whose classes have such strings.
+_OURS: Final = (__package__.removesuffix("http.description"), "tests.")
 
 
 def describe(components: Mapping[str, Json], kinds: Iterable[Any]) -> None:
@@ -66,7 +68,7 @@ def texts_of(struct: type[msgspec.Struct]) -> Mapping[str, str]:
 
 @cache
 def _texts_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
-    if not name.startswith(("entrypoints.", "tests.")):
+    if not name.startswith(_OURS):
         return {}
     tree = ast.parse(inspect.getsource(sys.modules[name]))
     return {node.name: dict(_texts_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}

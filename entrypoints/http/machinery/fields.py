@@ -84,6 +84,11 @@ RefreshTokenText = Annotated[
 ExpiresIn = Annotated[int, _described("The lifetime of the access token in seconds."), example(900)]
 Total = Annotated[int, _described("The number of entries on all pages together."), example(42)]
 MessageText = Annotated[str, _described("What happened, in words for people."), example("Done.")]
+_WAY = (
+    "The way in which people signed in: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person went on"
+    " to an application, `device` that a device showed a code, and `saml` that a service asked by SAML."
+)
+WayIn = Annotated[str, _described(_WAY), example("codehost")]
 Success = Annotated[bool, _described("Always true.")]
 
 

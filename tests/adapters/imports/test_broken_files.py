@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from adapters.imports.broken_files import BrokenFile
 from adapters.imports.files import ImportFiles
@@ -52,18 +53,89 @@ def own(folder: Path) -> Path:
     return people_file(folder / "people.ndjson", [{"id": str(one), "email": f"ada{one}@example.org"} for one in range(CROWD)])
 
 
+def firebase_list(folder: Path) -> Path:
+    path = folder / "users.json"
+    users = [{"localId": str(number), "email": f"ada{number}@example.org", "disabled": False} for number in range(CROWD)]
+    path.write_text('{"users": [\n' + ",\n".join(json.dumps(one, indent=2) for one in users) + "]}")
+    return path
+
+
+def firebase_table(folder: Path) -> Path:
+    path = folder / "users.csv"
+    path.write_text(
+        "".join(f'{number},ada{number}@example.org,true,,,"Lovelace, Ada"{"," * 19}170,173,,false,,\n' for number in range(CROWD))
+    )
+    return path
+
+
+def cognito_user(number: int) -> Mapping[str, Any]:
+    return {"Username": f"ada{number}", "Attributes": [{"Name": "email", "Value": f"ada{number}@example.org"}], "Enabled": True}
+
+
+def cognito_pages(folder: Path) -> Path:
+    """Pages one behind the other, as a loop over `list-users` writes them."""
+    path = folder / "users.json"
+    pages = [
+        {
+            "Users": [cognito_user(number) for number in range(first, first + 50)],
+            **({} if first == CROWD - 50 else {"PaginationToken": "x"}),
+        }
+        for first in range(0, CROWD, 50)
+    ]
+    path.write_text("".join(f"{json.dumps(one, indent=4)}\n" for one in pages))
+    return path
+
+
+def cognito_list(folder: Path) -> Path:
+    path = folder / "users.json"
+    path.write_text(json.dumps([{"Users": [cognito_user(number) for number in range(CROWD)]}]))
+    return path
+
+
+def cognito_table(folder: Path) -> Path:
+    path = folder / "users.csv"
+    path.write_text("email,name,cognito:username\n" + "".join(f'ada{one}@example.org,"Lovelace, Ada",ada{one}\n' for one in range(CROWD)))
+    return path
+
+
+def zitadel_export(folder: Path) -> Path:
+    path = folder / "export.json"
+    people = [{"userId": str(one), "user": {"userName": f"ada{one}", "email": {"email": f"ada{one}@example.org"}}} for one in range(CROWD)]
+    path.write_text(json.dumps({"orgs": [{"orgId": "1", "humanUsers": people[:100]}, {"orgId": "2", "humanUsers": people[100:]}]}))
+    return path
+
+
+def authentik_blueprint(folder: Path) -> Path:
+    path = folder / "authentik.yaml"
+    entries = [
+        {"model": "authentik_core.user", "identifiers": {"pk": one}, "attrs": {"email": f"ada{one}@example.org", "name": "Ada: «Gräfin»"}}
+        for one in range(CROWD)
+    ]
+    path.write_text(yaml.safe_dump({"entries": entries, "metadata": {"name": "x"}, "version": 1}, allow_unicode=True))
+    return path
+
+
 FORMS: Mapping[str, tuple[str, Callable[[Path], Path]]] = {
     "a realm": ("keycloak", realm),
     "lines of Auth0": ("auth0", auth0_lines),
     "a list for Auth0": ("auth0", auth0_list),
     "a table": ("csv", table),
     "our own form": ("postern", own),
+    "Firebase": ("firebase", firebase_list),
+    "a table of Firebase": ("firebase", firebase_table),
+    "pages of Cognito": ("cognito", cognito_pages),
+    "a list of Cognito": ("cognito", cognito_list),
+    "a table of Cognito": ("cognito", cognito_table),
+    "Zitadel": ("zitadel", zitadel_export),
+    "authentik": ("authentik", authentik_blueprint),
 }
 
 
 async def read(kind: str, *files: Path, **more: Any) -> int:
     """The number of people."""
     number = 0
+    if kind == "zitadel":
+        more = {"states": SAMPLES / "zitadel-users.json", **more}
     async with opened(ImportFiles(kind=kind, files=files, **more), ignored) as source:
         while batch := await source.next():
             number += len(batch)
@@ -87,7 +159,7 @@ async def test_a_file_that_is_cut_anywhere_is_refused_with_its_place(form: str, 
         assert fault.message.startswith(f"{file.name}, line {fault.line}, byte {fault.byte}: ")
         assert fault.message.endswith("Nobody was imported"), fault.message
         assert at - 200 < fault.byte <= at
-        assert fault.line == whole[: fault.byte].count(b"\n") + 1 or kind == "csv"
+        assert fault.line == whole[: fault.byte].count(b"\n") + 1 or file.suffix == ".csv"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The job queue: every job done, by one worker at a time, through crashes and lost leases."""
 
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -152,6 +153,28 @@ async def test_a_lease_that_ran_out_makes_the_job_claimable_again(store: Store, 
     second = await claim_one(queue)
     assert (second.id, second.attempts) == (first.id, 2)
     assert second.lease != first.lease
+
+
+async def test_a_job_that_was_not_tried_waits_and_counts_no_attempt(store: Store, queue: PostgresJobQueue) -> None:
+    await add(store, NewJob("mail", {}))
+    job = await claim_one(queue)
+    assert await queue.postpone(job, timedelta(minutes=1), "the database is away")
+    (row,) = await store.query("select run_at > now() + interval '50 s' as later, last_error, lease, attempts from jobs")
+    assert row == {"later": True, "last_error": "the database is away", "lease": None, "attempts": 0}
+    assert not await queue.postpone(job, timedelta(minutes=1), "somebody else has it")
+
+
+async def test_a_claim_whose_answer_got_lost_counts_no_attempt(store: Store, queue: PostgresJobQueue) -> None:
+    await add(store, NewJob("mail", {}))
+
+    with suppress(Unavailable), queue._lost_claims.lease(("mail",)) as lease:
+        await store.query(
+            "update jobs set lease = %(lease)s, leased_until = now() + interval '1 minute', attempts = 1 where kind = 'mail'",
+            {"lease": lease},
+        )
+        raise Unavailable(retry_after=1)
+    job = await claim_one(queue)
+    assert (job.lease, job.attempts) == (lease, 1)
 
 
 async def test_who_has_lost_the_lease_has_no_say(store: Store, queue: PostgresJobQueue) -> None:

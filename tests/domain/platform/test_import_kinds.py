@@ -36,6 +36,9 @@ clients:
         (b'\xef\xbb\xbf {"a": 1}', "JSON"),
         (b"email,name\na@example.org,Ada\n", "a table"),
         (b"name;e-mail\nAda;a@example.org\n", "a table"),
+        (b'[{"Attributes": [], "Username": "ada"}]', "a list of Amazon Cognito's users"),
+        (b'{"timeout": "10m", "dataOrgs": {"orgs": [{"orgId": "1"', "an export of Zitadel"),
+        (b"version: 1\nentries:\n  - model: authentik_core.user\n", "a blueprint of authentik"),
         (b"INSERT INTO users VALUES", "SQL"),
         (b"Dear operator", "text"),
         (b"", ""),
@@ -54,6 +57,13 @@ def test_a_beginning_says_what_a_file_is(beginning: bytes, kind: str) -> None:
         ("auth0-users.ndjson", "an export of Auth0's users, one in each line"),
         ("auth0-hashes.ndjson", "Auth0's file of password hashes"),
         ("people.csv", "a table"),
+        ("firebase-users.json", "an export of Firebase's users"),
+        ("firebase-users.csv", "a table"),
+        ("cognito-users.json", "a list of Amazon Cognito's users"),
+        ("cognito-users.csv", "a table of Amazon Cognito's users"),
+        ("zitadel-export.json", "an export of Zitadel"),
+        ("zitadel-users.json", "a list of Zitadel's users"),
+        ("authentik.yaml", "a blueprint of authentik"),
     ],
 )
 def test_our_samples_are_named(sample: str, kind: str) -> None:

@@ -70,7 +70,7 @@ def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
 
     monkeypatch.setattr(secrets, "token_hex", remembered)
     status, lines = checked(str(backup.folder.path), *scratch(backup))
-    assert lines[-1].endswith("proved. It restores, opens, verifies and signs in.")
+    assert lines[-1].endswith("proved. It restores, has its contents, opens, verifies and signs in.")
     assert status == OK
     assert [line[:15].split()[1] for line in lines[:-1]] == ["manifest", "dump", "schema", "rows", "ties", "sealed", "audit", "sign-in"]
     with backup.connect() as connection:
@@ -278,7 +278,7 @@ def test_a_copy_that_was_restored_by_other_means_is_proved_and_left_without_the_
 ) -> None:
     copy = damaged("select 1")
     status, lines = checked(str(backup.folder.path), "--database", copy)
-    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: proved. It restores, opens, verifies and signs in.")
+    assert (status, lines[-1]) == (OK, f"{backup.folder.path.name}: proved. It restores, has its contents, opens, verifies and signs in.")
     with psycopg.connect(copy) as connection:
         assert connection.execute("select count(*) from users where email like 'backup-canary%'").fetchone() == (0,)
         assert connection.execute("select count(*) from audit_entries where action = 'platform.owner.created'").fetchone() == (2,)

@@ -24,7 +24,8 @@ from adapters.backup_folders import DUMP, MANIFEST, SEALED_KEYS, kept_backups
 from adapters.postgres.backups.held_work import OutgoingWork, held_kinds, hold, outgoing, release
 from adapters.postgres.backups.snapshots import exported_snapshot
 from adapters.postgres.backups.tools import PostgresTools
-from core.domain.backups import DatabaseState, differences
+from core.domain.backup_differences import differences
+from core.domain.backups import DatabaseState
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from entrypoints.bootstrap import open_postern
@@ -118,6 +119,36 @@ def test_all_that_goes_out_is_held_until_it_is_released_and_what_is_new_goes(
     capsys.readouterr()
     assert work.run(parsed("jobs", "list"), settings) == OK
     assert capsys.readouterr().out.splitlines()[0] == "mail               3 waiting, 0 held  (mails)"
+
+
+def test_a_copy_that_our_restore_made_passes_its_check_and_a_second_one(
+    backup: BackedUp, empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a restore, a release and a check themselves write there is no damage."""
+    settings = settings_for(empty, tmp_path)
+
+    def checked() -> list[str]:
+        capsys.readouterr()
+        check.run(parsed("backup", "check", str(backup.folder.path), "--database", empty), backup.settings)
+        return [line for line in capsys.readouterr().out.splitlines() if not line.startswith("ok ")]
+
+    assert restored(backup, empty, tmp_path) == OK
+    proved = [f"{backup.folder.path.name}: proved. It restores, has its contents, opens, verifies and signs in."]
+    assert checked() == proved
+    assert checked() == proved
+    assert work.run(parsed("jobs", "release", "--kind", "mail"), settings) == OK
+    assert checked() == proved
+    # Damage is found beside what the restore wrote.
+    with psycopg.connect(empty, autocommit=True) as connection:
+        connection.execute("update webhooks set url = 'https://evil.example/'")
+        connection.execute(
+            "insert into audit_entries (id, action, target_type, target_id, success, details, created_at)"
+            " values (gen_random_uuid(), 'user.deleted', 'user', 'x', true, '{}', now())"
+        )
+    faults = checked()
+    assert "FAIL  rows      the table webhooks has as many rows as the manifest says, and other contents" in faults
+    assert [line for line in faults if "the table audit_entries has" in line and line.endswith("1 too many")]
+    assert faults[-1].endswith(": 3 faults found. Do not rely on it.")
 
 
 def test_what_is_named_goes_at_once(backup: BackedUp, empty: str, tmp_path: Path) -> None:

@@ -169,6 +169,25 @@ async def test_firebases_parameters_come_in_a_file(run: Import, tmp_path: Path, 
     assert json.loads(told)["brought"]["passwords"] == 1, told
 
 
+async def test_the_parameters_of_a_firebase_project_are_enough(run: Import, tmp_path: Path) -> None:
+    parameters = tmp_path / "hash_config"
+    parameters.write_text(FIREBASE_SHOWN)
+    users = str(SAMPLES / "firebase-users.json")
+    for words in ((), ("--hash", "firebase")):
+        told = json.loads(await run("firebase", users, "--hash-config", str(parameters), *words, "--plan", "--json"))
+        assert told["brought"]["passwords"] == 2, told
+    with pytest.raises(StartFailed, match="--hash-config needs --hash firebase"):
+        await run("firebase", users, "--hash-config", str(parameters), "--hash", "node-scrypt")
+
+
+async def test_zitadels_list_of_users_is_a_file_of_its_own(run: Import) -> None:
+    states, words = str(SAMPLES / "zitadel-users.json"), ("zitadel", str(SAMPLES / "zitadel-export.json"), "--plan", "--json")
+    told = json.loads(await run(*words, "--states", states, "--only-organization", "ACME"))
+    assert (told["source"], told["outcomes"]["taken"], told["outcomes"]["left out"]) == ("zitadel", 2, 1)
+    with pytest.raises(BadRequest, match="zitadel needs --states FILE"):
+        await run(*words)
+
+
 @pytest.mark.parametrize("people", [[], [{"id": "1", "username": "service-account-shop", "serviceAccountClientId": "shop"}]])
 async def test_an_export_without_people_says_how_to_get_one_with_them(run: Import, tmp_path: Path, people: list[Any]) -> None:
     """The admin console exports clients and the accounts of clients, and no people."""

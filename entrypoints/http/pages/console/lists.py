@@ -23,68 +23,76 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink,
 
 ON_A_PAGE: Final = 50
 _LONGEST_NUMBER: Final = 5
+_WITHOUT_SECONDS: Final = len("2026-11-23T04:00")
 _LONGEST_MOMENT: Final = len("2026-11-23T04:00:00.000")
 Query = Mapping[str, str]
 
 
 def list_page(resource: Resource) -> Endpoint:
-    fields = [(name, str, "") for name in ("done", "page", "after", *(one.name for one in resource.filters))]
-    query = msgspec.defstruct(f"{resource.name}_query", fields, frozen=True)
-    columns = _columns(resource)
+    query = query_of(resource)
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        given = given_in(resource, call.query)
-        paging = _paging(resource.listed, call.query.page, call.query.after)
-        errors, status = NO_ERRORS, 200
-        try:
-            query = {**asked_with(resource, given), **(resource.query or {}), **_part(resource.listed, paging)}
-            answer = await visit.ask(resource.listed, query=query)
-            rows = resource.rows_in(answer)
-        except Refusal as problem:
-            # A filter that the endpoint does not take stays in its form.
-            if not given or status_of(problem) != HTTPStatus.BAD_REQUEST:
-                raise
-            answer, rows = None, ()
-            errors, status = explained(visit, problem)
-        older, newer = _around(answer, len(rows), paging)
-        head = Head(
-            title=resource.text(visit, "title"),
-            crumbs=resource.crumbs(visit),
-            main=_new(resource, visit),
-            curl=visit.curl(resource.listed, query=given),
-            done=call.query.done,
-            errors=errors,
-        )
-        filters = [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters]
-        bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
-        page = visit.show(
-            "list.html",
-            resource.position,
-            head,
-            columns=columns,
-            rows=rows_of(columns, rows, visit.text, visit.path),
-            filters=filters,
-            filtered=bool(given),
-            at=visit.here(resource.at),
-            bulks=[(resource.text(visit, f"act_{bulk.name}"), visit.here(f"{resource.at}/~{bulk.name}"), bulk.kind) for bulk in bulks],
-            picks=[
-                (str(resource.key(row)), resource.called(row)) if any(bulk.shows(row) for bulk in bulks) else None for row in rows if bulks
-            ],
-            asked=urlencode({**given, **paging}),
-            export=f"{visit.here(resource.at)}/~export{f'?{urlencode(given)}' if given else ''}" if resource.exported and rows else "",
-            beneath=[
-                (visit.text(label), f"{visit.here(where)}{f'?{urlencode(given)}' if given else ''}")
-                for label, where, of in resource.beneath
-                if visit.may(of)
-            ],
-            empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
-            older=None if older is None else {**given, **older},
-            newer=None if newer is None else {**given, **newer},
-        )
-        return Answer(page, status)
+        head, values, status = await listed(resource, visit, call.query)
+        return Answer(visit.show("list.html", resource.position, head, **values), status)
 
     return console.get(resource.at, of=resource.listed)(stated(handler, f"show_{resource.name}", resource.at, query=query))
+
+
+def query_of(resource: Resource) -> type[msgspec.Struct]:
+    """The query of the list's page."""
+    fields = [(name, str, "") for name in ("done", "page", "after", *(one.name for one in resource.filters))]
+    return msgspec.defstruct(f"{resource.name}_query", fields, frozen=True)
+
+
+async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head, Mapping[str, Any], int]:
+    """The head of a list's page, what `list.html` shows, and the status. `query` is that of the page."""
+    given = given_in(resource, query)
+    paging = _paging(resource.listed, query.page, query.after)
+    errors, status = NO_ERRORS, 200
+    try:
+        asked = {**asked_with(resource, given), **(resource.query or {}), **_part(resource.listed, paging)}
+        answer = await visit.ask(resource.listed, query=asked)
+        rows = resource.rows_in(answer)
+    except Refusal as problem:
+        # A filter that the endpoint does not take stays in its form.
+        if not given or status_of(problem) != HTTPStatus.BAD_REQUEST:
+            raise
+        answer, rows = None, ()
+        errors, status = explained(visit, problem)
+    older, newer = _around(answer, len(rows), paging)
+    head = Head(
+        title=resource.text(visit, "title"),
+        crumbs=resource.crumbs(visit),
+        main=_new(resource, visit),
+        curl=visit.curl(resource.listed, query=given),
+        done=query.done,
+        errors=errors,
+    )
+    columns = _columns(resource)
+    bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
+    values = {
+        "columns": columns,
+        "rows": rows_of(columns, rows, visit.text, visit.path),
+        "filters": [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters],
+        "filtered": bool(given),
+        "at": visit.here(resource.at),
+        "bulks": [(resource.text(visit, f"act_{bulk.name}"), visit.here(f"{resource.at}/~{bulk.name}"), bulk.kind) for bulk in bulks],
+        "picks": [
+            (str(resource.key(row)), resource.called(row)) if any(bulk.shows(row) for bulk in bulks) else None for row in rows if bulks
+        ],
+        "asked": urlencode({**given, **paging}),
+        "export": f"{visit.here(resource.at)}/~export{f'?{urlencode(given)}' if given else ''}" if resource.exported and rows else "",
+        "beneath": [
+            (visit.text(label), f"{visit.here(where)}{f'?{urlencode(given)}' if given else ''}")
+            for label, where, of in resource.beneath
+            if visit.may(of)
+        ],
+        "empty": (resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
+        "older": None if older is None else {**given, **older},
+        "newer": None if newer is None else {**given, **newer},
+    }
+    return head, values, status
 
 
 def given_in(resource: Resource, query: Any) -> Query:
@@ -93,9 +101,13 @@ def given_in(resource: Resource, query: Any) -> Query:
 
 
 def asked_with(resource: Resource, given: Query) -> Query:
-    """The filters as the endpoint takes them. A browser sends a date and a time without an offset."""
+    """The filters as the endpoint takes them. A browser sends a date and a time without an offset, and often without seconds."""
     moments = {one.name for one in resource.filters if one.is_moment}
-    return {name: f"{text}Z" if name in moments and len(text) <= _LONGEST_MOMENT else text for name, text in given.items()}
+    return {name: _moment(text) if name in moments and len(text) <= _LONGEST_MOMENT else text for name, text in given.items()}
+
+
+def _moment(text: str) -> str:
+    return f"{text}{':00' if len(text) == _WITHOUT_SECONDS else ''}Z"
 
 
 def page_of_list(listed: Endpoint, query: Query) -> Mapping[str, Any]:

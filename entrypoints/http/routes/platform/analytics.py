@@ -18,17 +18,12 @@ from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, example
+from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, WayIn, example
 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
 _Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
 _Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
-_WAY = (
-    "The way in which people signed in: `password`, `passkey`, `link`, or the provider. `session` means that a signed-in person went on"
-    " to an application, `device` that a device showed a code, and `saml` that a service asked by SAML."
-)
-_Provider = Annotated[str, msgspec.Meta(description=_WAY, examples=["codehost"])]
 
 
 class AnalyticsPath(msgspec.Struct, frozen=True):
@@ -70,7 +65,7 @@ class ServiceLogins(msgspec.Struct, frozen=True):
 class ProviderLogins(msgspec.Struct, frozen=True):
     """The number of sign-ins by one method, which `provider` names."""
 
-    provider: _Provider
+    provider: WayIn
     count: _Logins
 
 
@@ -81,7 +76,7 @@ class RecentLoginRecord(msgspec.Struct, frozen=True):
     user_id: UserUuid
     service_id: UUID | None
     """The service that the person signed in to; null if it has been deleted, or if the sign-in was to the organization."""
-    provider: _Provider
+    provider: WayIn
     created_at: datetime
     """When the person signed in."""
 

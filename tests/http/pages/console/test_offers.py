@@ -39,6 +39,7 @@ OFFERED_ELSEWHERE: Final[Mapping[str, str]] = {
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "GET /api/organizations/{org_slug}/webhooks/event-types": "the form of a webhook has the same names as boxes to tick",
     "GET /api/organizations/{org_slug}/audit-log/event-types": "the filter of the audit log has the same names as choices",
+    "GET /api/organizations/{org_slug}/analytics/recent-logins": "the page of sign-ins has the same, with people, places and failures",
     **{
         f"POST {place}/configuration/{act}": "programs send documents, and operators apply them with `postern config`"
         for place in ("/api/organizations/{org_slug}", "/api/platform")

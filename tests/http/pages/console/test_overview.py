@@ -54,21 +54,3 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
     console.tenants.join(other, console.tenants.add("globex"))
     assert str(other.user) not in (await console.at("/search?q=zoe")).shown.body.decode()
     assert (await console.at(f"/search?q={other.user}")).place == f"/ui/o/acme/search?q={other.user}"
-
-
-async def test_sign_ins_are_told_by_application_and_way_with_the_newest(console: ConsoleScene) -> None:
-    shop = console.tenants.service(console.acme, "shop")
-    event = console.postern.foundation.ids.new()
-    console.people.change(
-        "insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)"
-        " values (%s, %s, %s, %s, 'password', true, now())",
-        event,
-        console.ada.user,
-        console.acme.id,
-        shop.id,
-    )
-    tab = await console.at("/sign-ins")
-    assert tab.status == 200
-    assert "password" in tab.page.text
-    assert str(console.ada.user) in tab.page.text
-    assert (await console.stranger()[1].open("/ui/o/acme/sign-ins")).status == 403

@@ -1,60 +1,153 @@
-"""Where and how people signed in to an organization in the last thirty days, and the newest sign-ins."""
+"""The sign-ins of an organization: who came, in which way and from where, and who did not get in; and the figures of thirty days."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
-import msgspec
-
+from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
+from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
+from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.passkeys import PASSKEY_PROVIDER
+from core.domain.identity.sign_in import LINK_PROVIDER, PASSWORD_PROVIDER
+from core.domain.identity.upstream.providers import OWN_PROVIDER, Provider
 from core.domain.tenancy.members import Member
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, Streamed
+from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import code, number, plain, rows_of, when
+from entrypoints.http.pages.console.cells import Cell, Column, Tone, linked, number, plain, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.organization.organization_tabs import SIGN_INS
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.lists import listed, query_of
+from entrypoints.http.pages.console.many.exports import export_page
+from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.organization_tabs import APPLICATIONS, PEOPLE, SIGN_INS
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
+from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import (
-    AnalyticsPath,
-    RecentLoginRecord,
-    logins_by_provider,
-    logins_by_service,
-    recent_logins,
-)
+from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, logins_by_provider, logins_by_service
+from entrypoints.http.routes.record.sign_ins import SignInRecord, list_sign_ins
 
+_WAYS: Final = (
+    PASSWORD_PROVIDER,
+    PASSKEY_PROVIDER,
+    LINK_PROVIDER,
+    OWN_PROVIDER,
+    *Provider,
+    SESSION_PROVIDER,
+    DEVICE_PROVIDER,
+    SAML_PROVIDER,
+)
+LATEST: Final = 5
+_GOT_IN: Final = "got_in"
 _BY_SERVICE: Final = (plain("service_name", "console.field.application"), number("count", "console.entry.sign_ins"))
-_BY_PROVIDER: Final = (code("provider", "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
-_RECENT: Final = (
-    code("user_id", "console.field.person"),
-    code("provider", "console.field.signed_in_with"),
+
+
+def _way(one: Any) -> str:
+    return f"way_{one.provider if one.provider in _WAYS else 'other'}"
+
+
+def _outcome(failure: str) -> tuple[str, Tone]:
+    """The reason, if the person did not get in. A log of an organization has no attempts at accounts that nobody has."""
+    if failure == LoginFailure.UNKNOWN_ACCOUNT:
+        return "console.state.not_signed_in", Tone.BAD
+    return (f"sign_ins.failure.{failure}", Tone.BAD) if failure != _GOT_IN else ("console.state.signed_in", Tone.GOOD)
+
+
+def _place(one: SignInRecord) -> str:
+    return ", ".join(filter(None, (one.city, one.country))) or one.ip_address or ""
+
+
+def _person(one: SignInRecord, path: Mapping[str, str]) -> str:
+    return "" if one.user_id is None else address(f"{PEOPLE}/users/{{user_id}}", {**path, "user_id": str(one.user_id)})
+
+
+def _application(one: SignInRecord, path: Mapping[str, str]) -> str:
+    return "" if one.service_slug is None else address(f"{APPLICATIONS}/{{slug}}", {**path, "slug": one.service_slug})
+
+
+_BY_WAY: Final = (words(_way, "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
+_PERSON: Final = linked(
+    plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""), _person
+)
+_APPLICATION: Final = linked(plain("service_name", "console.field.application"), _application)
+_TRIED: Final = (
+    words(_way, "console.field.signed_in_with"),
+    state(lambda one: _GOT_IN if one.failure is None else one.failure.value, _outcome, "console.field.outcome"),
+    plain(_place, "console.field.place", beside=lambda one: one.ip_address if one.city or one.country else ""),
     when("created_at", "console.field.happened_at"),
 )
-_SHOWN: Final = 20
+OF_PERSON: Final = (_APPLICATION, *_TRIED)
+OF_APPLICATION: Final = (_PERSON, *_TRIED)
 
 
-@console.get(SIGN_INS, of=logins_by_service, also=(logins_by_provider, recent_logins))
-async def show_sign_ins_of_organization(call: Call[None, None, AnalyticsPath, Member], postern: Postern) -> Page:
-    """See where and how people signed in to an organization"""
+async def _ways(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one, visit.text(f"console.value.way_{one}")) for one in _WAYS]
+
+
+async def _outcomes(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice("true", visit.text("console.state.signed_in")), Choice("false", visit.text("console.state.not_signed_in"))]
+
+
+_APPLICATION_FILTER: Final = Filter("service_id", "console.field.application")
+SIGN_IN_LOG: Final = Resource(
+    name="sign_ins",
+    position=OVERVIEW,
+    at=SIGN_INS,
+    listed=list_sign_ins,
+    rows="sign_ins",
+    columns=(_PERSON, _APPLICATION, *_TRIED),
+    filters=(
+        Filter("person", "console.field.person_by_address"),
+        _APPLICATION_FILTER,
+        Filter("provider", "console.field.signed_in_with", _ways),
+        Filter("success", "console.field.outcome", _outcomes),
+        Filter("since", "console.field.from", is_moment=True),
+        Filter("until", "console.field.before", is_moment=True),
+    ),
+    exported=True,
+    crumbs=lambda visit: ((visit.text("console.overview.title"), visit.here(OVERVIEW.tab.at)),),
+)
+
+
+def _among(services: Sequence[ServiceLogins]) -> Resource:
+    """The log, with a filter by these applications."""
+
+    async def choices(_visit: PageVisit) -> Sequence[Choice]:
+        return [Choice(str(one.service_id), one.service_name) for one in services]
+
+    chosen = replace(_APPLICATION_FILTER, choices=choices)
+    return replace(SIGN_IN_LOG, filters=tuple(chosen if one is _APPLICATION_FILTER else one for one in SIGN_IN_LOG.filters))
+
+
+async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) -> Page:
+    """See who signed in to an organization and its applications, and who did not get in"""
     visit = PageVisit(call, postern)
-    groups = [
+    services = await visit.ask(logins_by_service)
+    figures = [
         (visit.text(f"console.sign_ins.{name}"), columns, rows_of(columns, rows, visit.text, visit.path))
         for name, columns, rows in (
-            ("by_application", _BY_SERVICE, await visit.ask(logins_by_service)),
-            ("by_way", _BY_PROVIDER, await visit.ask(logins_by_provider)),
-            ("newest", _RECENT, await _recent(visit)),
+            ("by_application", _BY_SERVICE, services),
+            ("by_way", _BY_WAY, await visit.ask(logins_by_provider)),
         )
     ]
-    head = Head(
-        title=visit.text("console.sign_ins.title"),
-        crumbs=((visit.text("console.overview.title"), visit.here(OVERVIEW.tab.at)),),
-        curl=visit.curl(logins_by_service),
-    )
-    return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=groups), 200)
+    if visit.may(list_sign_ins):
+        head, values, status = await listed(_among(services), visit, call.query)
+    else:
+        head = Head(title=SIGN_IN_LOG.text(visit, "title"), crumbs=SIGN_IN_LOG.crumbs(visit), curl=visit.curl(logins_by_service))
+        values, status = {}, 200
+    return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=figures, sees_log=bool(values), **values), status)
 
 
-async def _recent(visit: PageVisit) -> list[RecentLoginRecord]:
-    """The endpoint sends the sign-ins in parts, since a program may ask for all of them. These few are one part."""
-    streamed: Streamed[object] = await visit.ask(recent_logins, query={"limit": _SHOWN})
-    return msgspec.json.decode(b"".join([part async for part in streamed.parts]), type=list[RecentLoginRecord])
+async def latest(visit: PageVisit, columns: Sequence[Column], **wanted: object) -> tuple[Sequence[Column], Sequence[Sequence[Cell]], str]:
+    """The newest sign-ins of one person, or to one application: columns, rows, and the address of all of them."""
+    answer = await visit.ask(list_sign_ins, query={**wanted, "limit": LATEST})
+    (name, value), *_ = wanted.items()
+    return columns, rows_of(columns, answer.sign_ins, visit.text, visit.path), f"{visit.here(SIGN_INS)}?{name}={value}"
 
 
-PAGES: Final = (show_sign_ins_of_organization,)
+show_sign_ins: Final = console.get(SIGN_INS, of=logins_by_service, also=(logins_by_provider, list_sign_ins))(
+    stated(_show, "show_sign_ins_of_organization", SIGN_INS, query=query_of(SIGN_IN_LOG))
+)
+PAGES: Final = (show_sign_ins, export_page(SIGN_IN_LOG))

@@ -12,9 +12,11 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
+from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, latest
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
+from entrypoints.http.routes.record.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import ServicePath, service_detail
 
@@ -28,7 +30,7 @@ _FACTS: Final = (
 )
 
 
-@console.get(application_tabs.ONE, of=service_detail, also=(list_client_secrets, saml_configuration))
+@console.get(application_tabs.ONE, of=service_detail, also=(list_client_secrets, saml_configuration, list_sign_ins))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
@@ -62,6 +64,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,
         addresses=visit.here(application_tabs.SIGN_IN),
+        latest=await latest(visit, OF_APPLICATION, service_id=service.id) if visit.may(list_sign_ins) else None,
     )
     return Answer(page, 200)
 

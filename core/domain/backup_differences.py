@@ -1,0 +1,121 @@
+"""Compares a restored database with the manifest of its backup, and names each difference in one sentence."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from core.domain.backups import ColumnGroup, Damage, DamageKind, DatabaseState, Ownership, TableState
+
+# The number of parts of one table that a sentence lists.
+_MOST_NAMED: Final = 4
+# An operator may add indexes and constraints. A trigger acts on what people do.
+_ACTING: Final = "trigger "
+_DISABLED: Final = " (disabled)"
+# These are parts, too, so a lacking one is named there, and one too many harms nobody.
+_ALSO_PARTS: Final = ("constraint ", "index ", "trigger ")
+
+
+def differences(expected: DatabaseState, found: DatabaseState, *, held: Collection[str] = ()) -> Iterator[Damage]:
+    """The audit chains are compared link by link elsewhere. A hold has changed columns of the group `HOLDABLE` in the tables `held`."""
+    yield from _of_migrations(expected.migrations, found.migrations)
+    gone = sorted(set(expected.functions) - set(found.functions))
+    if gone:
+        yield Damage(DamageKind.SCHEMA, f"the schema lacks {_some(gone)}")
+    for name in sorted(expected.tables.keys() - found.tables.keys()):
+        yield Damage(DamageKind.SCHEMA, f"the table {name} is missing")
+    for name in sorted(expected.tables.keys() & found.tables.keys()):
+        before, now = expected.tables[name], found.tables[name]
+        yield from _of_parts(name, before, now)
+        if before.definitions and expected.prints_like(found):
+            yield from _of_definitions(name, before, now)
+        yield from _of_rows(name, before, now, is_held=name in held)
+    for name in sorted(expected.routines.keys() & found.routines.keys()):
+        if expected.routines[name].body != found.routines[name].body:
+            yield Damage(DamageKind.SCHEMA, f"the function {name} has another body, or other properties")
+    yield from _of_ownership(expected, found)
+    lost = sorted(set(expected.signing_keys) - set(found.signing_keys))
+    if lost:
+        yield Damage(DamageKind.ROWS, f"the signing key {_some(lost)} is missing")
+
+
+def _of_migrations(expected: Sequence[str], found: Sequence[str]) -> Iterator[Damage]:
+    for before, now in zip(expected, found, strict=False):
+        if before != now:
+            yield Damage(DamageKind.SCHEMA, f"the schema is another: the database has {now}, the manifest {before}")
+            return
+    if len(found) < len(expected):
+        yield Damage(DamageKind.SCHEMA, f"the schema is older: it lacks {expected[len(found)]}")
+    if len(found) > len(expected):
+        yield Damage(DamageKind.SCHEMA, f"the schema is newer: the manifest does not know {found[len(expected)]}")
+
+
+def _of_parts(name: str, expected: TableState, found: TableState) -> Iterator[Damage]:
+    lacking = sorted(set(expected.parts) - set(found.parts))
+    if lacking:
+        yield Damage(DamageKind.SCHEMA, f"the table {name} lacks {_some(lacking)}")
+    added = set(found.parts) - set(expected.parts)
+    acting = sorted(part for part in added if part.startswith(_ACTING) and not part.endswith(_DISABLED))
+    if acting:
+        yield Damage(DamageKind.SCHEMA, f"the table {name} has {_some(acting)}, of which the manifest says nothing")
+
+
+def _of_definitions(name: str, expected: TableState, found: TableState) -> Iterator[Damage]:
+    before, now = expected.definitions, found.definitions
+    others = sorted(
+        part
+        for part in before.keys() | now.keys()
+        if before.get(part) != now.get(part) and not (part.startswith(_ALSO_PARTS) and (part not in before or part not in now))
+    )
+    if others:
+        yield Damage(DamageKind.SCHEMA, f"the table {name} has another {_some(others)} than the manifest says")
+
+
+def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: bool) -> Iterator[Damage]:
+    """A hold adds rows to a table whose columns it writes all."""
+    if expected.rows is None or found.rows is None or (is_held and ColumnGroup.CONTENTS not in found.digests):
+        return
+    if expected.rows != found.rows:
+        apart = expected.rows - found.rows
+        more = f"{apart} missing" if apart > 0 else f"{-apart} too many"
+        yield Damage(DamageKind.ROWS, f"the table {name} has {found.rows} rows, the manifest says {expected.rows}: {more}")
+        return
+    compared = [group for group in ColumnGroup if group in expected.digests and not (is_held and group is ColumnGroup.HOLDABLE)]
+    if any(expected.digests[group] != found.digests.get(group) for group in compared):
+        yield Damage(DamageKind.ROWS, f"the table {name} has as many rows as the manifest says, and other contents")
+
+
+def _of_ownership(expected: DatabaseState, found: DatabaseState) -> Iterator[Damage]:
+    """A dump has neither owners nor grants. So a copy may have another owner, who owns all, and no grants; what it has must be right."""
+    pairs = {
+        **{
+            f"the table {name}": (table.ownership, found.tables[name].ownership)
+            for name, table in expected.tables.items()
+            if name in found.tables
+        },
+        **{
+            f"the function {name}": (routine.ownership, found.routines[name].ownership)
+            for name, routine in expected.routines.items()
+            if name in found.routines
+        },
+    }
+    compared = [(named, before, now) for named, (before, now) in sorted(pairs.items()) if before is not None and now is not None]
+    granted = {role for _, _, now in compared for role in now.grants}
+    for named, before, now in compared:
+        owners = (found.owner,) if before.owner == expected.owner else (found.owner, before.owner)
+        if now.owner not in owners:
+            yield Damage(DamageKind.SCHEMA, f"{named} belongs to {now.owner}, and the schema to {found.owner}")
+        yield from _of_grants(named, before, now, granted)
+
+
+def _of_grants(named: str, expected: Ownership, found: Ownership, granted: Collection[str]) -> Iterator[Damage]:
+    """A role that the copy grants nothing gets its grants later, by `postern grants`."""
+    for role in sorted(granted):
+        before, now = set(expected.grants.get(role, ())), set(found.grants.get(role, ()))
+        if now - before:
+            yield Damage(DamageKind.SCHEMA, f"{named} lets {role} {_some(sorted(now - before))}, of which the manifest says nothing")
+        if before - now:
+            yield Damage(DamageKind.SCHEMA, f"{named} does not let {role} {_some(sorted(before - now))}")
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,191 @@
+"""The page of an organization's sign-ins, their file, and the endpoint behind them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.identity.login_events import LoginFailure
+from core.domain.languages import Language
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.organization.sign_ins import SIGN_IN_LOG, _outcome
+from tests.http.client import refused
+from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.pages.console.test_exports import lines
+from tests.http.people import Person
+from tests.http.tenants import Tenant, UsedService
+
+API = "/api/organizations/acme/sign-ins"
+
+
+class Log:
+    """Sign-ins of Acme, written as sign-ins write them."""
+
+    def __init__(self, console: ConsoleScene) -> None:
+        self.console = console
+        self.shop = console.tenants.service(console.acme, "shop")
+        self.mary = console.people.add("mary@acme.example")
+        console.people.change("update users set name = 'Mary Shelley' where id = %s", self.mary.user)
+        console.tenants.join(self.mary, console.acme)
+        console.people.change("update memberships set own_since = now()")
+
+    def add(
+        self,
+        person: Person,
+        *,
+        to: UsedService | None = None,
+        of: Tenant | None = None,
+        failure: LoginFailure | None = None,
+        provider: str = "password",
+        ago: timedelta = timedelta(),
+    ) -> UUID:
+        at = self.console.postern.foundation.clock.now() - ago
+        event = UUID(int=(int(at.timestamp() * 1000) << 80) | (self.console.postern.foundation.ids.new().int & ((1 << 80) - 1)))
+        self.console.people.change(
+            "insert into login_events (id, user_id, organization_id, service_id, provider, success, reason, address, country, city,"
+            " created_at) values (%s, %s, %s, %s, %s, %s, %s, '203.0.113.7', 'DE', 'Berlin', %s)",
+            event,
+            person.user,
+            (of or self.console.acme).id,
+            to and to.id,
+            provider,
+            failure is None,
+            failure and failure.value,
+            at,
+        )
+        return event
+
+    async def listed(self, query: str = "", *, by: Person | None = None) -> Any:
+        answer = await self.console.request("GET", f"{API}{query}", by=by or self.console.ada)
+        assert answer.status == 200, answer.body
+        return answer.json()
+
+
+@pytest.fixture
+def log_of(console: ConsoleScene) -> Log:
+    return Log(console)
+
+
+async def test_the_page_says_who_came_in_which_way_and_who_did_not_get_in(log_of: Log) -> None:
+    console = log_of.console
+    log_of.add(log_of.mary, to=log_of.shop)
+    log_of.add(log_of.mary, to=log_of.shop, failure=LoginFailure.WRONG_PASSWORD, ago=timedelta(hours=1))
+    tab = await console.at("/sign-ins")
+    assert tab.status == 200
+    for said in ("Mary Shelley", "mary@acme.example", "Shop", "Password", "Wrong password", "Signed in", "Berlin, DE", "203.0.113.7"):
+        assert said in tab.page.text, said
+    assert f"/ui/o/acme/people/users/{log_of.mary.user}" in tab.page.links
+    assert "/ui/o/acme/applications/shop" in tab.page.links
+    # The figures of thirty days stand below.
+    assert "By application, in thirty days" in tab.page.text
+
+
+async def test_filters_stand_in_the_address_and_choose(log_of: Log) -> None:
+    console, other = log_of.console, log_of.console.tenants.service(log_of.console.acme, "board")
+    right = log_of.add(log_of.mary, to=log_of.shop, provider="passkey", ago=timedelta(days=2))
+    log_of.add(console.ada, to=other, failure=LoginFailure.WRONG_CODE)
+    since = (datetime.now(UTC) - timedelta(days=3)).strftime("%Y-%m-%dT%H:%M")
+    until = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    for query in (
+        "person=Mary%40acme.example",
+        f"person={log_of.mary.user}",
+        f"service_id={log_of.shop.id}",
+        "provider=passkey",
+        "success=true",
+        f"since={since}&until={until}",
+    ):
+        zoned = query.replace(since, f"{since}:00Z").replace(until, f"{until}:00Z")
+        assert [one["id"] for one in (await log_of.listed(f"?{zoned}"))["sign_ins"]] == [str(right)], query
+        tab = await console.at(f"/sign-ins?{query}")
+        assert "Wrong code" not in tab.page.text
+        assert "Mary Shelley" in tab.page.text
+    assert "Wrong code" in (await console.at("/sign-ins?success=false")).page.text
+    assert "Nothing found" in (await console.at("/sign-ins?person=nobody%40acme.example")).page.text
+    for wrong in ("since=2026-03-01T00:00:00Z&until=2026-03-01T00:00:00Z", "service_id=shop", "since=yesterday"):
+        assert refused(await console.request("GET", f"{API}?{wrong}", by=console.ada)) == (400, "BAD_REQUEST"), wrong
+
+
+async def test_older_pages_follow_and_the_file_has_all(log_of: Log) -> None:
+    console = log_of.console
+    events = [log_of.add(log_of.mary, to=log_of.shop, ago=timedelta(minutes=minutes)) for minutes in range(60)]
+    tab = await console.at("/sign-ins")
+    (older,) = [link for link in tab.page.links if "after=" in link]
+    assert older == f"/ui/o/acme/sign-ins?after={events[49]}"
+    assert "mary@acme.example" in (await tab.open(older)).page.text
+    log_of.add(console.ada, to=log_of.shop, failure=LoginFailure.WRONG_PASSWORD)
+    assert "/ui/o/acme/sign-ins/~export?success=true" in (await console.at("/sign-ins?success=true")).page.links
+    file = (await console.at("/sign-ins/~export?success=true")).shown
+    assert file.header("content-disposition") == 'attachment; filename="acme-sign_ins.csv"'
+    head, *rows = lines(file.body)
+    assert head[0] == "Person"
+    assert len(rows) == 60
+    assert {row[0] for row in rows} == {"Mary Shelley"}
+
+
+async def test_the_page_needs_few_statements(log_of: Log) -> None:
+    log_of.add(log_of.mary, to=log_of.shop)
+    await log_of.console.at("/sign-ins")
+    await log_of.console.at("/sign-ins")
+    # Two figures, the log, and what every page of the console asks.
+    assert log_of.console.log.events("request")[-1]["db_round_trips"] <= 5
+
+
+async def test_nobody_has_signed_in_yet(console: ConsoleScene) -> None:
+    tab = await console.at("/sign-ins")
+    assert "Nobody has signed in yet" in tab.page.text
+
+
+async def test_whoever_may_not_read_the_audit_log_sees_figures_alone(log_of: Log) -> None:
+    console = log_of.console
+    log_of.add(log_of.mary, to=log_of.shop)
+    member = console.colleague()
+    tab = await member.open("/ui/o/acme/sign-ins")
+    assert tab.status == 200
+    assert "By application, in thirty days" in tab.page.text
+    assert "mary@acme.example" not in tab.page.text
+    assert (await member.open("/ui/o/acme/sign-ins/~export")).status == 403
+    assert "Latest sign-ins" not in (await member.open("/ui/o/acme/applications/shop")).page.text
+
+
+async def test_others_are_told_nothing(log_of: Log) -> None:
+    console = log_of.console
+    stranger, tab = console.stranger()
+    assert (await tab.open("/ui/o/acme/sign-ins")).status == 403
+    assert (await console.request("GET", API, by=stranger)).status == 403
+    # What people do elsewhere is not in the log, nor reached by its filters.
+    globex = console.tenants.add("initech")
+    theirs = console.tenants.service(globex, "theirs")
+    log_of.add(log_of.mary, to=theirs, of=globex)
+    log_of.add(log_of.mary, to=log_of.shop)
+    assert [one["service_slug"] for one in (await log_of.listed())["sign_ins"]] == ["shop"]
+    assert (await log_of.listed(f"?service_id={theirs.id}"))["sign_ins"] == []
+
+
+async def test_a_listed_person_has_no_name_and_a_deleted_one_no_address(log_of: Log) -> None:
+    console = log_of.console
+    console.people.change("update memberships set own_since = null where user_id = %s", log_of.mary.user)
+    log_of.add(log_of.mary, to=log_of.shop)
+    (listed,) = (await log_of.listed())["sign_ins"]
+    assert (listed["email"], listed["name"]) == ("mary@acme.example", None)
+    console.people.change("update login_events set user_id = null")
+    (listed,) = (await log_of.listed())["sign_ins"]
+    assert (listed["user_id"], listed["email"], listed["name"]) == (None, None, None)
+    assert (await console.at("/sign-ins")).status == 200
+
+
+async def test_an_application_shows_its_newest(log_of: Log) -> None:
+    console = log_of.console
+    assert "Nobody has signed in yet" in (await console.at("/applications/shop")).page.text
+    log_of.add(log_of.mary, to=log_of.shop)
+    tab = await console.at("/applications/shop")
+    assert "Mary Shelley" in tab.page.text
+    assert f"/ui/o/acme/sign-ins?service_id={log_of.shop.id}" in tab.page.links
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_reason_has_words(language: Language) -> None:
+    text = shipped_pages().text(language)
+    assert all(text(_outcome(failure)[0]) for failure in LoginFailure)
+    assert text(_outcome("got_in")[0])
+    assert SIGN_IN_LOG.exported
