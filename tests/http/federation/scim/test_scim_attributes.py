@@ -97,12 +97,14 @@ async def test_the_documents_say_what_is_mapped(directory: Directory) -> None:
 
 async def test_a_mapping_reaches_no_other_organization(directory: Directory, postern: Postern, client: Client, people: People) -> None:
     other = await Directory(postern, client, people, "globex").connect()
-    await other.declare("job")
+    await other.declare("job", "number")
     await other.declare("theirs")
     await directory.map({"title": "job", "userType": "theirs"})
     both = {"title": "Analyst", "userType": "Employee"}
     ada = await directory.create(ADA, **both)
     assert (ada["title"], "userType" in ada) == ("Analyst", False)
+    told = {one["name"] for one in (await directory.ask("GET", f"{BASE}/Schemas/{USER}")).ok()["attributes"]}
+    assert told & {"title", "userType"} == {"title"}
     theirs = await other.create(ADA, **both)
     assert {"title", "userType", FIELDS}.isdisjoint(theirs)
     assert theirs["id"] == ada["id"]
