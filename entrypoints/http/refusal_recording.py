@@ -11,11 +11,13 @@ from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,
     PresentedCode,
     RefusalReason,
-    RefusedAt,
+    RefusingEndpoint,
     refused_exchange,
     refused_request,
+    turned_away,
 )
 from core.domain.federation.oauth.authorization_codes import Claim, claim_of
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
 from entrypoints.bootstrap import Postern
@@ -34,7 +36,12 @@ def record_refused_request(postern: Postern, said: Mapping[str, str | None], wor
     found = refused_request(word, description, said)
     if found is not None:
         reason, received = found
-        _record(postern, client, RefusedAt.AUTHORIZE, (reason, received, None))
+        _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
+
+
+def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusingEndpoint) -> None:
+    """A person who has signed in, and whom the application does not admit. The record says nothing about the person."""
+    _record(postern, application.registered.client_id, at, (turned_away(application.sign_in_policy), "", None))
 
 
 def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, request: TokenRequest | None) -> None:
@@ -52,10 +59,10 @@ def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, r
             claim = None
     found = refused_exchange(refusal, request, shown, claim)
     if found is not None:
-        _record(postern, shown.client, RefusedAt.TOKEN, found)
+        _record(postern, shown.client, RefusingEndpoint.TOKEN, found)
 
 
-def _record(postern: Postern, client: ClientId, at: RefusedAt, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
+def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
     reason, received, code = found
     try:
         postern.federation.refusal_recorder.record(

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from actors.recorders.refusal_recorder import RefusalRecorder
 from core.domain.errors import Unavailable
-from core.domain.federation.authorization_refusals import AuthorizationRefusal, ListedRefusal, RefusalReason, RefusedAt
+from core.domain.federation.authorization_refusals import AuthorizationRefusal, ListedRefusal, RefusalReason, RefusingEndpoint
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
@@ -20,7 +20,7 @@ def refusal() -> AuthorizationRefusal:
     return AuthorizationRefusal(
         id=AuthorizationRefusalId(uuid4()),
         client=ClientId(uuid4()),
-        at=RefusedAt.TOKEN,
+        at=RefusingEndpoint.TOKEN,
         reason=RefusalReason.SECRET_WRONG,
         received="",
         occurred_at=datetime(2026, 1, 1, tzinfo=UTC),

@@ -14,7 +14,7 @@ from core.domain.secrets import Password
 from core.domain.services.api_keys import Permission
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form, Json, Raw
-from entrypoints.http.machinery.answers import NO_BODY, NOTHING, Answer, NoBody, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, NO_BODY, Answer, EmptyObject, NoBody
 from entrypoints.http.machinery.callers import ANYONE, key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
@@ -101,9 +101,9 @@ async def leak(call: Call[Credentials], _postern: Postern) -> Credentials:
 
 
 @endpoint.post("/nothing", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
-async def nothing(_call: Call, _postern: Postern) -> Nothing:
+async def nothing(_call: Call, _postern: Postern) -> EmptyObject:
     """Say nothing"""
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.delete("/nothing", caller=ANYONE, limit=UNLIMITED, tags=TAGS, status=204)
@@ -130,20 +130,20 @@ FAILURES: dict[str, Callable[[], Exception]] = {
 
 
 @endpoint.get("/troubles/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, refuses=(Conflict, Forbidden))
-async def trouble(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
+async def trouble(call: Call[None, None, Trouble], _postern: Postern) -> EmptyObject:
     """Fail in the way that is asked for"""
     failure = FAILURES[call.path.kind]()
     raise failure
 
 
 @endpoint.get("/slow/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
-async def slow(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
+async def slow(call: Call[None, None, Trouble], _postern: Postern) -> EmptyObject:
     """Take an hour"""
     with trio.fail_after(1 if call.path.kind == "too-slow" else 7200):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep, 3600 if call.path.kind == "nested" else 0)
             await trio.sleep(3600)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/caller", caller=ANYONE, limit=UNLIMITED, tags=TAGS)
@@ -159,15 +159,15 @@ async def address(call: Call, _postern: Postern) -> Echo:
 
 
 @endpoint.get("/limited", caller=ANYONE, tags=TAGS, limit=FEW)
-async def limited(_call: Call, _postern: Postern) -> Nothing:
+async def limited(_call: Call, _postern: Postern) -> EmptyObject:
     """Be asked seldom"""
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/doubly-limited", caller=ANYONE, tags=TAGS, limit=(FEW, FEWER))
-async def doubly_limited(_call: Call, _postern: Postern) -> Nothing:
+async def doubly_limited(_call: Call, _postern: Postern) -> EmptyObject:
     """Be asked even less"""
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/kept", caller=ANYONE, limit=UNLIMITED, tags=TAGS, cache="public, max-age=60", produces="text/plain")
@@ -194,16 +194,16 @@ async def token(call: Call[TokenRequest], _postern: Postern) -> TokenRequest:
 
 
 @endpoint.get("/token/{kind}", caller=ANYONE, limit=FEW, tags=TAGS, errors=OAUTH, refuses=(Forbidden,))
-async def trouble_with_token(call: Call[None, None, Trouble], _postern: Postern) -> Nothing:
+async def trouble_with_token(call: Call[None, None, Trouble], _postern: Postern) -> EmptyObject:
     """Fail in OAuth's words"""
     failure = FAILURES[call.path.kind]()
     raise failure
 
 
 @endpoint.get("/keyed-token", caller=key(Permission.READ_SERVICE), tags=TAGS, errors=OAUTH)
-async def token_by_key(_call: Call[None, None, None, Any], _postern: Postern) -> Nothing:
+async def token_by_key(_call: Call[None, None, None, Any], _postern: Postern) -> EmptyObject:
     """Want an API key, in OAuth's words"""
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.post("/scim/{kind}", caller=ANYONE, limit=UNLIMITED, tags=TAGS, errors=SCIM, refuses=(Conflict,), status=201)

@@ -19,7 +19,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.accepts import Form
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import (
     ANYONE,
     BUYER,
@@ -77,14 +77,14 @@ def stand_in(rule: CallerRule) -> Endpoint:
     if rule in MEMBER_RULES:
 
         @endpoint.get(f"/stand-in/{{org_slug}}/{name}", caller=rule, limit=UNLIMITED, tags=("operations",))
-        async def in_organization(_call: Call[None, None, OrganizationPath], _postern: Postern) -> Nothing:
-            return NOTHING
+        async def in_organization(_call: Call[None, None, OrganizationPath], _postern: Postern) -> EmptyObject:
+            return EMPTY_OBJECT
 
         return in_organization
 
     @endpoint.get(f"/stand-in/{name}", caller=rule, limit=UNLIMITED, tags=("operations",))
-    async def anywhere(_call: Call, _postern: Postern) -> Nothing:
-        return NOTHING
+    async def anywhere(_call: Call, _postern: Postern) -> EmptyObject:
+        return EMPTY_OBJECT
 
     return anywhere
 
@@ -682,6 +682,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/domain-routes",
         "GET /api/organizations/{org_slug}/configuration",
         "POST /api/organizations/{org_slug}/configuration/plan",
+        "GET /api/organizations/{org_slug}/expiries",
         "GET /api/organizations/{org_slug}/todos",
         "GET /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "GET /api/organizations/{org_slug}/sign-in-rules",
@@ -738,6 +739,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/join-requests",
         "POST /api/organizations/{org_slug}/invitations/{invitation_id}",
         "POST /api/organizations/{org_slug}/members/{user_id}",
+        "DELETE /api/organizations/{org_slug}/members/{user_id}/sessions",
         "DELETE /api/organizations/{org_slug}/teams/{team_slug}",
         "DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
     },
@@ -789,6 +791,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/assignments",
         "GET /api/organizations/{org_slug}/services/{service_slug}/logout-notices",
         "GET /api/organizations/{org_slug}/services/{service_slug}/token-preview",
+        "GET /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/plans",
@@ -894,6 +897,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/platform/owners/{user_id}",
         "DELETE /api/platform/users/{user_id}/mfa",
         "GET /api/platform/analytics/overview",
+        "GET /api/platform/expiries",
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links" for method in ("GET", "POST")),
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links/{{link_id}}" for method in ("DELETE", "GET")),
         "POST /api/platform/organizations/{org_id}/setup-links/{link_id}/release",

@@ -17,7 +17,7 @@ from core.domain.federation.authorization_refusals import (
     ListedRefusal,
     RefusalContext,
     RefusalReason,
-    RefusedAt,
+    RefusingEndpoint,
     in_words,
     registered_for,
 )
@@ -49,7 +49,7 @@ class _Refusal(Frozen):
         context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets)
         return ListedRefusal(
             id=AuthorizationRefusalId(self.id),
-            at=RefusedAt(self.place),
+            at=RefusingEndpoint(self.place),
             reason=reason,
             because=self.said or because,
             advice=self.advice or advice,

@@ -12,7 +12,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
-from core.domain.services.rights import Barred, ExplainedRights, GivenBy, HeldRole, ServiceRights
+from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights
 from core.frozen import Frozen
 
 
@@ -42,7 +42,7 @@ class _Explained(Frozen):
     roles: list[Mapping[str, Any]]
 
     def explained(self) -> ExplainedRights:
-        barred = Barred.DEACTIVATED if self.is_deactivated else None if self.is_admitted else Barred.NOT_ADMITTED
+        barred = BlockReason.DEACTIVATED if self.is_deactivated else None if self.is_admitted else BlockReason.NOT_ADMITTED
         return ExplainedRights(barred=barred, held=[_held(role) for role in self.roles], teams=self.teams)
 
 

@@ -22,7 +22,16 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
 from core.domain.pages import MOST_COUNTED, Page
-from core.domain.tenancy.members import Adding, CameBy, Entry, ListedMember, ListedMembership, MemberDetail, MemberList, Membership
+from core.domain.tenancy.members import (
+    Adding,
+    Entry,
+    ListedMember,
+    ListedMembership,
+    MemberDetail,
+    MemberList,
+    Membership,
+    MembershipOrigin,
+)
 from core.domain.tenancy.roles import HOLDER, Assignable, BuiltInRole, capabilities_of
 from core.domain.tenancy.sign_in_rules import session_lifetime
 from core.domain.tenancy.tiers import UserLimit, user_limit
@@ -98,7 +107,7 @@ def _detail(
 ) -> MemberDetail:
     return MemberDetail(
         listed=ListedMember(MEMBERSHIP.row(**membership), Email(email), is_platform_owner, name),
-        came_by=CameBy(came_by),
+        came_by=MembershipOrigin(came_by),
         has_second_factor=has_second_factor,
         has_devices=has_devices,
         sessions=sessions,

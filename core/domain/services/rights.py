@@ -39,7 +39,7 @@ class HeldRole(Frozen, kw_only=True):
     given_by: Sequence[GivenBy]
 
 
-class Barred(StrEnum):
+class BlockReason(StrEnum):
     """Why a person may do nothing in a service, whatever their roles."""
 
     DEACTIVATED = "deactivated"
@@ -49,7 +49,7 @@ class Barred(StrEnum):
 class ExplainedRights(Frozen, kw_only=True):
     """A user of a service, with all that gives the person rights there. Roles and teams are sorted by their slugs."""
 
-    barred: Barred | None
+    barred: BlockReason | None
     held: Sequence[HeldRole]
     teams: Sequence[str]
 
@@ -63,7 +63,7 @@ class ExplainedRights(Frozen, kw_only=True):
         return ServiceRights.by({role.slug: role.permissions for role in self.roles})
 
 
-class Reason(StrEnum):
+class RightsReason(StrEnum):
     """Why somebody may do something in a service, or not."""
 
     ROLE = "role"
@@ -78,24 +78,24 @@ class RightsVerdict(Frozen):
     none.
     """
 
-    reason: Reason
+    reason: RightsReason
     role: str | None = None
     by: GivenBy | None = None
 
     @property
     def is_allowed(self) -> bool:
-        return self.reason is Reason.ROLE
+        return self.reason is RightsReason.ROLE
 
 
 def verdict(explained: ExplainedRights, permission: str, *, is_known: bool) -> RightsVerdict:
     """`is_known` says whether the service has this permission."""
     if not is_known:
-        return RightsVerdict(Reason.UNKNOWN_PERMISSION)
+        return RightsVerdict(RightsReason.UNKNOWN_PERMISSION)
     if explained.barred is not None:
-        return RightsVerdict(Reason(explained.barred.value))
+        return RightsVerdict(RightsReason(explained.barred.value))
     giving = [role for role in explained.roles if permission in role.permissions]
     if not giving:
-        return RightsVerdict(Reason.NO_ROLE)
+        return RightsVerdict(RightsReason.NO_ROLE)
     # A role that somebody has assigned says more than one that everybody has.
     role = next((role for role in giving if role.given_by), giving[0])
-    return RightsVerdict(Reason.ROLE, role.slug, role.given_by[0] if role.given_by else None)
+    return RightsVerdict(RightsReason.ROLE, role.slug, role.given_by[0] if role.given_by else None)

@@ -21,7 +21,7 @@ NOT_YOUR_ORGANIZATION: Final = "This token is for another organization: select t
 IN_A_SERVICE: Final = "This cannot be done with a token for a service"
 
 
-class CameBy(StrEnum):
+class MembershipOrigin(StrEnum):
     """The way in which a person became a member. It is for display only: decisions use `Membership.own_since`."""
 
     FOUNDED = "founded"
@@ -47,7 +47,7 @@ class Membership(Frozen):
     role: str
     created_at: datetime
     role_id: RoleId | None = None
-    came_by: CameBy = CameBy.ADDED
+    came_by: MembershipOrigin = MembershipOrigin.ADDED
     """Set for a new membership. Queries do not read it."""
     own_since: datetime | None = None
     """The time when the person founded the organization, accepted the invitation, or confirmed the membership. None when the person is
@@ -240,7 +240,7 @@ class MemberDetail(Frozen, kw_only=True):
     """
 
     listed: ListedMember
-    came_by: CameBy
+    came_by: MembershipOrigin
     has_second_factor: bool | None
     has_devices: bool | None
     sessions: int
@@ -256,7 +256,7 @@ def sought(text: str) -> str:
     """The text to find in addresses and names, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
     wanted = Email(text.strip()).key
     if len(wanted) > LONGEST_SEARCH:
-        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
+        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters", words="text_too_long", values={"most": LONGEST_SEARCH})
     return wanted
 
 

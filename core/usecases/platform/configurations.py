@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.platform.configuration.marks import ManagedMark, digest_of
 from core.domain.platform.configuration.object_places import ObjectPlace
-from core.domain.platform.configuration.planning import Change, PlannedAct, Present, document_planned
+from core.domain.platform.configuration.planning import Change, PlannedAction, Present, document_planned
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -56,7 +56,7 @@ class Configurations(Frozen):
         """What the changes would end, and for how many people."""
         found = []
         for change in changes:
-            if change.act is PlannedAct.END:
+            if change.act is PlannedAction.END:
                 found.append(Loss(change.place, "", change.people))
             for gone in removed_addresses(change):
                 since = self.clock.now() - LATELY
@@ -110,7 +110,7 @@ class Configurations(Frozen):
 
 def removed_addresses(change: Change) -> Sequence[str]:
     """The redirect URIs that a change of a service takes away."""
-    for one in change.fields if change.act is PlannedAct.CHANGE else ():
+    for one in change.fields if change.act is PlannedAction.CHANGE else ():
         if one.name == "redirect_uris" and isinstance(one.before, Sequence) and isinstance(one.after, Sequence):
             kept = set(map(str, one.after))
             return [str(uri) for uri in one.before if str(uri) not in kept]

@@ -25,7 +25,7 @@ from core.domain.tenancy.join_requests import (
     joined_by_request,
 )
 from core.domain.tenancy.mail_servers import OrganizationMail
-from core.domain.tenancy.members import CameBy, Member, Membership
+from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
@@ -83,7 +83,12 @@ class JoinByDomain(Frozen):
         user, organization = candidate.account.id, candidate.organization
         # The person has only signed in, so the membership is not marked as the person's own act.
         membership = Membership(
-            MembershipId(self.system.ids.new()), organization, user, BuiltInRole.MEMBER, self.system.clock.now(), came_by=CameBy.ADDED
+            MembershipId(self.system.ids.new()),
+            organization,
+            user,
+            BuiltInRole.MEMBER,
+            self.system.clock.now(),
+            came_by=MembershipOrigin.ADDED,
         )
         # The organization and the account are held, so nothing comes between; should anything, nothing is said of it.
         added = await uow.members.add(membership)
@@ -147,7 +152,7 @@ class JoinRequests(Frozen):
                 asking.account.id,
                 BuiltInRole.MEMBER,
                 self.system.clock.now(),
-                came_by=CameBy.ADDED,
+                came_by=MembershipOrigin.ADDED,
             )
             if not await uow.members.add(membership):
                 raise NotFound(_UNKNOWN)

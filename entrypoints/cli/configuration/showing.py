@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAct
+from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction
 from core.usecases.platform.configurations import Loss
 from entrypoints.cli.output.printing import printable
 from entrypoints.http.routes.configuration.applying import Planned
 
-_SIGNS: Final[Mapping[PlannedAct, str]] = {PlannedAct.MAKE: "+", PlannedAct.CHANGE: "~", PlannedAct.END: "-"}
-_COLOURS: Final[Mapping[PlannedAct, str]] = {PlannedAct.MAKE: "32", PlannedAct.CHANGE: "33", PlannedAct.END: "31"}
+_SIGNS: Final[Mapping[PlannedAction, str]] = {PlannedAction.MAKE: "+", PlannedAction.CHANGE: "~", PlannedAction.END: "-"}
+_COLOURS: Final[Mapping[PlannedAction, str]] = {PlannedAction.MAKE: "32", PlannedAction.CHANGE: "33", PlannedAction.END: "31"}
 _LONGEST: Final = 200
 
 
@@ -36,12 +36,12 @@ def plan_lines(planned: Planned, *, colours: bool) -> Iterator[str]:
 
 
 def counts_line(changes: Sequence[Change]) -> str:
-    counts = {act: sum(one.act is act for one in changes) for act in PlannedAct}
+    counts = {act: sum(one.act is act for one in changes) for act in PlannedAction}
     if not changes:
         return "Nothing to do."
     if all(one.only_sets_secrets for one in changes):
         return "Nothing to do, except that secrets are set anew."
-    return f"{counts[PlannedAct.MAKE]} to make, {counts[PlannedAct.CHANGE]} to change, {counts[PlannedAct.END]} to end."
+    return f"{counts[PlannedAction.MAKE]} to make, {counts[PlannedAction.CHANGE]} to change, {counts[PlannedAction.END]} to end."
 
 
 def loss_line(loss: Loss) -> str:
@@ -62,8 +62,8 @@ def _people(count: int) -> str:
 
 def _field(change: Change, field: FieldChange) -> str:
     if field.is_secret:
-        return f"{field.name}: a secret, set anew" if change.act is PlannedAct.CHANGE else f"{field.name}: a new secret"
-    if change.act is PlannedAct.MAKE:
+        return f"{field.name}: a secret, set anew" if change.act is PlannedAction.CHANGE else f"{field.name}: a new secret"
+    if change.act is PlannedAction.MAKE:
         return f"{field.name}: {_value(field.after)}"
     return f"{field.name}: {_value(field.before)} -> {_value(field.after)}"
 
@@ -72,5 +72,5 @@ def _value(value: Any) -> str:
     return printable(json.dumps(value, ensure_ascii=False), _LONGEST)
 
 
-def _coloured(line: str, act: PlannedAct, *, colours: bool) -> str:
+def _coloured(line: str, act: PlannedAction, *, colours: bool) -> str:
     return f"\x1b[{_COLOURS[act]}m{line}\x1b[0m" if colours else line

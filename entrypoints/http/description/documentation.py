@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.examples import example_of
+from entrypoints.http.description.paging import WAYS
 from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
 
@@ -144,4 +145,5 @@ _WORDS: Final = {
     "constraints_of": constraints_of,
     "pretty": pretty,
     "media_of": _media,
+    "ways_of_paging": WAYS,
 }

@@ -12,6 +12,7 @@ from core.domain.secrets import Secret
 from core.frozen import replace
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.field_texts import describe
+from entrypoints.http.description.paging import WAYS, way_of_paging
 from entrypoints.http.machinery.accepts import RawOfTypes
 from entrypoints.http.machinery.answers import NoBody
 from entrypoints.http.machinery.callers import AdmittedCaller, SecurityScheme
@@ -79,6 +80,9 @@ _HEADERS: Final[Mapping[str, Json]] = {
     },
 }
 _OF_ALL: Final = (_REQUEST_ID,)
+_PAGING: Final = "Each operation that lists names its way of paging in `x-paging`:\n\n" + "\n".join(
+    f"- `{way}`: {text}" for way, text in WAYS.items()
+)
 _SOME_TIME: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GOOD_ANSWER: Final = "The request succeeded."
 _OTHER_ANSWER: Final = "The request had another outcome."
@@ -105,7 +109,7 @@ def document(endpoints: Iterable[Endpoint], *, base_url: str, version: str) -> J
             "summary": "Single sign-on and identity",
             "description": "Bodies are JSON in UTF-8. Times are ISO 8601 in UTC. A request may carry an id of its own in `X-Request-Id` (up"
             " to 128 letters, digits, dots, dashes or underscores), and the answer then has the same id. `Accept-Language` sets the"
-            " language of pages and mails for people who have chosen no language.",
+            " language of pages and mails for people who have chosen no language.\n\n" + _PAGING,
             "contact": {"name": "The operator of this installation", "url": base_url},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -209,6 +213,9 @@ def _operation(one: Endpoint, schemas: _Schemas) -> Json:
     if one.body_type is not None:
         media = schemas.media(schemas.of(one.body_type)) if _has_schema(one.body_type) else {"schema": {}}
         operation["requestBody"] = {"required": _is_required(one.body_type), "content": dict.fromkeys(_media_types(one), media)}
+    paging = way_of_paging(one)
+    if paging is not None:
+        operation["x-paging"] = paging
     if one.limits or one.counts:
         operation["x-rate-limit"] = [
             {"name": limit.name, "burst": limit.burst, "seconds_per_request": limit.seconds_per_request}

@@ -1,6 +1,6 @@
-"""The values that a handler returns: a Struct for JSON, `NOTHING` for an empty object, `NO_BODY` for no body at all, bytes for an encoded
-body, `Streamed` for a body that is too long for one piece. An `Answer` around such a value sets another status or other headers than the
-declaration.
+"""The values that a handler returns: a Struct for JSON, `EMPTY_OBJECT` for an empty object, `NO_BODY` for no body at all, bytes for an
+encoded body, `Streamed` for a body that is too long for one piece. An `Answer` around such a value sets another status or other headers
+than the declaration.
 """
 
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 Value = TypeVar("Value")
 
 
-class Nothing(msgspec.Struct, frozen=True):
+class EmptyObject(msgspec.Struct, frozen=True):
     """An empty object, for answers without data."""
 
 
@@ -30,7 +30,7 @@ class NoBody:
     """No body at all, not even an empty object."""
 
 
-NOTHING: Final = Nothing()
+EMPTY_OBJECT: Final = EmptyObject()
 NO_BODY: Final = NoBody()
 
 

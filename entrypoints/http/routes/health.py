@@ -39,13 +39,16 @@ class Readiness(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
-def health(_call: Call, postern: Postern) -> Health:
-    """Check that the process is up, and learn its version"""
+def get_health(_call: Call, postern: Postern) -> Health:
+    """Check that the process is up, and learn its version
+
+    For people and dashboards. The database is not asked: `/health/ready` says whether the process can serve requests.
+    """
     return Health("healthy", postern.foundation.version)
 
 
 @endpoint.get("/health/live", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
-def live(_call: Call, _postern: Postern) -> NoBody:
+def check_liveness(_call: Call, _postern: Postern) -> NoBody:
     """Check that the process answers
 
     Meant for a liveness probe. The probe does not look at the database: restarting Postern does not repair a database that is down.
@@ -54,7 +57,7 @@ def live(_call: Call, _postern: Postern) -> NoBody:
 
 
 @endpoint.get("/health/ready", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True, also={503: Readiness})
-async def ready(_call: Call, postern: Postern) -> Answer[Readiness]:
+async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
     Meant for a readiness probe. The answer is 503 while a trivial database query fails, while writes fail, or while the clocks of the

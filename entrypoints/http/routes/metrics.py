@@ -20,7 +20,7 @@ from entrypoints.http.machinery.limits import UNLIMITED
         "metrics", {"type": "http", "scheme": "bearer", "description": "The operator's `POSTERN_METRICS_TOKEN`, if there is one."}
     ),
 )
-async def metrics(call: Call, postern: Postern) -> bytes:
+async def get_metrics(call: Call, postern: Postern) -> bytes:
     """Get the metrics in Prometheus' text format
 
     The figures are the sums over all processes of this `postern serve`, and at most a second old. The operator may require a bearer token

@@ -33,7 +33,7 @@ class KeySet(msgspec.Struct, frozen=True):
 
 # A rotation publishes the next key long before it signs: verifiers that look every few minutes never meet an unknown one.
 @endpoint.get("/.well-known/jwks.json", caller=ANYONE, limit=UNLIMITED, tags=("keys",), cache="public, max-age=300", origins=Origins.ALL)
-async def published(_call: Call, postern: Postern) -> KeySet:
+async def get_jwks(_call: Call, postern: Postern) -> KeySet:
     """Get the keys that verify access tokens and ID tokens
 
     The set includes the next key and outgoing ones. `kid` in a token's header names the key that signed it.

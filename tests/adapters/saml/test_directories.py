@@ -22,7 +22,7 @@ from adapters.saml.responses import read_response
 from adapters.saml.threads import XmlThreads
 from core.domain.federation.saml.messages import OurMetadata, Response, SamlAssertion
 from core.domain.identity.upstream.saml.examinations import Examination
-from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMapping, Directory
+from core.domain.identity.upstream.saml.mappings import PRESETS, AttributeMapping, DirectoryPreset
 from core.domain.identity.upstream.saml.requests import OurAuthnRequest, ServiceProviderMetadata
 from core.domain.saml.messages import Envelope, NameId, NameIdFormat, OurLogoutRequest, RequestedContext, SamlBinding, Status
 from core.frozen import replace
@@ -249,31 +249,31 @@ def _shibboleth() -> str:
     )
 
 
-_FORMS: Final[dict[Directory, Callable[[], str]]] = {
-    Directory.ENTRA_ID: _entra_id,
-    Directory.OKTA: _okta,
-    Directory.KEYCLOAK: _keycloak,
-    Directory.AD_FS: _ad_fs,
-    Directory.GOOGLE: _google,
-    Directory.PING: _ping,
-    Directory.SHIBBOLETH: _shibboleth,
+_FORMS: Final[dict[DirectoryPreset, Callable[[], str]]] = {
+    DirectoryPreset.ENTRA_ID: _entra_id,
+    DirectoryPreset.OKTA: _okta,
+    DirectoryPreset.KEYCLOAK: _keycloak,
+    DirectoryPreset.AD_FS: _ad_fs,
+    DirectoryPreset.GOOGLE: _google,
+    DirectoryPreset.PING: _ping,
+    DirectoryPreset.SHIBBOLETH: _shibboleth,
 }
 
 
-@pytest.mark.parametrize("which", list(Directory))
-def test_each_directory_is_understood_by_its_preset(which: Directory) -> None:
+@pytest.mark.parametrize("which", list(DirectoryPreset))
+def test_each_directory_is_understood_by_its_preset(which: DirectoryPreset) -> None:
     text = _computed(_FORMS[which]())
     found = read_response(packed(text), expected(mapping=PRESETS[which].mapping))
     assert found.failed is None, found.failed
     assert found.asserting is not None
     person = found.asserting.person
-    assert person.subject == ("ada@example.com" if which is Directory.GOOGLE else "p-1")
+    assert person.subject == ("ada@example.com" if which is DirectoryPreset.GOOGLE else "p-1")
     assert (person.email, person.given_name, person.family_name) == ("ada@example.com", "Ada", "Lovelace")
-    assert person.groups == (("staff", "math") if which is Directory.KEYCLOAK else ("staff",))
-    assert person.name == ("" if which in {Directory.GOOGLE, Directory.KEYCLOAK} else "Ada Lovelace")
+    assert person.groups == (("staff", "math") if which is DirectoryPreset.KEYCLOAK else ("staff",))
+    assert person.name == ("" if which in {DirectoryPreset.GOOGLE, DirectoryPreset.KEYCLOAK} else "Ada Lovelace")
     # What was signed is what counts, also in these forms.
     changed = read_response(packed(text.replace(">ada@example.com<", ">eve@example.com<")), expected(mapping=PRESETS[which].mapping))
-    assert changed.asserting is None or which is Directory.SHIBBOLETH
+    assert changed.asserting is None or which is DirectoryPreset.SHIBBOLETH
 
 
 def test_a_name_within_an_attribute_is_read() -> None:
@@ -529,7 +529,9 @@ async def test_pysaml2_as_a_directory_signs_people_in(tmp_path: Path) -> None:
         )
         found = await ours.read_response(
             packed(str(written_there)),
-            expected(certificates=(pair("pysaml2").certificate,), now=datetime.now(UTC), mapping=PRESETS[Directory.SHIBBOLETH].mapping),
+            expected(
+                certificates=(pair("pysaml2").certificate,), now=datetime.now(UTC), mapping=PRESETS[DirectoryPreset.SHIBBOLETH].mapping
+            ),
         )
         assert (None if found.failed is None else found.failed.fault) == fault, (options, found.failed)
         if fault is not None:

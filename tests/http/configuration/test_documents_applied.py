@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from core.domain.email import Email
-from core.domain.platform.configuration.planning import PlannedAct
+from core.domain.platform.configuration.planning import PlannedAction
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.files import read_files
 from entrypoints.cli.configuration.operators import DocumentOperator, resolve
@@ -59,7 +59,7 @@ def scene(postern: Postern, people: People, log: CapturedLog, monkeypatch: pytes
 
 async def test_a_document_makes_everything_and_finds_it_again(scene: DocumentScene) -> None:
     applied = await scene.apply(WHOLE)
-    assert {one.act for one in applied.done} == {PlannedAct.MAKE, PlannedAct.CHANGE}
+    assert {one.act for one in applied.done} == {PlannedAction.MAKE, PlannedAction.CHANGE}
     again = await scene.plan(WHOLE)
     changes = [(str(one.place), one.fields) for one in again.plan.changes if not one.only_sets_secrets]
     assert (changes, again.problems) == ([], ())

@@ -12,7 +12,7 @@ from core.domain.platform.configuration.planning import (
     Change,
     DocumentPlan,
     KindRules,
-    PlannedAct,
+    PlannedAction,
     Present,
     Problem,
     WantedConfiguration,
@@ -108,7 +108,7 @@ def carried_out(present: Mapping[ObjectPlace, Present], document: Any) -> Mappin
 
 def _done(present: dict[ObjectPlace, Present], change: Change) -> dict[ObjectPlace, Present]:
     place, kind = change.place, BY_ID[change.place.kind]
-    if change.act is PlannedAct.END:
+    if change.act is PlannedAction.END:
         return {
             other: one
             for other, one in present.items()
@@ -192,9 +192,9 @@ def test_what_names_another_comes_after_it_and_ends_come_last() -> None:
     present = {**EMPTY, ObjectPlace("acme", "", "webhooks", "old"): Present(fields={}, id="7", people=3)}
     made = planned(present, {"postern": 1, "organizations": {"acme": acme}})
     assert [(one.act, one.place.kind, one.place.name) for one in made.changes] == [
-        (PlannedAct.MAKE, "roles", "r"),
-        (PlannedAct.MAKE, "teams", "t"),
-        (PlannedAct.END, "webhooks", "old"),
+        (PlannedAction.MAKE, "roles", "r"),
+        (PlannedAction.MAKE, "teams", "t"),
+        (PlannedAction.END, "webhooks", "old"),
     ]
     assert (made.ends[0].id, made.ends[0].people) == ("7", 3)
 
@@ -251,4 +251,4 @@ def test_what_no_document_makes_must_be_there() -> None:
     there = {**EMPTY, place: Present(fields={"color": "blue"}, id="7")}
     changed = plan(rules, there, red)
     assert changed.problems == ()
-    assert [(one.act, one.place, one.id) for one in changed.changes] == [(PlannedAct.CHANGE, place, "7")]
+    assert [(one.act, one.place, one.id) for one in changed.changes] == [(PlannedAction.CHANGE, place, "7")]

@@ -6,7 +6,7 @@ import pytest
 from lxml import etree
 
 from adapters.saml import certificates
-from core.domain.identity.upstream.saml.mappings import PRESETS, Directory
+from core.domain.identity.upstream.saml.mappings import PRESETS, DirectoryPreset
 from tests.http.browsing import PageReader, Tabs
 from tests.http.client import refused
 from tests.http.connections.scene import PATH, ConnectionScene
@@ -33,7 +33,7 @@ async def test_a_directory_is_described_by_its_product_its_metadata_or_by_hand(s
         assert (made["state"], made["issuer"], made["client_id"], made["has_secret"]) == ("draft", "", None, False)
     provider = str((await scene.request("GET", PATH)).json()[0]["id"])
     # What is named beside the product wins.
-    changed = await scene.request("PATCH", f"{PATH}/{provider}", {"preset": Directory.OKTA.value, "email_sources": ["mail"]})
+    changed = await scene.request("PATCH", f"{PATH}/{provider}", {"preset": DirectoryPreset.OKTA.value, "email_sources": ["mail"]})
     assert (changed.ok()["saml"]["subject_source"], changed.ok()["saml"]["email_sources"]) == ("name_id", ["mail"])
     filled = (await scene.fill(provider)).ok()
     assert (filled["issuer"], filled["saml"]["sso_url"]) == (scene.directory.issuer, "https://login.acme.example/saml/sso")
@@ -114,7 +114,7 @@ async def test_a_directory_that_encrypts_weakly_gets_a_key_for_it_when_it_is_ask
 
     okta, ad_fs = [
         (await scene.request("POST", PATH, {"name": one.value, "kind": "saml", "preset": one.value})).ok(201)["id"]
-        for one in (Directory.OKTA, Directory.AD_FS)
+        for one in (DirectoryPreset.OKTA, DirectoryPreset.AD_FS)
     ]
     assert (await uses(okta), await uses(ad_fs)) == (["signing", "encryption"], ["signing"])
     for wanted, told in ((True, ["signing", "encryption"]), (False, ["signing"])):

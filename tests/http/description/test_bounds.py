@@ -22,11 +22,11 @@ from tests.http.people import BASE_URL
 EMAIL: Final = LibraryEmailSyntax().parse
 # The checker of each text that is checked after decoding. The decoder checks all other texts, by the declaration that makes the document.
 CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
-    **dict.fromkeys(("NewRegistration.email", "AddressInQuestion.email", "ProfileChange.email", "NewInvitation.email"), EMAIL),
+    **dict.fromkeys(("NewRegistration.email", "AccountAddress.email", "ProfileChange.email", "NewInvitation.email"), EMAIL),
     **dict.fromkeys(("NewServiceUser.email", "ServiceUserPatch.email"), EMAIL),
-    **dict.fromkeys(("Impersonate.reason", "Rejection.reason", "StatedReason.reason"), reason_of),
-    "Suspension.reason": reason_given,
-    "Rename.name": device_name,
+    **dict.fromkeys(("NewImpersonation.reason", "OrganizationRejection.reason", "StatedReason.reason"), reason_of),
+    "OrganizationSuspension.reason": reason_given,
+    "DeviceName.name": device_name,
     "NewApiKey.name": key_name,
     **dict.fromkeys(("NewRole.name", "RolePatch.name"), role_name),
     **dict.fromkeys(("NewRole.description", "RolePatch.description"), role_description),
@@ -38,7 +38,7 @@ CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(("NewPlan.billing_price_id", "PlanPatch.billing_price_id"), plan_price_id),
 }
 # Texts that are only looked up. A text of a wrong form is answered like one that is not found.
-LOOKED_FOR: Final = {"RoleChange.role", "Impersonate.org_slug", "Impersonate.service_slug"}
+LOOKED_FOR: Final = {"RoleChange.role", "NewImpersonation.org_slug", "NewImpersonation.service_slug"}
 # The form of this text depends on the service's type. Tests of services cover it.
 CHECKED_WITH_OTHERS: Final = {"NewServiceBody.device_activation_uri", "ServicePatch.device_activation_uri"}
 BOUNDS: Final = {"minLength", "maxLength", "pattern", "format", "enum", "const"}

@@ -14,7 +14,7 @@ from core.domain.errors import Refusal
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PAGES, PosternApplication
 from entrypoints.http.description import openapi
-from entrypoints.http.machinery.answers import NOTHING, Answer, NoBody, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject, NoBody
 from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, InvalidDeclaration, endpoint
@@ -114,21 +114,21 @@ def test_headers_of_an_answer_that_is_never_given_cannot_be_declared() -> None:
     with pytest.raises(InvalidDeclaration, match="does not give"):
 
         @endpoint.get("/shades", caller=ANYONE, limit=UNLIMITED, sends={201: (SHADE,)})
-        async def shades(_call: Call, _postern: Postern) -> Nothing:
-            return NOTHING
+        async def shades(_call: Call, _postern: Postern) -> EmptyObject:
+            return EMPTY_OBJECT
 
 
 @endpoint.get("/secretive", caller=ANYONE, limit=UNLIMITED, tags=("operations",))
-async def secretive(call: Call, _postern: Postern) -> Answer[Nothing]:
+async def secretive(call: Call, _postern: Postern) -> Answer[EmptyObject]:
     """Read and send what nobody has declared"""
     call.request.says(COLOUR)
-    return Answer(NOTHING, 200, ((b"x-shade", b"dark"),))
+    return Answer(EMPTY_OBJECT, 200, ((b"x-shade", b"dark"),))
 
 
 @endpoint.get("/forgetful", caller=ANYONE, limit=UNLIMITED, tags=("operations",), reads=(COLOUR,), sends={200: (SHADE,)})
-async def forgetful(_call: Call, _postern: Postern) -> Nothing:
+async def forgetful(_call: Call, _postern: Postern) -> EmptyObject:
     """Declare what is never read or sent"""
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/lost", caller=ANYONE, limit=UNLIMITED, tags=("operations",))

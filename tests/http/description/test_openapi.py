@@ -149,6 +149,13 @@ def test_forms_raw_bodies_and_other_words_for_errors_are_told(document: Json) ->
     assert list(verify["429"]["content"]) == list(verify["200"]["content"]) == ["text/html; charset=utf-8"]
 
 
+def test_an_issuer_that_may_be_empty_is_no_uri(document: Json) -> None:
+    """A draft of a provider of SAML has no entity id yet."""
+    schemas = document["components"]["schemas"]
+    assert schemas["NewUpstreamProvider"]["properties"]["issuer"]["format"] == "uri"
+    assert "format" not in schemas["UpstreamProviderRecord"]["properties"]["issuer"]
+
+
 async def test_pages_that_the_interface_does_not_name_are_not_described(lonely_client: Client) -> None:
     assert not [path for path in (await lonely_client.get("/openapi.json")).json()["paths"] if path.startswith(("/ui", "/docs", "/assets"))]
 

@@ -64,6 +64,13 @@ def test_every_endpoint_has_a_summary_of_one_plain_sentence(name: str) -> None:
 
 
 @operations
+def test_every_endpoint_has_a_description(name: str) -> None:
+    description = OPERATIONS[name].get("description", "")
+    assert re.match(r"[A-Z`][^\n]{15,}", description), description
+    assert not description.startswith("A management key "), "it says who may call, and nothing of what happens"
+
+
+@operations
 def test_every_body_has_an_example_that_its_schema_allows(name: str) -> None:
     for place, media in bodies(OPERATIONS[name]):
         assert "example" in media, place
@@ -121,11 +128,6 @@ def test_every_default_is_what_its_schema_allows(name: str) -> None:
         if "default" in one:
             assert list(faults(json.loads(json.dumps(one["default"])), one, SCHEMAS)) == [], field
             assert one["default"] != "" or "format" not in one, field
-
-
-@operations
-def test_no_operation_has_the_name_of_something_private(name: str) -> None:
-    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
 
 
 def test_the_document_says_whom_to_ask() -> None:

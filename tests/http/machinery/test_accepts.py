@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Accepts, Form, FormWithFile, Json, Raw
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import FieldsReader
@@ -159,16 +159,16 @@ class Fields(msgspec.Struct):
     name: str
 
 
-async def of_bytes(_call: Call[bytes], _postern: Postern) -> Nothing:
-    return NOTHING
+async def of_bytes(_call: Call[bytes], _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
-async def of_fields(_call: Call[Fields], _postern: Postern) -> Nothing:
-    return NOTHING
+async def of_fields(_call: Call[Fields], _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
-async def of_list(_call: Call[list[str]], _postern: Postern) -> Nothing:
-    return NOTHING
+async def of_list(_call: Call[list[str]], _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
 @pytest.mark.parametrize(

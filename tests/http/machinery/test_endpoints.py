@@ -12,7 +12,7 @@ from core.domain.services.api_keys import Permission
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NOTHING, Answer, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, Answer, EmptyObject
 from entrypoints.http.machinery.callers import (
     ANYONE,
     LEAVING,
@@ -43,8 +43,8 @@ class Path(msgspec.Struct):
     shop: str
 
 
-async def handler(_call: Call, _postern: Postern) -> Nothing:
-    return NOTHING
+async def handler(_call: Call, _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
 async def full_handler(_call: Call[Body, Query, Path], _postern: Postern) -> Answer[Body]:
@@ -167,14 +167,14 @@ def test_get_takes_no_body() -> None:
 
 
 def test_a_handler_must_say_what_it_takes_and_gives() -> None:
-    async def no_call(_call: int, _postern: Postern) -> Nothing:
-        return NOTHING
+    async def no_call(_call: int, _postern: Postern) -> EmptyObject:
+        return EMPTY_OBJECT
 
     async def no_answer(_call: Call, _services):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - what is tested
-        return NOTHING
+        return EMPTY_OBJECT
 
-    async def odd_query(_call: Call[None, dict[str, str]], _postern: Postern) -> Nothing:
-        return NOTHING
+    async def odd_query(_call: Call[None, dict[str, str]], _postern: Postern) -> EmptyObject:
+        return EMPTY_OBJECT
 
     for wrong, words in (
         (no_call, "must be a Call"),
@@ -189,8 +189,8 @@ def test_a_route_declared_twice_is_refused() -> None:
     class Other(msgspec.Struct):
         slug: str
 
-    async def other(_call: Call[Body, None, Other], _postern: Postern) -> Nothing:
-        return NOTHING
+    async def other(_call: Call[Body, None, Other], _postern: Postern) -> EmptyObject:
+        return EMPTY_OBJECT
 
     one = endpoint.patch("/shops/{shop}", caller=ANYONE, limit=UNLIMITED)(full_handler)
     two = endpoint.patch("/shops/{slug}", caller=ANYONE, limit=UNLIMITED)(other)

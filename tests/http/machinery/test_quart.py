@@ -15,7 +15,7 @@ from quart_trio.asgi import TrioASGIHTTPConnection
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
-from entrypoints.http.machinery.answers import NOTHING, Nothing, Streamed
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject, Streamed
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint, parameters
@@ -199,21 +199,21 @@ async def test_a_client_that_leaves_ends_a_handler_unless_it_must_finish(lonely_
     ended: list[str] = []
 
     @endpoint.post("/broken-off", caller=ANYONE, limit=UNLIMITED, tags=examples.TAGS)
-    async def break_off(_call: Call, _postern: Postern) -> Nothing:
+    async def break_off(_call: Call, _postern: Postern) -> EmptyObject:
         """Wait for a client that leaves"""
         begun.append("broken off")
         await trio.Event().wait()
-        return NOTHING
+        return EMPTY_OBJECT
 
     @endpoint.post("/finished", caller=ANYONE, limit=UNLIMITED, tags=examples.TAGS)
-    async def finish(call: Call, _postern: Postern) -> Nothing:
+    async def finish(call: Call, _postern: Postern) -> EmptyObject:
         """Take what is given only once"""
         begun.append("finished")
         call.request.finish()
         await trio.testing.wait_all_tasks_blocked()
         await trio.sleep(0)
         ended.append("finished")
-        return NOTHING
+        return EMPTY_OBJECT
 
     stock = by_stock(PosternApplication(lonely_postern, SETTINGS, Endpoints([break_off, finish])))
 

@@ -15,7 +15,7 @@ from core.domain.services.api_keys import KeyHolder, Permission
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import ANYONE, CLIENT, DIRECTORY, OPENID_SESSION, PREAUTHENTICATED, CallerRule, key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
@@ -51,13 +51,13 @@ async def arrive_with_key(call: Call[None, None, None, KeyHolder], _postern: Pos
     return Arrived(holder.key, holder.service, holder.service_slug, holder.organization, holder.organization_slug, permissions)
 
 
-async def arrive(_call: Call, _postern: Postern) -> Nothing:
-    return NOTHING
+async def arrive(_call: Call, _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
 def door(one: Endpoint) -> Endpoint:
     """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers."""
-    behind: dict[str, Any] = {"handler": arrive, "answer_type": Nothing}
+    behind: dict[str, Any] = {"handler": arrive, "answer_type": EmptyObject}
     if one.caller in KEY_RULES:
         behind = {"handler": arrive_with_key, "answer_type": Arrived}
     return replace(one, **behind, body_type=None, query_type=None, status=200, limits=(), sends={})

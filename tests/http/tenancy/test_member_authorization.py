@@ -12,7 +12,7 @@ from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import ANYONE, CallerRule
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
@@ -31,13 +31,13 @@ FORBIDDEN, NOT_ACTIVE, NOT_FOUND = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_A
 SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
 
 
-async def arrive(_call: Call, _postern: Postern) -> Nothing:
-    return NOTHING
+async def arrive(_call: Call, _postern: Postern) -> EmptyObject:
+    return EMPTY_OBJECT
 
 
 def door(one: Endpoint) -> Endpoint:
     """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers."""
-    return replace(one, handler=arrive, body_type=None, query_type=None, answer_type=Nothing, status=200, limits=(), sends={})
+    return replace(one, handler=arrive, body_type=None, query_type=None, answer_type=EmptyObject, status=200, limits=(), sends={})
 
 
 DOORS = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller in MEMBER_RULES]

@@ -22,7 +22,7 @@ LACKS: Final = "an object of the sort {} has no such field"
 NEEDED: Final = "is missing, and nothing is there yet that has it"
 
 
-class PlannedAct(StrEnum):
+class PlannedAction(StrEnum):
     """What happens to an object: it is made, changed or ended."""
 
     MAKE = "make"
@@ -112,7 +112,7 @@ class FieldChange(Frozen):
 class Change(Frozen, kw_only=True):
     """One step of a plan. It changes one object, wholly or not at all."""
 
-    act: PlannedAct
+    act: PlannedAction
     place: ObjectPlace
     fields: tuple[FieldChange, ...] = ()
     """By name. Empty for an end."""
@@ -126,7 +126,7 @@ class Change(Frozen, kw_only=True):
     @property
     def only_sets_secrets(self) -> bool:
         """Nothing else changes, and perhaps not even the secrets."""
-        return self.act is PlannedAct.CHANGE and all(one.is_secret for one in self.fields)
+        return self.act is PlannedAction.CHANGE and all(one.is_secret for one in self.fields)
 
 
 class Problem(Frozen):
@@ -142,7 +142,7 @@ class DocumentPlan(Frozen):
 
     @property
     def ends(self) -> tuple[Change, ...]:
-        return tuple(one for one in self.changes if one.act is PlannedAct.END)
+        return tuple(one for one in self.changes if one.act is PlannedAction.END)
 
 
 def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> DocumentPlan:
@@ -169,7 +169,7 @@ def plan(rules: Sequence[KindRules], present: Mapping[ObjectPlace, Present], wan
     ending = _ending(known, wanted)
     problems += [Problem(place.steps, NEVER_ENDS) for place in ending if not by_name[place.kind].can_end]
     changes += [
-        Change(act=PlannedAct.END, place=place, id=known[place].id, people=known[place].people, present=known[place].fields)
+        Change(act=PlannedAction.END, place=place, id=known[place].id, people=known[place].people, present=known[place].fields)
         for place in ending
     ]
     return DocumentPlan(
@@ -183,7 +183,7 @@ _NOUNS: Final = {ORGANIZATION: "organization", SERVICE: "service"}
 
 def _turn(change: Change, rank: Mapping[str, int]) -> tuple[object, ...]:
     place = change.place
-    if change.act is PlannedAct.END:
+    if change.act is PlannedAction.END:
         return (place.organization, 1, -rank[place.kind], place.service, place.name)
     return (place.organization, 0, rank[place.kind], place.service, place.name)
 
@@ -223,7 +223,7 @@ def _faults(kind: KindRules, place: ObjectPlace, there: Present | None, wanted: 
 def _made(place: ObjectPlace, wanted: WantedObject) -> Change:
     fields = [FieldChange(name, None, value) for name, value in wanted.fields.items()]
     fields += [FieldChange(name, None, None, is_secret=True) for name in wanted.secrets]
-    return Change(act=PlannedAct.MAKE, place=place, fields=tuple(sorted(fields, key=lambda one: one.name)))
+    return Change(act=PlannedAction.MAKE, place=place, fields=tuple(sorted(fields, key=lambda one: one.name)))
 
 
 def _changed(kind: KindRules, place: ObjectPlace, there: Present, wanted: WantedObject) -> Change | None:
@@ -237,7 +237,7 @@ def _changed(kind: KindRules, place: ObjectPlace, there: Present, wanted: Wanted
     if not fields:
         return None
     ordered = tuple(sorted(fields, key=lambda one: one.name))
-    return Change(act=PlannedAct.CHANGE, place=place, fields=ordered, id=there.id, people=there.people, present=there.fields)
+    return Change(act=PlannedAction.CHANGE, place=place, fields=ordered, id=there.id, people=there.people, present=there.fields)
 
 
 def _ending(known: Mapping[ObjectPlace, Present], wanted: WantedConfiguration) -> list[ObjectPlace]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlChange
-from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
+from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, DirectoryPreset
 
 _BEGINNING: Final = 2000
 _NAME_ID_FOR_PEOPLE: Final = "NameID"
@@ -37,13 +37,13 @@ _OTHER: Final = AttributeMapping(
 
 
 def mapping_of(product: DirectoryProduct) -> AttributeMapping:
-    return _OTHER if product is DirectoryProduct.OTHER else PRESETS[Directory(product.value)].mapping
+    return _OTHER if product is DirectoryProduct.OTHER else PRESETS[DirectoryPreset(product.value)].mapping
 
 
 def settings_of(product: DirectoryProduct) -> SamlChange:
     if product is DirectoryProduct.OTHER:
         return SamlChange(subject_source=_OTHER.subject, email_sources=tuple(_OTHER.email))
-    return SamlChange(preset=Directory(product.value))
+    return SamlChange(preset=DirectoryPreset(product.value))
 
 
 def product_named(text: str) -> DirectoryProduct:
@@ -51,7 +51,7 @@ def product_named(text: str) -> DirectoryProduct:
     try:
         return DirectoryProduct(text)
     except ValueError:
-        raise BadRequest("directory: choose one of the list") from None
+        raise BadRequest("directory: choose one of the list", words="field_choice") from None
 
 
 def source_named(text: str) -> str:

@@ -66,7 +66,7 @@ def _advice(refused: Refused) -> str | Advised:
     also={303: NoBody},
     tags=("oauth",),
 )
-async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
+async def end_session(call: Call[None, LogoutQuery, None, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out
 
     This ends the session in the person's browser, and all sessions that services opened from it, except those with `offline_access`.
@@ -83,7 +83,7 @@ async def logout(call: Call[None, LogoutQuery, None, Caller | None], postern: Po
 
 
 @page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
-def logout_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
+def end_session_by_form(call: Call[bytes], _postern: Postern) -> Answer[NoBody]:
     """Send a person here to sign out by a form
 
     The form has the same parameters as the query of a GET. Browsers send no cookies with the form of another site, so the answer is a

@@ -81,7 +81,7 @@ async def receive_directory_answer(call: Call[bytes, None, DirectoryPath], poste
     also={303: NoBody},
     tags=("saml",),
 )
-async def start_at_directory(call: Call[None, StartQuery, DirectoryPath], postern: Postern) -> Page:
+async def begin_directory_sign_in(call: Call[None, StartQuery, DirectoryPath], postern: Postern) -> Page:
     """Begin a sign-in through a directory
 
     The address for a bookmark, or for the start address in the directory: a sign-in always begins here. A page with a button comes first.
@@ -102,7 +102,7 @@ async def start_at_directory(call: Call[None, StartQuery, DirectoryPath], poster
     also={302: NoBody},
     tags=("saml",),
 )
-async def directory_logout(call: Call[None, LogoutMessageQuery, DirectoryPath], postern: Postern) -> Page:
+async def sign_out_by_directory(call: Call[None, LogoutMessageQuery, DirectoryPath], postern: Postern) -> Page:
     """Let a directory sign a person out
 
     Single logout with the redirect binding. A signed request ends the sessions that this directory has opened for the person.
@@ -126,7 +126,7 @@ async def directory_logout(call: Call[None, LogoutMessageQuery, DirectoryPath], 
     also={302: NoBody},
     tags=("saml",),
 )
-async def directory_logout_by_form(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
+async def sign_out_by_directory_form(call: Call[bytes, None, DirectoryPath], postern: Postern) -> Page:
     """Let a directory sign a person out by a form
 
     This does the same with the POST binding.

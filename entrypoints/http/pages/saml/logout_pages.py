@@ -58,7 +58,7 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
     also={302: NoBody, 303: NoBody},
     tags=("saml",),
 )
-async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
+async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out by SAML
 
     Single logout with the redirect binding, for requests and for answers to our requests. A signed request ends the sessions of the person
@@ -86,7 +86,7 @@ async def saml_logout(call: Call[None, LogoutMessageQuery, SamlPath, Caller | No
     also={302: NoBody, 303: NoBody},
     tags=("saml",),
 )
-async def saml_logout_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+async def sign_out_by_saml_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
     """Send a person here to sign out by a form
 
     This does the same with the POST binding. If the outcome depends on the person in this browser, the answer is a redirect to a GET,

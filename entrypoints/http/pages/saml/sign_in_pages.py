@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
+from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
 from core.domain.federation.saml.sign_in import as_authorization
@@ -57,6 +58,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page
+from entrypoints.http.refusal_recording import record_turned_away
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
@@ -132,7 +134,7 @@ def advice(refused: Refused) -> str:
     also={302: NoBody},
     tags=("saml",),
 )
-async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
+async def begin_saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
     """Send a person here to sign in by SAML
 
     Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A person who is signed in, and has
@@ -160,7 +162,7 @@ async def saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], post
     also={302: NoBody},
     tags=("saml",),
 )
-async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+async def begin_saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
     """Send a person here by a form
 
     This does the same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
@@ -182,7 +184,7 @@ async def saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Poste
     also={303: NoBody},
     tags=("saml",),
 )
-async def saml_authenticate(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+async def complete_saml_sign_in(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
     `sso` sends people here who are not signed in. The page asks for the address, the next one for the password or another way in, then for
@@ -370,6 +372,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
                 show("authorization/consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200
             )
         case AuthorizationStep.TURN_AWAY:
+            record_turned_away(postern, outcome.application, RefusingEndpoint.SAML)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
         case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
             return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)

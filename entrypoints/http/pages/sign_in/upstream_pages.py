@@ -118,7 +118,7 @@ class Returned(msgspec.Struct, frozen=True):
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
-async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:
+async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign in through a provider
 
     The answer is a redirect to the provider. When the person comes back, the service gets `code`, `state` and `iss` at its redirect URI, or
@@ -162,7 +162,7 @@ async def leave_for_provider(call: Call[None, Beginning, ProviderPath, Caller | 
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
-async def come_back_from_provider(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
+async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern) -> Page:
     """Come back from a provider
 
     This works once, in the browser that left, within 15 minutes.
@@ -335,7 +335,7 @@ async def _connected(
     except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, UnknownProvider) as refusal:
         told = {**told, "status": "error", "error": _reason(refusal)}
     except BaseException:
-        # The state is used up, as in `come_back_from_provider`.
+        # The state is used up, as in `complete_provider_sign_in`.
         with _last_word():
             await postern.identity.repeated_returns.tell(state, with_query(back, {**told, "status": "error", "error": _FAILED}))
         raise

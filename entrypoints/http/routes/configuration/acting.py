@@ -12,7 +12,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, MemberRule
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.step_up import require_fresh_proof
-from entrypoints.http.routes.platform.governance import list_organizations_of_platform
+from entrypoints.http.routes.platform.governance import list_platform_organizations
 
 NOT_OF_YOURS = "only this organization's own people and keys, and the operator's command, may read or set this"
 OF_THE_PLATFORM = "only platform owners and keys of the platform may set this"
@@ -80,7 +80,7 @@ class DocumentCaller:
         caller = self._caller
         if isinstance(caller, Member):
             return None if caller.organization_slug == organization else Forbidden(NOT_OF_YOURS)
-        return await self.may(list_organizations_of_platform, organization)
+        return await self.may(list_platform_organizations, organization)
 
     async def may(self, endpoint: Endpoint, organization: str) -> Refusal | None:
         """None if the caller may call the endpoint; otherwise the reason."""

@@ -15,7 +15,7 @@ import trio
 
 from core.domain.errors import BadRequest, NotFound, Refusal, Unavailable
 from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
-from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAct, Present, Problem, plan
+from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAction, Present, Problem, plan
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.platform.configurations import Loss
@@ -157,7 +157,7 @@ class Configuring:
         """The changes that the rules of their endpoints refuse, so that nothing is begun that cannot be finished."""
         problems = []
         # Nobody is a member of an organization that the plan makes. Whoever may make it may set it up.
-        founded = {one.place.organization for one in changes if one.act is PlannedAct.MAKE and one.place.kind == ORGANIZATION}
+        founded = {one.place.organization for one in changes if one.act is PlannedAction.MAKE and one.place.kind == ORGANIZATION}
         for change in changes:
             endpoint = endpoint_of(change)
             if endpoint is None:
@@ -202,7 +202,7 @@ class _Steps:
 
     async def take(self, change: Change) -> None:
         kind, place = BY_ID[change.place.kind], change.place
-        if change.act is PlannedAct.MAKE and kind.is_founded:
+        if change.act is PlannedAction.MAKE and kind.is_founded:
             await self._found(change)
             return
         endpoint = endpoint_of(change)
@@ -218,7 +218,7 @@ class _Steps:
         answer = endpoint.handler(call, self._acting.postern)
         if inspect.isawaitable(answer):
             answer = await answer
-        if change.act is PlannedAct.MAKE and not kind.is_single:
+        if change.act is PlannedAction.MAKE and not kind.is_single:
             self._learn(kind, place, answer.value if isinstance(answer, Answer) else answer)
 
     async def _found(self, change: Change) -> None:
@@ -227,19 +227,21 @@ class _Steps:
         self._ids[change.place] = await self._acting.found(slug, str(values.pop("name")))
         if values:
             rest = tuple(one for one in change.fields if one.name in values)
-            await self.take(Change(act=PlannedAct.CHANGE, place=change.place, fields=rest, id=self._ids[change.place]))
+            await self.take(Change(act=PlannedAction.CHANGE, place=change.place, fields=rest, id=self._ids[change.place]))
 
     async def _values(self, kind: ObjectKind, change: Change) -> Fields:
         wanted = self._document.wanted.objects[change.place]
         values: dict[str, Any] = {one.name: one.after for one in change.fields if not one.is_secret}
-        if kind.sends_all or change.act is PlannedAct.MAKE:
+        if kind.sends_all or change.act is PlannedAction.MAKE:
             kept = {name: value for name, value in change.present.items() if name in kind.entry.__struct_fields__}
             values = {**kept, **wanted.fields}
         for name in kind.always - values.keys():
             values[name] = wanted.fields.get(name, change.present.get(name))
-        sent = wanted.secrets if kind.sends_all or change.act is PlannedAct.MAKE else [one.name for one in change.fields if one.is_secret]
+        sent = (
+            wanted.secrets if kind.sends_all or change.act is PlannedAction.MAKE else [one.name for one in change.fields if one.is_secret]
+        )
         values |= {name: _revealed(self._document.secrets[change.place, name]) for name in sent}
-        if kind.key and change.act is PlannedAct.MAKE:
+        if kind.key and change.act is PlannedAction.MAKE:
             values[kind.key] = change.place.name
         return values if kind.translate is None else await kind.translate(values, change.place, self)
 
@@ -249,7 +251,7 @@ class _Steps:
         if kind.parameter == "org_id":
             values[kind.parameter] = self.id_of(organization_place(place.organization))
         elif kind.parameter in parameters(endpoint.path):
-            values[kind.parameter] = place.name if change.act is PlannedAct.MAKE else self.id_of(place)
+            values[kind.parameter] = place.name if change.act is PlannedAction.MAKE else self.id_of(place)
         if endpoint.path_type is None:
             return None
         try:
@@ -277,9 +279,9 @@ class _Steps:
 def endpoint_of(change: Change) -> Endpoint | None:
     """The endpoint that makes the change. None for what only the command makes."""
     kind = BY_ID[change.place.kind]
-    if change.act is PlannedAct.END:
+    if change.act is PlannedAction.END:
         return kind.end
-    if change.act is PlannedAct.CHANGE:
+    if change.act is PlannedAction.CHANGE:
         return kind.change
     return None if kind.is_founded else kind.make or kind.change
 

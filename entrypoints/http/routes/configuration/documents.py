@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.callers import Caller
 from core.domain.platform.configuration.object_places import pointer
-from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAct, Problem
+from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction, Problem
 from core.domain.secrets import Secret
 from core.domain.tenancy.keys.management_keys import PlatformCapability
 from core.domain.tenancy.members import Member
@@ -49,7 +49,7 @@ class ConfigurationPath(msgspec.Struct, frozen=True):
     org_slug: SlugOfOrganization
 
 
-class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
+class ConfigurationDocumentBody(msgspec.Struct, frozen=True, kw_only=True):
     """A document, and the secrets that it needs."""
 
     document: _Tree
@@ -60,7 +60,7 @@ class SentDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The values of secrets, by the JSON Pointer of their place in the document. References such as `env:NAME` are refused here."""
 
 
-class ManagedRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ManagedObjectRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An object that a document manages."""
 
     place: _Pointer
@@ -82,7 +82,7 @@ class ConfigurationDocument(msgspec.Struct, frozen=True):
 
     document: _Tree
     """The document."""
-    managed: Sequence[ManagedRecord]
+    managed: Sequence[ManagedObjectRecord]
     """The objects that an applied document manages, by their places. Of an organization, those in it; of the installation, its own."""
 
 
@@ -102,7 +102,7 @@ class ChangedField(msgspec.Struct, frozen=True, kw_only=True):
 class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change of a plan. Its object is changed wholly or not at all."""
 
-    act: PlannedAct
+    act: PlannedAction
     """`make`, `change` or `end`."""
     place: _Pointer
     """The place of the object in a document, as a JSON Pointer."""
@@ -148,7 +148,7 @@ class ConfigurationPlan(msgspec.Struct, frozen=True, kw_only=True):
 class RefusedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change that was refused. Its object is as it was."""
 
-    act: PlannedAct
+    act: PlannedAction
     """`make`, `change` or `end`."""
     place: _Pointer
     """The place of the object."""
@@ -170,7 +170,7 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS, verb="")
-async def organization_configuration(call: Call[None, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationDocument:
+async def get_organization_configuration(call: Call[None, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of an organization as a document
 
     The document has everything that you may see of the organization's settings, by slugs and names. It never has secrets, proofs of
@@ -184,7 +184,9 @@ async def organization_configuration(call: Call[None, None, ConfigurationPath, M
 @endpoint.post(
     f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
 )
-async def plan_organization_configuration(call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationPlan:
+async def plan_organization_configuration(
+    call: Call[ConfigurationDocumentBody, None, ConfigurationPath, Member], postern: Postern
+) -> ConfigurationPlan:
     """Plan a document for an organization
 
     Nothing changes. The answer has the changes that the document asks for, in order, and what they would end for how many people. What the
@@ -204,7 +206,7 @@ async def plan_organization_configuration(call: Call[SentDocument, None, Configu
     f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
 )
 async def apply_organization_configuration(
-    call: Call[SentDocument, None, ConfigurationPath, Member], postern: Postern
+    call: Call[ConfigurationDocumentBody, None, ConfigurationPath, Member], postern: Postern
 ) -> ConfigurationApplied:
     """Apply a document to an organization
 
@@ -217,7 +219,7 @@ async def apply_organization_configuration(
 
 
 @endpoint.get(_OF_PLATFORM, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, limit=DOCUMENTS, tags=_TAGS)
-async def platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
+async def get_platform_configuration(call: Call[None, None, None, Caller], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of the installation as a document
 
     The document has the installation's fields, and the tier and the limits of every organization; a management key also needs
@@ -238,7 +240,7 @@ async def platform_configuration(call: Call[None, None, None, Caller], postern: 
     accepts=_BODY,
     tags=_TAGS,
 )
-async def plan_platform_configuration(call: Call[SentDocument, None, None, Caller], postern: Postern) -> ConfigurationPlan:
+async def plan_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationPlan:
     """Plan a document for the installation
 
     As for an organization. `organizations` may have `limits`, for which a management key also needs `tiers.manage`.
@@ -255,7 +257,7 @@ async def plan_platform_configuration(call: Call[SentDocument, None, None, Calle
     accepts=_BODY,
     tags=_TAGS,
 )
-async def apply_platform_configuration(call: Call[SentDocument, None, None, Caller], postern: Postern) -> ConfigurationApplied:
+async def apply_platform_configuration(call: Call[ConfigurationDocumentBody, None, None, Caller], postern: Postern) -> ConfigurationApplied:
     """Apply a document to the installation
 
     As for an organization. Only the operator's command makes organizations.
@@ -263,10 +265,10 @@ async def apply_platform_configuration(call: Call[SentDocument, None, None, Call
     return await _applied(DocumentCaller(postern, call.request, call.caller), call.body)
 
 
-async def _managed(acting: DocumentCaller, organization: str) -> Sequence[ManagedRecord]:
+async def _managed(acting: DocumentCaller, organization: str) -> Sequence[ManagedObjectRecord]:
     """What the caller may see of it."""
     return [
-        ManagedRecord(
+        ManagedObjectRecord(
             place=str(one.mark.place),
             document=one.mark.document,
             managed_at=one.mark.at,
@@ -278,13 +280,13 @@ async def _managed(acting: DocumentCaller, organization: str) -> Sequence[Manage
     ]
 
 
-async def _planned(acting: DocumentCaller, sent: SentDocument) -> Planned:
+async def _planned(acting: DocumentCaller, sent: ConfigurationDocumentBody) -> Planned:
     planned = await Configuring(acting).plan(sent.document, without_references(sent.secrets))
     unused = unused_secrets(planned.document, sent.secrets)
     return planned if not unused else planned.with_problems(unused)
 
 
-async def _applied(acting: DocumentCaller, sent: SentDocument) -> ConfigurationApplied:
+async def _applied(acting: DocumentCaller, sent: ConfigurationDocumentBody) -> ConfigurationApplied:
     configuring = Configuring(acting)
     planned = await configuring.plan(sent.document, without_references(sent.secrets))
     problems = (*planned.problems, *unused_secrets(planned.document, sent.secrets))

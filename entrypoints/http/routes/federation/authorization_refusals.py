@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.domain.federation.authorization_refusals import ListedRefusal, RefusalReason, RefusedAt
+from core.domain.federation.authorization_refusals import ListedRefusal, RefusalReason, RefusingEndpoint
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -24,7 +24,7 @@ class AuthorizationRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A refused request, without data about people."""
 
     id: Id
-    place: Annotated[RefusedAt, example("authorize")]
+    place: Annotated[RefusingEndpoint, example("authorize")]
     """`authorize` for a request that brought a person, `token` for a request for tokens, `saml` for a SAML message."""
     reason: Annotated[RefusalReason, example("redirect_unregistered")]
     """The reason, as a word."""

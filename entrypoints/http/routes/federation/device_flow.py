@@ -28,7 +28,7 @@ _TAGS: Final = ("oauth",)
 _USER_CODE: Final = example("WDJB-MJHT")
 
 
-class DeviceFields(ClientFields, frozen=True, kw_only=True):
+class DeviceCodeRequest(ClientFields, frozen=True, kw_only=True):
     """The service that the device belongs to, as a form or as JSON."""
 
     org: Annotated[Slug, example("acme")] | None = None
@@ -84,7 +84,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     tags=_TAGS,
     origins=Origins.CLIENTS,
 )
-async def ask_for_device_code(call: Call[DeviceFields], postern: Postern) -> DeviceCodes:
+async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -> DeviceCodes:
     """Ask for the codes of a device
 
     Show the user code and the address to the person. Then poll `POST /auth/token` with the device code, every five seconds, until the

@@ -10,7 +10,7 @@ from core.domain.federation.oauth.metadata import INTROSPECTION_ENDPOINT, REVOCA
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials, said
@@ -109,7 +109,7 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 
 
 @endpoint.post(REVOCATION_ENDPOINT, **_REVOCATION)
-async def revoke_token(call: Call[PresentedToken], postern: Postern) -> Nothing:
+async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
     """Give a token back
 
     If the token is one of the client's own, its session ends, with all tokens of the session. The answer is the same for any other token.
@@ -119,17 +119,20 @@ async def revoke_token(call: Call[PresentedToken], postern: Postern) -> Nothing:
 
 
 @endpoint.post(REVOCATION_ALIAS, **_REVOCATION)
-async def revoke_token_too(call: Call[PresentedToken], postern: Postern) -> Nothing:
-    """Give a token back, under the name that many clients expect"""
+async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
+    """Give a token back, under the name that many clients expect
+
+    `/auth/revoke` describes this endpoint. Both are the same in all respects.
+    """
     return await _revoke(call, postern)
 
 
-async def _revoke(call: Call[PresentedToken], postern: Postern) -> Nothing:
+async def _revoke(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
     client = await authenticated_by(await needed_credentials(call, postern), call, postern)
     if client.is_public:
         await call.request.count(AUTH)
     await postern.federation.given_sessions.revoke(client, _token(call.body), call.sender)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 def _token(fields: PresentedToken) -> Token:

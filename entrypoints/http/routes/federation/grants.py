@@ -37,7 +37,7 @@ _KEPT_NOWHERE: Final = ((b"pragma", b"no-cache"),)
 _REFRESH_TOKEN: Final = "5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s"  # noqa: S105 - an example
 
 
-class TokenFields(ClientFields, frozen=True, kw_only=True):
+class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
@@ -58,7 +58,7 @@ class TokenFields(ClientFields, frozen=True, kw_only=True):
     """With a refresh token: fewer scopes than the granted ones, for the new access token."""
 
 
-class GrantedTokens(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Tokens for the application."""
 
     access_token: AccessTokenText
@@ -91,7 +91,7 @@ _DECLARED: Final[Statement] = {
 
 
 @endpoint.post(TOKEN_ENDPOINT, **_DECLARED)
-async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
+async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     """Exchange a code or a refresh token for tokens
 
     A code works once, within a minute, for the client and redirect URI that it was made for, and with the verifier of its challenge. A
@@ -105,12 +105,15 @@ async def exchange_for_tokens(call: Call[TokenFields], postern: Postern) -> Answ
 
 
 @endpoint.post(TOKEN_ALIAS, **_DECLARED)
-async def exchange_for_tokens_too(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
-    """Exchange a code or a refresh token for tokens, under the name that many clients expect"""
+async def exchange_for_oauth_tokens(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
+    """Exchange a code or a refresh token for tokens, under the name that many clients expect
+
+    `/auth/token` describes this endpoint. Both are the same in all respects.
+    """
     return await _exchange(call, postern)
 
 
-async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
+async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     try:
         return await _exchanged(call, postern)
     except Refusal as refusal:
@@ -118,7 +121,7 @@ async def _exchange(call: Call[TokenFields], postern: Postern) -> Answer[Granted
         raise
 
 
-async def _exchanged(call: Call[TokenFields], postern: Postern) -> Answer[GrantedTokens]:
+async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
@@ -142,7 +145,7 @@ async def _exchanged(call: Call[TokenFields], postern: Postern) -> Answer[Grante
         raise
 
 
-async def _polled(call: Call[TokenFields], postern: Postern) -> IssuedTokens:
+async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedTokens:
     """A device asks many times: its client is looked up together with its code, in one round trip."""
     request, device_code = call.request, said(call.body.device_code)
     if device_code is None:
@@ -179,7 +182,7 @@ def _slowing() -> Iterator[None]:
         raise TooManyPolls(retry_after=refusal.retry_after) from refusal
 
 
-async def _redeemed(call: Call[TokenFields], postern: Postern, shown: ClientCredentials) -> IssuedTokens:
+async def _redeemed(call: Call[TokenRequestBody], postern: Postern, shown: ClientCredentials) -> IssuedTokens:
     """A code with a secret: the client is looked up together with its code, in one round trip."""
     try:
         granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.device)
@@ -196,11 +199,11 @@ async def _redeemed(call: Call[TokenFields], postern: Postern, shown: ClientCred
     return await postern.federation.grants.issue(granted, client)
 
 
-async def _issued(call: Call[TokenFields], postern: Postern, client: AuthenticatedClient) -> IssuedTokens:
+async def _issued(call: Call[TokenRequestBody], postern: Postern, client: AuthenticatedClient) -> IssuedTokens:
     return await postern.federation.grants.exchange(_request(call.body), client, call.device)
 
 
-def _request(fields: TokenFields) -> TokenRequest:
+def _request(fields: TokenRequestBody) -> TokenRequest:
     return TokenRequest(
         grant_type=grant_type(said(fields.grant_type)),
         code=said(fields.code),
@@ -211,13 +214,13 @@ def _request(fields: TokenFields) -> TokenRequest:
     )
 
 
-def _is_poll(fields: TokenFields) -> bool:
+def _is_poll(fields: TokenRequestBody) -> bool:
     named = said(fields.grant_type)
     return named == DEVICE_CODE or (named is None and said(fields.device_code) is not None)
 
 
-def _answer(issued: IssuedTokens) -> Answer[GrantedTokens]:
-    tokens = GrantedTokens(
+def _answer(issued: IssuedTokens) -> Answer[TokenResponse]:
+    tokens = TokenResponse(
         access_token=issued.access_token.reveal(),
         token_type="Bearer",  # noqa: S106 - a scheme
         expires_in=issued.expires_in,

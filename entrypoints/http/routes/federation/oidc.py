@@ -72,7 +72,7 @@ class PersonClaims(msgspec.Struct, frozen=True, omit_defaults=True):
     """The person's role in that organization, as `organization/role`, and then the person's teams there. With the scope `groups`."""
 
 
-class PostedToken(msgspec.Struct, frozen=True, kw_only=True):
+class UserinfoRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The access token, if the `Authorization` header does not have it (RFC 6750 section 2.2)."""
 
     access_token: Token | None = None
@@ -91,7 +91,7 @@ _PUBLIC: Final[Statement] = {
 @endpoint.get(
     USERINFO_ENDPOINT, caller=OPENID_SESSION, limit=UNLIMITED, refuses=(InsufficientScope,), tags=("oauth",), origins=Origins.CLIENTS
 )
-async def userinfo(call: Call, postern: Postern) -> PersonClaims:
+async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow
 
     For access tokens with the scope `openid`.
@@ -108,7 +108,7 @@ async def userinfo(call: Call, postern: Postern) -> PersonClaims:
     tags=("oauth",),
     origins=Origins.CLIENTS,
 )
-async def userinfo_by_post(call: Call[PostedToken], postern: Postern) -> PersonClaims:
+async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow, by POST
 
     The token may be in the header or in the form (OpenID Connect Core section 5.3.1).
@@ -126,14 +126,22 @@ async def userinfo_by_post(call: Call[PostedToken], postern: Postern) -> PersonC
 
 
 @endpoint.get("/.well-known/openid-configuration", **_PUBLIC)
-def openid_configuration(_call: Call, postern: Postern) -> bytes:
-    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)"""
+def get_openid_configuration(_call: Call, postern: Postern) -> bytes:
+    """Get the addresses of all endpoints, and the supported features (OpenID Connect Discovery)
+
+    Libraries for OpenID Connect configure themselves by this document. They need no more than the issuer's address, which is the address
+    of this installation.
+    """
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 
 @endpoint.get("/.well-known/oauth-authorization-server", **_PUBLIC)
-def authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
-    """Get the same document under OAuth's name for it (RFC 8414)"""
+def get_authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
+    """Get the same document under OAuth's name for it (RFC 8414)
+
+    For libraries for OAuth, and for clients of the Model Context Protocol.
+    `/.well-known/openid-configuration` has the same content.
+    """
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 
 

@@ -23,7 +23,7 @@ from entrypoints.http.refused_authorizations import refused_on_arrival
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 
 
-class RequestFields(ClientFields, frozen=True, kw_only=True):
+class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     """The parameters of the authorization request, and the client's credentials."""
 
     redirect_uri: Annotated[str, msgspec.Meta(max_length=LONGEST_URI), example("https://billing.acme.example/callback")] | None = None
@@ -64,7 +64,7 @@ class RequestFields(ClientFields, frozen=True, kw_only=True):
     """Not supported."""
 
 
-class PushedRequestName(msgspec.Struct, frozen=True):
+class PushedAuthorizationResponse(msgspec.Struct, frozen=True):
     """The name of the pushed request."""
 
     request_uri: Annotated[str, example("urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22cDxLHXcJ5dGMXcW9o")]
@@ -88,7 +88,7 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
     status=201,
     tags=("oauth",),
 )
-async def push_authorization_request(call: Call[RequestFields], postern: Postern) -> PushedRequestName:
+async def push_authorization_request(call: Call[PushedAuthorizationRequest], postern: Postern) -> PushedAuthorizationResponse:
     """Deposit an authorization request
 
     The request is checked as at `/oauth/authorize`, but before anybody sees a page, and the browser carries none of its parameters. The
@@ -105,7 +105,7 @@ async def push_authorization_request(call: Call[RequestFields], postern: Postern
     except (AuthorizationRefused, UnknownRecipient) as refusal:
         refused_on_arrival(postern, parameters, refusal, client.registered.client)
         raise
-    return PushedRequestName(pushed.uri, int(pushed.lifetime.total_seconds()))
+    return PushedAuthorizationResponse(pushed.uri, int(pushed.lifetime.total_seconds()))
 
 
 # The client's own fields do not belong to the request: authentication has already established the client.

@@ -74,7 +74,7 @@ class SamlConfigurationBody(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-class SamlDone(msgspec.Struct, frozen=True):
+class SamlResult(msgspec.Struct, frozen=True):
     """The outcome."""
 
     success: Success
@@ -222,31 +222,34 @@ _exchange = shown(
 
 
 @endpoint.post(_SAML, caller=_DECIDE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlDone:
+async def configure_saml(call: Call[SamlConfigurationBody, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Configure SAML by hand
 
     The service becomes an identity provider for one service provider. Afterwards make a certificate: without one, nobody can sign in. If
     the service provider has metadata, upload these first; then send only `enabled` and the attributes.
     """
     await postern.federation.saml.configure(call.caller, call.path.service_slug, _change(call.body), call.actor)
-    return SamlDone(success=True, message="SAML is enabled" if call.body.enabled else "SAML is disabled")
+    return SamlResult(success=True, message="SAML is enabled" if call.body.enabled else "SAML is disabled")
 
 
 @endpoint.get(_SAML, caller=_VIEW, keys=True, tags=_TAGS)
-async def saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
-    """Get the SAML configuration of a service, as members set it or as we read it from metadata"""
+async def get_saml_configuration(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlConfigurationRecord:
+    """Get the SAML configuration of a service, as members set it or as we read it from metadata
+
+    The answer has what the service provider needs to be known by, and what its assertions contain.
+    """
     standing = await postern.federation.saml.get(call.caller, call.path.service_slug)
     return _configuration(standing.configuration, has_certificate=standing.configured.active is not None)
 
 
 @endpoint.delete(_SAML, caller=_MANAGE, keys=True, tags=_TAGS)
-async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlDone:
+async def disable_saml(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlResult:
     """Disable SAML, and delete its certificates with their keys
 
     Nobody can sign in by SAML from the next request on. The rest of the configuration stays.
     """
     await postern.federation.saml.disable(call.caller, call.path.service_slug, call.actor)
-    return SamlDone(success=True, message="SAML is disabled, and its certificates are gone")
+    return SamlResult(success=True, message="SAML is disabled, and its certificates are gone")
 
 
 @endpoint.post(
@@ -293,8 +296,11 @@ async def create_saml_certificate(call: Call[None, CertificateQuery, ServicePath
 
 
 @endpoint.get(_CERTIFICATE, caller=_VIEW, keys=True, tags=_TAGS)
-async def saml_certificate(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
-    """Get the active certificate, and the next one if there is one"""
+async def get_saml_certificates(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlCertificates:
+    """Get the active certificate, and the next one if there is one
+
+    `next_was_fetched` says whether somebody has fetched our metadata since there is a next certificate.
+    """
     return _certificates(await postern.federation.saml.certificate(call.caller, call.path.service_slug))
 
 
@@ -309,7 +315,7 @@ async def activate_saml_certificate(call: Call[None, None, ServicePath, Member],
 
 
 @endpoint.get(f"{_SAML}/exchanges", caller=_MANAGE, keys=True, tags=_TAGS)
-async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
+async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], postern: Postern) -> SamlExchanges:
     """List the last SAML messages, and the reasons of failures
 
     You get the last fifty messages of the last seven days, with time and direction. A refused message has the reason, and the change that
@@ -327,8 +333,12 @@ async def saml_exchanges(call: Call[None, None, ServicePath, Member], postern: P
     refuses=(NotFound, OrganizationNotActive, Overloaded),
     tags=_TAGS,
 )
-async def saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
-    """Get the identity provider's metadata, for the service provider"""
+async def get_saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
+    """Get the identity provider's metadata, for the service provider
+
+    The service provider reads our addresses and certificates in it. The request needs no credentials, so that the service provider can
+    repeat it.
+    """
     return await postern.federation.saml.metadata(ServiceName(call.path.org_slug, call.path.service_slug), signed=call.query.signed)
 
 

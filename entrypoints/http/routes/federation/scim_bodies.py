@@ -105,7 +105,7 @@ class ScimQuery(ShownAttributes, frozen=True, kw_only=True, rename="camel"):
     """`ascending` or `descending`."""
 
 
-class SearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ScimSearchBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The resources to list, as a body."""
 
     schemas: Annotated[Sequence[str], example([SEARCH_SCHEMA])] = ()
@@ -142,7 +142,7 @@ class ScimOperation(msgspec.Struct, frozen=True, kw_only=True):
     """The value to set, add or remove."""
 
 
-class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
+class ScimPatchBody(msgspec.Struct, frozen=True, kw_only=True):
     """Operations that are carried out together, or not at all."""
 
     schemas: Annotated[Sequence[str], example([PATCH_SCHEMA])] = ()

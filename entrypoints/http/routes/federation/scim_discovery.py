@@ -208,7 +208,7 @@ class SchemaPath(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/scim/v2/ServiceProviderConfig", **declared())
-def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimServiceProviderConfig | bytes:
+def get_scim_service_provider_config(_call: Call[None, None, None, ScimHolder], postern: Postern) -> ScimServiceProviderConfig | bytes:
     """Get the supported features
 
     Filters, sorting, PATCH and versions are supported; bulk operations and changes of passwords are not.
@@ -218,13 +218,19 @@ def scim_service_provider_config(_call: Call[None, None, None, ScimHolder], post
 
 @endpoint.get("/scim/v2/ResourceTypes", **declared(Forbidden))
 async def list_scim_resource_types(call: Call[None, DiscoveryQuery, None, ScimHolder], postern: Postern) -> ScimResourceTypeList | bytes:
-    """List the types of resources"""
+    """List the types of resources
+
+    These are users and groups (RFC 7644 section 4), with the addresses of their lists and the schemas of their attributes.
+    """
     return _all(call.query, resource_types(*await _described(call.caller, postern)))
 
 
 @endpoint.get("/scim/v2/ResourceTypes/{name}", **declared(NotFound))
-async def scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
-    """Get a type of resources"""
+async def get_scim_resource_type(call: Call[None, None, ResourceTypePath, ScimHolder], postern: Postern) -> ScimResourceType | bytes:
+    """Get a type of resources
+
+    The name is `User` or `Group`.
+    """
     return _one(call.path.name, resource_types(*await _described(call.caller, postern)))
 
 
@@ -238,13 +244,16 @@ async def list_scim_schemas(call: Call[None, DiscoveryQuery, None, ScimHolder], 
 
 
 @endpoint.get("/scim/v2/Schemas/{urn}", **declared(NotFound))
-async def scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
-    """Get a schema"""
+async def get_scim_schema(call: Call[None, None, SchemaPath, ScimHolder], postern: Postern) -> ScimSchema | bytes:
+    """Get a schema
+
+    The URN of a schema stands in the list of schemas, and in `schemas` of each resource.
+    """
     return _one(call.path.urn, schemas(*await _described(call.caller, postern)))
 
 
 @endpoint.post("/scim/v2/Bulk", **declared(NotImplementedHere))
-def scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> NoBody:
+def run_scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) -> NoBody:
     """Carry out many operations
 
     This is not offered, as `ServiceProviderConfig` says.

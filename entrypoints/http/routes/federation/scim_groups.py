@@ -36,12 +36,12 @@ from entrypoints.http.routes.federation.scim_bodies import (
     IF_MATCH,
     IF_NONE_MATCH,
     SEARCH_REFUSALS,
-    PatchBody,
     ScimList,
     ScimMeta,
+    ScimPatchBody,
     ScimQuery,
+    ScimSearchBody,
     ScimText,
-    SearchBody,
     ShownAttributes,
     count_of,
     declared,
@@ -66,7 +66,7 @@ _CREATED: Final = AnswerHeader(
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class ScimMember(msgspec.Struct, frozen=True, kw_only=True):
+class ScimGroupMemberBody(msgspec.Struct, frozen=True, kw_only=True):
     """A user in the group."""
 
     value: Annotated[str, example(_USER_ID)]
@@ -86,7 +86,7 @@ class ScimGroupBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The name of the group. The organization's name is read-only: another name that you send is ignored."""
     external_id: Annotated[ScimText, example("b7f2")] | None = None
     """The directory's id of the group."""
-    members: Sequence[ScimMember] | None = None
+    members: Sequence[ScimGroupMemberBody] | None = None
     """All users who shall be in the group. For a change of the whole group, send the list, even if it is empty."""
 
 
@@ -141,7 +141,7 @@ async def list_scim_groups(call: Call[None, ScimQuery, None, ScimHolder], poster
 
 
 @endpoint.post(f"{_GROUPS}/.search", **declared(*SEARCH_REFUSALS))
-async def search_scim_groups(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
+async def search_scim_groups(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimGroupList | bytes:
     """Search groups
 
     This does the same as the list, for a search that should not be part of an address.
@@ -168,7 +168,7 @@ async def create_scim_group(
 
 
 @endpoint.get(_GROUP, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
-async def scim_group(
+async def get_scim_group(
     call: Call[None, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes] | Answer[NoBody]:
     """Get the group
@@ -212,7 +212,7 @@ async def replace_scim_group(
     _GROUP, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
 )
 async def change_scim_group(
-    call: Call[PatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
+    call: Call[ScimPatchBody, ShownAttributes, ScimGroupPath, ScimHolder], postern: Postern
 ) -> Answer[ScimGroup] | Answer[bytes]:
     """Add and remove members
 
@@ -237,7 +237,7 @@ async def delete_scim_group(call: Call[None, None, ScimGroupPath, ScimHolder], p
     return NO_BODY
 
 
-async def _listed(holder: ScimHolder, asked: ScimQuery | SearchBody, postern: Postern) -> bytes:
+async def _listed(holder: ScimHolder, asked: ScimQuery | ScimSearchBody, postern: Postern) -> bytes:
     order_of(None, asked.sort_order)
     filtered, want, start = filter_of(asked.filter, OF_GROUPS), asked.wanted, start_of(asked.start_index)
     groups, total = await found_groups(holder, filtered, want, range(start, start + count_of(asked.count)), postern)
@@ -258,7 +258,7 @@ async def found_groups(
     return [await _resource(one, want, postern) for one in shown], len(own) + len(teams)
 
 
-def _whole(members: Sequence[ScimMember], external_id: str | None) -> GroupChange:
+def _whole(members: Sequence[ScimGroupMemberBody], external_id: str | None) -> GroupChange:
     return whole_group([{"value": one.value, "type": one.type} for one in members], external_id)
 
 

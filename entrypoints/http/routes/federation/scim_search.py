@@ -13,7 +13,7 @@ from core.usecases.federation.scim.users import Search
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.routes.federation.scim_bodies import SEARCH_REFUSALS, ScimList, SearchBody, count_of, declared, order_of, start_of
+from entrypoints.http.routes.federation.scim_bodies import SEARCH_REFUSALS, ScimList, ScimSearchBody, count_of, declared, order_of, start_of
 from entrypoints.http.routes.federation.scim_groups import found_groups
 from entrypoints.http.routes.federation.scim_users import encoded_users
 
@@ -28,7 +28,7 @@ class ScimResourceList(ScimList, frozen=True, kw_only=True, rename="camel"):
 
 
 @endpoint.post("/scim/v2/.search", **declared(*SEARCH_REFUSALS))
-async def search_scim(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
+async def search_scim(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimResourceList | bytes:
     """Search users and groups
 
     A filter on an attribute that only one kind of resource has finds only that kind.

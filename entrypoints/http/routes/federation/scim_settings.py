@@ -51,8 +51,11 @@ class ChangedScimSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_SETTINGS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
-async def scim_settings(call: Call[None, None, ScimSettingsPath, Member], postern: Postern) -> ScimSettingsBody:
-    """Get the settings of the organization's directory"""
+async def get_scim_settings(call: Call[None, None, ScimSettingsPath, Member], postern: Postern) -> ScimSettingsBody:
+    """Get the settings of the organization's directory
+
+    The settings say what the groups of the directory are here, and which fields its attributes fill.
+    """
     return _shown(await postern.federation.scim_settings.get(call.caller))
 
 

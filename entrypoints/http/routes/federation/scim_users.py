@@ -36,12 +36,12 @@ from entrypoints.http.routes.federation.scim_bodies import (
     IF_MATCH,
     IF_NONE_MATCH,
     SEARCH_REFUSALS,
-    PatchBody,
     ScimList,
     ScimMeta,
+    ScimPatchBody,
     ScimQuery,
+    ScimSearchBody,
     ScimText,
-    SearchBody,
     ShownAttributes,
     count_of,
     declared,
@@ -215,7 +215,7 @@ async def list_scim_users(call: Call[None, ScimQuery, None, ScimHolder], postern
 
 
 @endpoint.post(f"{_USERS}/.search", **declared(*SEARCH_REFUSALS))
-async def search_scim_users(call: Call[SearchBody, None, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
+async def search_scim_users(call: Call[ScimSearchBody, None, None, ScimHolder], postern: Postern) -> ScimUserList | bytes:
     """Search users
 
     This does the same as the list, for a search that should not be part of an address.
@@ -243,7 +243,7 @@ async def create_scim_user(
 
 
 @endpoint.get(_USER, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
-async def scim_user(
+async def get_scim_user(
     call: Call[None, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes] | Answer[NoBody]:
     """Get a user
@@ -280,7 +280,7 @@ async def replace_scim_user(
     _USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, TeamLimitExceeded, NotFound, reads=(IF_MATCH,), sends={200: (ETAG,)})
 )
 async def change_scim_user(
-    call: Call[PatchBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
+    call: Call[ScimPatchBody, ShownAttributes, ScimUserPath, ScimHolder], postern: Postern
 ) -> Answer[ScimUser] | Answer[bytes]:
     """Change a user
 

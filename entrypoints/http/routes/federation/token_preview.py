@@ -18,7 +18,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, Id, example
+from entrypoints.http.machinery.fields import EmailText, Id, ServiceUuid, SlugOfOrganization, SlugOfService, UserUuid, example
 from entrypoints.http.routes.services.services import ServicePath
 
 
@@ -57,7 +57,7 @@ class MissingClaim(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is missing."""
 
 
-class PreviewedPlace(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimsPreview(msgspec.Struct, frozen=True, kw_only=True):
     """One token, or another answer with claims."""
 
     claims: Sequence[PreviewedClaim]
@@ -77,7 +77,7 @@ class PreviewedSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """The same in words."""
 
 
-class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class TokenPreviewRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the service would learn of the person."""
 
     user_id: Id
@@ -87,13 +87,13 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the person has allowed the application to learn the person's own values: `given`, `spared` or `missing`."""
     scopes: Annotated[Sequence[str], example(["openid", "email"])]
     """The scopes that the tokens would have. The person's own values are told only for scopes that the person has allowed."""
-    id_token: PreviewedPlace
+    id_token: ClaimsPreview
     """The ID token."""
-    userinfo: PreviewedPlace
+    userinfo: ClaimsPreview
     """The answer of userinfo."""
-    access_token: PreviewedPlace
+    access_token: ClaimsPreview
     """The access token."""
-    saml: PreviewedPlace | None
+    saml: ClaimsPreview | None
     """The attributes of an assertion; null if the service does not use SAML."""
 
 
@@ -105,7 +105,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tags=("claims",),
     verb="service preview-tokens",
 )
-async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> PreviewAnswer:
+async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], postern: Postern) -> TokenPreviewRecord:
     """See what a service would learn of a person, and why
 
     The preview is made by the code that makes tokens: each claim with its value and source, each missing claim with the reason. Nobody is
@@ -129,9 +129,51 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
     return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast(UUID, query.user_id)), scopes))
 
 
-def _answer(preview: TokenPreview) -> PreviewAnswer:
-    places: Mapping[ClaimPlace, PreviewedPlace] = {place: _place(said) for place, said in preview.places.items()}
-    return PreviewAnswer(
+class VerdictsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    user_id: UserUuid
+
+
+class ServiceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the person may sign in to one of the organization's services."""
+
+    service_id: ServiceUuid
+    slug: SlugOfService
+    name: Annotated[str, example("Billing")]
+    """The service's name."""
+    sign_in: PreviewedSignIn
+    """Whether the person may sign in, and by which rule."""
+
+
+class ServiceVerdicts(msgspec.Struct, frozen=True):
+    """The services of the organization that the person may have to do with."""
+
+    services: Sequence[ServiceVerdict]
+    """The first hundred, by name. Empty for people who are neither members of the organization nor users of one of its services."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts",
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
+    tags=("end-users",),
+)
+async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], postern: Postern) -> ServiceVerdicts:
+    """See to which services a person may sign in, and why
+
+    Nobody is signed in. Of people whom your organization has merely listed, the answer does not say whether the account is deactivated or
+    lacks a second factor. A member may have to do with every service, and others with the services that they use. You also need the
+    capability `end_users.view`.
+    """
+    found = await postern.federation.token_previews.verdicts(call.caller, UserId(call.path.user_id))
+    return ServiceVerdicts(
+        [ServiceVerdict(service_id=one.service, slug=one.slug, name=one.name, sign_in=_sign_in(said)) for one, said in found]
+    )
+
+
+def _answer(preview: TokenPreview) -> TokenPreviewRecord:
+    places: Mapping[ClaimPlace, ClaimsPreview] = {place: _place(said) for place, said in preview.places.items()}
+    return TokenPreviewRecord(
         user_id=preview.user,
         sign_in=_sign_in(preview.verdict),
         consent=preview.consent,
@@ -143,8 +185,8 @@ def _answer(preview: TokenPreview) -> PreviewAnswer:
     )
 
 
-def _place(said: Sequence[Said]) -> PreviewedPlace:
-    return PreviewedPlace(
+def _place(said: Sequence[Said]) -> ClaimsPreview:
+    return ClaimsPreview(
         claims=[_claim(one) for one in told_in(said)],
         missing=[_missing(one) for one in missing_in(said)],
     )

@@ -16,10 +16,10 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import email_field, example
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
-from entrypoints.http.routes.identity.accounts import AddressInQuestion
+from entrypoints.http.routes.identity.accounts import AccountAddress
 
 
-class Reset(msgspec.Struct, frozen=True):
+class PasswordReset(msgspec.Struct, frozen=True):
     """The token from the mail, and the new password."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
@@ -45,7 +45,7 @@ class PasswordChange(msgspec.Struct, frozen=True):
 
 
 @endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), tags=("registration",))
-async def forgot_password(call: Call[AddressInQuestion], postern: Postern) -> Message:
+async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
     """Ask for a mail with a link to choose a new password
 
     The answer is the same whether or not such an account exists.
@@ -58,7 +58,7 @@ async def forgot_password(call: Call[AddressInQuestion], postern: Postern) -> Me
 @endpoint.post(
     "/api/auth/reset-password", caller=ANYONE, limit=AUTH, refuses=(BadRequest, ProviderRequired, Overloaded), tags=("registration",)
 )
-async def reset_password(call: Call[Reset], postern: Postern) -> Message:
+async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
     """Choose a new password with the token from a mail
 
     The token works once. All sessions of the account end, and every device must pass the second factor again. If the people of the

@@ -44,7 +44,7 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """The service of this organization that the account is registered for. The mail then gets the service's branding."""
 
 
-class AddressInQuestion(msgspec.Struct, frozen=True):
+class AccountAddress(msgspec.Struct, frozen=True):
     """The address of an account."""
 
     email: EmailText
@@ -133,7 +133,7 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
     tags=("registration",),
 )
-async def register(call: Call[NewRegistration], postern: Postern) -> Message:
+async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
     """Register an account
 
     We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
@@ -149,7 +149,7 @@ async def register(call: Call[NewRegistration], postern: Postern) -> Message:
 
 
 @endpoint.post("/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), tags=("registration",))
-async def resend_verification(call: Call[AddressInQuestion], postern: Postern) -> Message:
+async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
     """Send the verification mail again
 
     The answer is the same whether or not such an account exists.
@@ -183,7 +183,7 @@ async def verify_email(call: Call[None, MailedLink], postern: Postern) -> Answer
 
 
 @endpoint.get("/api/user", caller=USER, tags=("account",))
-async def profile(call: Call, postern: Postern) -> Profile:
+async def get_profile(call: Call, postern: Postern) -> Profile:
     """Get your profile
 
     A session of a service sees the fields of the profile with the scope `profile` alone.

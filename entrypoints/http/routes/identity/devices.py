@@ -80,14 +80,14 @@ class DeviceList(msgspec.Struct, frozen=True):
     total: Total
 
 
-class Rename(msgspec.Struct, frozen=True):
+class DeviceName(msgspec.Struct, frozen=True):
     """The new name of a device."""
 
     name: Annotated[Name, example("Work laptop")]
     """1 to 100 characters. Spaces at both ends are removed."""
 
 
-class Renamed(msgspec.Struct, frozen=True):
+class RenamedDevice(msgspec.Struct, frozen=True):
     """The device after the change."""
 
     id: Id
@@ -100,15 +100,21 @@ class Renamed(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/user/devices", caller=OWN_USER, tags=_TAGS)
 async def list_devices(call: Call, postern: Postern) -> DeviceList:
-    """List your devices, the most recently used first"""
+    """List your devices, the most recently used first
+
+    Each browser or program that has signed in to your account is a device. The one that asks is marked.
+    """
     now = postern.foundation.clock.now()
     devices = [_summary(device, call.caller, now) for device in await postern.identity.devices.list(call.caller.user)]
     return DeviceList(devices, len(devices))
 
 
 @endpoint.get("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(NotFound,), tags=_TAGS)
-async def device_detail(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
-    """Get one of your devices"""
+async def get_device(call: Call[None, None, DevicePath], postern: Postern) -> DeviceDetail:
+    """Get one of your devices
+
+    The place is derived from the address that the device last used, and may be wrong.
+    """
     device = await postern.identity.devices.get(call.caller.user, DeviceId(call.path.device_id))
     location = device.last_location
     return DeviceDetail(
@@ -121,10 +127,13 @@ async def device_detail(call: Call[None, None, DevicePath], postern: Postern) ->
 
 
 @endpoint.patch("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def rename_device(call: Call[Rename, None, DevicePath], postern: Postern) -> Renamed:
-    """Rename a device"""
+async def rename_device(call: Call[DeviceName, None, DevicePath], postern: Postern) -> RenamedDevice:
+    """Rename a device
+
+    The name is for you alone. Sessions and tokens of the device go on.
+    """
     device = await postern.identity.devices.rename(call.caller.user, DeviceId(call.path.device_id), call.body.name, call.actor)
-    return Renamed(device.id, device.name, device.agent.device_type, device.updated_at)
+    return RenamedDevice(device.id, device.name, device.agent.device_type, device.updated_at)
 
 
 @endpoint.delete("/api/user/devices/{device_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)

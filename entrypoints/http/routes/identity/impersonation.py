@@ -16,7 +16,7 @@ from entrypoints.http.machinery.fields import AccessTokenText, EmailAddress, Id,
 from entrypoints.http.machinery.limits import IMPERSONATION
 
 
-class Impersonate(msgspec.Struct, frozen=True):
+class NewImpersonation(msgspec.Struct, frozen=True):
     """The reason for the impersonation, and the organization and service that the tokens are for."""
 
     reason: Annotated[Reason, example("Ticket 4711: cannot see invoices")]
@@ -62,7 +62,7 @@ class ImpersonationSession(msgspec.Struct, frozen=True):
     refuses=(NotFound,),
     tags=("platform",),
 )
-async def impersonate(call: Call[Impersonate, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
+async def impersonate_user(call: Call[NewImpersonation, None, UserToImpersonate], postern: Postern) -> ImpersonationSession:
     """Act in a user's name, for an hour at most
 
     The audit log keeps the reason and every request with these tokens. With `org_slug` the tokens are for this organization; with

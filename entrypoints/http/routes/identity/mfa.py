@@ -85,8 +85,11 @@ class BackupCodes(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/api/user/mfa/status", caller=OWN_USER, tags=("mfa",))
-async def mfa_status(call: Call, postern: Postern) -> MfaStatus:
-    """See whether your second factor is enabled"""
+async def get_mfa_status(call: Call, postern: Postern) -> MfaStatus:
+    """See whether your second factor is enabled
+
+    The answer also says whether unused backup codes are left.
+    """
     status = await postern.identity.mfa.status(call.caller.user)
     return MfaStatus(status.enabled, status.has_backup_codes)
 

@@ -106,7 +106,10 @@ class PasskeyTokens(msgspec.Struct, frozen=True):
 
 @endpoint.get("/api/user/passkeys", caller=OWN_USER, tags=_TAGS)
 async def list_passkeys(call: Call, postern: Postern) -> PasskeyList:
-    """List your passkeys, the oldest first"""
+    """List your passkeys, the oldest first
+
+    The list shows names and times. The keys themselves are in no answer.
+    """
     passkeys = await postern.identity.passkeys.list(call.caller.user)
     return PasskeyList([_detail(one) for one in passkeys], len(passkeys))
 
@@ -144,7 +147,10 @@ async def add_passkey(call: Call[NewPasskey], postern: Postern) -> PasskeyDetail
 
 @endpoint.patch("/api/user/passkeys/{passkey_id}", caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def rename_passkey(call: Call[PasskeyName, None, PasskeyPath], postern: Postern) -> PasskeyDetail:
-    """Rename a passkey"""
+    """Rename a passkey
+
+    The name is for you alone. The passkey goes on working.
+    """
     passkey = PasskeyId(call.path.passkey_id)
     return _detail(await postern.identity.passkeys.rename(call.caller.user, passkey, call.body.name, call.actor))
 

@@ -24,7 +24,7 @@ _PICTURE = "/api/user/picture"
     refuses=(BadRequest, NotFound),
     tags=_TAGS,
 )
-async def put_picture(call: Call[bytes], postern: Postern) -> Profile:
+async def set_picture(call: Call[bytes], postern: Postern) -> Profile:
     """Set your picture
 
     The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata, such

@@ -200,7 +200,7 @@ class FieldsExport(msgspec.Struct, frozen=True):
     """The values, by the keys of their fields."""
 
 
-class ExportPackage(msgspec.Struct, frozen=True, kw_only=True):
+class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """All data about a person, without passwords, secrets of second factors, and tokens."""
 
     user_id: UserUuid
@@ -242,7 +242,7 @@ class PersonForgotten(msgspec.Struct, frozen=True):
     request_id: Annotated[UUID, msgspec.Meta(description="The request's id. Get the receipt with it.")]
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+class PrivacyReceipt(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a request to forget a person."""
 
     id: Id
@@ -258,7 +258,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get("/api/privacy/export/{user_id}", caller=OWN_PERSON, limit=PRIVACY, tags=_TAGS)
-async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[ExportPackage]:
+async def export_personal_data(call: Call[None, None, PersonPath, Caller], postern: Postern) -> Streamed[PersonalDataExport]:
     """Export a person's data
 
     You may export your own data. A platform owner may export anybody's. An owner of an organization that the person belongs to gets the
@@ -286,7 +286,7 @@ async def forget_person(call: Call[None, None, PersonPath, Caller], postern: Pos
 
 
 @endpoint.get("/api/privacy/requests/{request_id}", caller=OWN_PERSON, tags=_TAGS)
-async def privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> Receipt:
+async def get_privacy_receipt(call: Call[None, None, PrivacyRequestPath, Caller], postern: Postern) -> PrivacyReceipt:
     """Get the receipt of a request to forget a person
 
     For the user who asked, and for platform owners.
@@ -392,8 +392,8 @@ def _login(one: ExportedLogin) -> ExportedLoginEvent:
     )
 
 
-def _receipt(found: PrivacyRequest) -> Receipt:
-    return Receipt(
+def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
+    return PrivacyReceipt(
         id=found.id,
         user_id=found.user,
         status="completed" if found.is_completed else "processing",

@@ -46,7 +46,7 @@ class ProviderTokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     refuses=(BadRequest, InsufficientScope, NotFound, OAuthError),
     tags=("account",),
 )
-async def provider_token(call: Call[None, None, ProviderTokenPath], postern: Postern) -> ProviderTokenRecord:
+async def get_provider_token(call: Call[None, None, ProviderTokenPath], postern: Postern) -> ProviderTokenRecord:
     """Get an access token of a provider
 
     For the service that your token is for, if this service asks the provider for scopes and the person has signed in through the provider.

@@ -15,14 +15,14 @@ from entrypoints.http.machinery.fields import EmailText, email_field, example
 from entrypoints.http.machinery.limits import AUTH
 
 
-class LookedUpAddress(msgspec.Struct, frozen=True):
+class EmailLookup(msgspec.Struct, frozen=True):
     """An e-mail address."""
 
     email: EmailText
     """The address that somebody wants to sign in with."""
 
 
-class DomainWayIn(msgspec.Struct, frozen=True, kw_only=True):
+class DomainSignIn(msgspec.Struct, frozen=True, kw_only=True):
     """How the people of a domain sign in. Two addresses of a domain get the same answer, whether or not they have accounts."""
 
     connection_id: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None
@@ -38,7 +38,7 @@ class DomainWayIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.post("/api/auth/lookup-email", caller=ANYONE, limit=AUTH, refuses=(BadRequest,), tags=("sign-in",))
-async def lookup_email(call: Call[LookedUpAddress], postern: Postern) -> DomainWayIn:
+async def look_up_email(call: Call[EmailLookup], postern: Postern) -> DomainSignIn:
     """Look up where somebody signs in, by the domain of their address
 
     Only the domain decides, so the answer says nothing about accounts.
@@ -46,7 +46,7 @@ async def lookup_email(call: Call[LookedUpAddress], postern: Postern) -> DomainW
     way = await postern.identity.realms.way_in(email_field(call.body.email, postern.foundation.email_syntax))
     realm = way.realm
     led = realm is not None and way.leads_to_provider
-    return DomainWayIn(
+    return DomainSignIn(
         connection_id=realm.own_provider if realm is not None and led else None,
         provider_name=(way.provider_name or None) if led else None,
         domain_verified=realm is not None,

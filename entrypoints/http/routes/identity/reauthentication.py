@@ -18,7 +18,7 @@ from entrypoints.http.machinery.limits import AUTH, LOGIN
 from entrypoints.http.passkeys import AssertionCredential, PasskeyRequestOptions, request_options
 
 
-class FreshProof(msgspec.Struct, frozen=True):
+class ReauthenticationProof(msgspec.Struct, frozen=True):
     """One of a password, a code and a passkey."""
 
     password: Password | None = None
@@ -37,7 +37,7 @@ class FreshProof(msgspec.Struct, frozen=True):
     reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
     tags=("sign-in",),
 )
-async def reauthenticate(call: Call[FreshProof], postern: Postern) -> Message:
+async def reauthenticate(call: Call[ReauthenticationProof], postern: Postern) -> Message:
     """Prove again who you are
 
     Some changes need a recent proof of who you are. Without one the answer is `REAUTHENTICATION_REQUIRED`. This endpoint renews the proof

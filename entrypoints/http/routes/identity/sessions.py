@@ -16,7 +16,7 @@ from entrypoints.http.machinery.headers import DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH
 
 
-class Refresh(msgspec.Struct, frozen=True):
+class RefreshRequest(msgspec.Struct, frozen=True):
     """The refresh token to exchange."""
 
     refresh_token: Annotated[Token, example("5vXkS0mJtq1WcR8nZbYd2LhE7aPoGuKfZ3iN4wTqB9s")]
@@ -41,7 +41,7 @@ class RefreshedTokens(msgspec.Struct, frozen=True):
     reads=(DEVICE_TOKEN,),
     tags=("sign-in",),
 )
-async def refresh_session(call: Call[Refresh], postern: Postern) -> RefreshedTokens:
+async def refresh_session(call: Call[RefreshRequest], postern: Postern) -> RefreshedTokens:
     """Exchange a refresh token for new tokens
 
     Each refresh token works once. If you lost the answer, ask again within ten seconds from the same device: you get the same new refresh

@@ -71,7 +71,7 @@ class SecondFactor(msgspec.Struct, frozen=True):
     """Not needed: the pre-auth token keeps the `saml_state` of the sign-in."""
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class SessionTokens(msgspec.Struct, frozen=True):
     """The tokens of a new session."""
 
     access_token: AccessTokenText
@@ -136,7 +136,7 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
 )
-async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[Tokens]:
+async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None], postern: Postern) -> Answer[SessionTokens]:
     """Sign in with the second factor
 
     Send a code, and the pre-auth token in the `Authorization` header or in the body. You get the tokens of a session. If the sign-in by
@@ -152,7 +152,7 @@ async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None
     result = await postern.identity.sign_in.with_second_factor(by, body.code, call.client, trust_device=body.trust_device)
     onward = UNSET if waiting is None else await postern.federation.saml_sign_in.signed_in(waiting, result.user, result.session)
     pair, trust_token = result.tokens, result.remembered.trust_token
-    tokens = Tokens(
+    tokens = SessionTokens(
         pair.access_token.reveal(),
         pair.refresh_token.reveal(),
         pair.expires_in,

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.fields import EmailText, Slug, email_field, exam
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
 
 
-class WantedLink(msgspec.Struct, frozen=True):
+class MagicLinkRequest(msgspec.Struct, frozen=True):
     """The address of an account, and the destination of the link."""
 
     email: EmailText
@@ -32,7 +32,7 @@ class WantedLink(msgspec.Struct, frozen=True):
 
 
 @endpoint.post("/api/auth/magic-link", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), refuses=(BadRequest,), tags=("sign-in",))
-async def ask_for_magic_link(call: Call[WantedLink], postern: Postern) -> Message:
+async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
     """Ask for a mail with a link to sign in with
 
     The link works once, within 15 minutes, in any browser. The link opens a page whose button signs the person in, and asks for the second

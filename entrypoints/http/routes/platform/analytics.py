@@ -103,7 +103,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
+async def list_login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
     """List the number of sign-ins to the organization and its services on each day
 
     Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not count.
@@ -113,7 +113,7 @@ async def login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], poste
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
+async def list_logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
     """List the number of sign-ins to each service, the most used service first
 
     Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
@@ -123,21 +123,32 @@ async def logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], 
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
-    """List the number of sign-ins in each way, the most used way first"""
+async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
+    """List the number of sign-ins in each way, the most used way first
+
+    It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
+    """
     providers = await postern.platform.analytics.by_provider(call.caller.organization, call.query.start_date, call.query.end_date)
     return [ProviderLogins(one.provider, one.logins) for one in providers]
 
 
 @endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def recent_logins(call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern) -> Streamed[Sequence[RecentLoginRecord]]:
-    """List the newest sign-ins to the organization and its services"""
+async def list_recent_logins(
+    call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern
+) -> Streamed[Sequence[RecentLoginRecord]]:
+    """List the newest sign-ins to the organization and its services
+
+    Each has the person, the service and the way in.
+    """
     return Streamed(_parts(await postern.platform.analytics.recent(call.caller.organization, call.query.limit)))
 
 
 @endpoint.get("/api/platform/analytics/overview", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=("platform",))
-async def platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
-    """Get the installation in figures"""
+async def get_platform_overview(_call: Call[None, None, None, Caller], postern: Postern) -> PlatformOverview:
+    """Get the installation in figures
+
+    Large numbers of users are estimates. Days are in UTC.
+    """
     found = await postern.platform.analytics.overview()
     return PlatformOverview(
         total_users=found.users,

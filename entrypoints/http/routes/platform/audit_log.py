@@ -28,24 +28,24 @@ class PlatformEntryPath(msgspec.Struct, frozen=True):
     """The entry's id."""
 
 
-class LoggedByPlatform(LoggedAnywhere, frozen=True, kw_only=True):
+class PlatformAuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the installation's audit log."""
 
     org_id: OrganizationUuid | None = None
     """Always null: what concerns an organization is in the log of that organization."""
 
 
-class PlatformLogPage(msgspec.Struct, frozen=True):
+class PlatformAuditLogPage(msgspec.Struct, frozen=True):
     """One page of the installation's audit log."""
 
-    logs: Sequence[LoggedByPlatform]
+    logs: Sequence[PlatformAuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
     """Where this page stands in the list."""
 
 
 @endpoint.get(_LOG, caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) -> PlatformLogPage:
+async def list_platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) -> PlatformAuditLogPage:
     """List what was done in the installation, the newest first
 
     Acts of platform owners, operators and the system, and people's own affairs, as far as they concern no organization. `target_id` needs a
@@ -53,14 +53,17 @@ async def platform_audit_log(call: Call[None, AuditLogQuery], postern: Postern) 
     """
     query = call.query
     found = await postern.record.audit.list(PLATFORM_CHAIN, filter_of(query), page_of(query))
-    return PlatformLogPage([_logged(call.caller, entry) for entry in found.items], whole_pagination(query, found))
+    return PlatformAuditLogPage([_logged(call.caller, entry) for entry in found.items], whole_pagination(query, found))
 
 
 @endpoint.get(f"{_LOG}/{{entry_id}}", caller=PLATFORM_OWNER, keys=PlatformCapability.AUDIT_LOGS_VIEW, tags=_TAGS)
-async def platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> LoggedByPlatform:
-    """Get one entry of the installation's audit log"""
+async def get_platform_audit_entry(call: Call[None, None, PlatformEntryPath], postern: Postern) -> PlatformAuditEntryRecord:
+    """Get one entry of the installation's audit log
+
+    An entry of an organization's own log is not found here.
+    """
     return _logged(call.caller, await postern.record.audit.get(PLATFORM_CHAIN, AuditEntryId(call.path.entry_id)))
 
 
-def _logged(reader: Caller | ManagementKeyHolder, entry: AuditEntry) -> LoggedByPlatform:
-    return LoggedByPlatform(**parts_of(reader, entry))
+def _logged(reader: Caller | ManagementKeyHolder, entry: AuditEntry) -> PlatformAuditEntryRecord:
+    return PlatformAuditEntryRecord(**parts_of(reader, entry))

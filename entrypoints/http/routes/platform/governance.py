@@ -76,14 +76,14 @@ class ApprovalTerms(msgspec.Struct, frozen=True):
     """The tier that the organization gets; the free tier by default. An organization that a platform owner owns keeps its tier."""
 
 
-class Rejection(msgspec.Struct, frozen=True):
+class OrganizationRejection(msgspec.Struct, frozen=True):
     """The reason for the rejection."""
 
     reason: Annotated[Reason, example("We could not verify the company")]
     """The reason, which its members can read."""
 
 
-class Suspension(msgspec.Struct, frozen=True):
+class OrganizationSuspension(msgspec.Struct, frozen=True):
     """The reason for the suspension."""
 
     reason: Annotated[OptionalReason, example("Invoices are overdue")] | None = None
@@ -201,13 +201,19 @@ _GONE = ListedOwner("unknown", "deleted-user@unknown", False, datetime(1970, 1, 
 
 @endpoint.get("/api/platform/tiers", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
 async def list_tiers(_call: Call, postern: Postern) -> Sequence[TierRecord]:
-    """List the tiers that organizations can have, the cheapest first"""
+    """List the tiers that organizations can have, the cheapest first
+
+    A tier limits members and services. `PATCH /api/platform/organizations/{org_id}/tier` gives an organization another one.
+    """
     return [tier_record(tier) for tier in await postern.platform.governance.tiers()]
 
 
 @endpoint.get("/api/platform/organizations", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_VIEW, tags=_TAGS)
-async def list_organizations_of_platform(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
-    """List all organizations, the newest first"""
+async def list_platform_organizations(call: Call[None, WantedOrganizations], postern: Postern) -> OrganizationList:
+    """List all organizations, the newest first
+
+    Filter by `status` and `tier_id`, or search names and slugs.
+    """
     asked = call.query
     wanted = OrganizationFilter(asked.status, None if asked.tier_id is None else TierId(asked.tier_id), asked.search.strip())
     found = await postern.platform.governance.list(wanted, asked.limit, asked.offset)
@@ -221,8 +227,11 @@ async def list_organizations_of_platform(call: Call[None, WantedOrganizations], 
     refuses=(NotFound,),
     tags=_TAGS,
 )
-async def organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
-    """Get an organization, with the things that would end with it"""
+async def get_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> PlatformOrganizationDetail:
+    """Get an organization, with the things that would end with it
+
+    Read it before you delete an organization: it counts the things that would end.
+    """
     found = await postern.platform.governance.show(OrganizationId(call.path.org_id))
     counted = await postern.platform.governance.belongings(found.organization.id)
     listed = _listed(call.caller, found)
@@ -246,7 +255,10 @@ async def organization_of_platform(call: Call[None, None, GovernedPath], postern
     tags=_TAGS,
 )
 async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], postern: Postern) -> OrganizationApproved:
-    """Approve a pending organization"""
+    """Approve a pending organization
+
+    Its people can work in it from the next request on.
+    """
     tier = None if call.body.tier_id is None else TierId(call.body.tier_id)
     approved = await postern.platform.governance.approve(OrganizationId(call.path.org_id), tier, Authority(call.actor))
     return OrganizationApproved(ApprovedOrganization(approved.id, approved.status, approved.approved_at))
@@ -255,7 +267,7 @@ async def approve_organization(call: Call[ApprovalTerms, None, GovernedPath], po
 @endpoint.post(
     "/api/platform/organizations/{org_id}/reject", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def reject_organization(call: Call[Rejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def reject_organization(call: Call[OrganizationRejection, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Reject a pending organization
 
     This is final. Its members see only that the organization was rejected, and the reason.
@@ -267,7 +279,7 @@ async def reject_organization(call: Call[Rejection, None, GovernedPath], postern
 @endpoint.post(
     "/api/platform/organizations/{org_id}/suspend", caller=PLATFORM_OWNER, keys=PlatformCapability.ORGANIZATIONS_MANAGE, tags=_TAGS
 )
-async def suspend_organization(call: Call[Suspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def suspend_organization(call: Call[OrganizationSuspension, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Suspend an active organization
 
     From the next request on, its members and the users of its services are refused with `ORGANIZATION_NOT_ACTIVE`.
@@ -284,14 +296,17 @@ async def suspend_organization(call: Call[Suspension, None, GovernedPath], poste
     tags=_TAGS,
 )
 async def activate_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationChanged:
-    """End a suspension"""
+    """End a suspension
+
+    Its people can work in it again from the next request on.
+    """
     return OrganizationChanged(
         organization_record(await postern.platform.governance.activate(OrganizationId(call.path.org_id), Authority(call.actor)))
     )
 
 
 @endpoint.patch("/api/platform/organizations/{org_id}/tier", caller=PLATFORM_OWNER, keys=PlatformCapability.TIERS_MANAGE, tags=_TAGS)
-async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
+async def change_organization_tier(call: Call[TierChange, None, GovernedPath], postern: Postern) -> OrganizationChanged:
     """Give an organization another tier, or limits of its own
 
     Lower limits remove nobody and disable nothing; they only prevent new members and services.
@@ -308,7 +323,7 @@ async def change_tier_of_organization(call: Call[TierChange, None, GovernedPath]
 
 
 @endpoint.delete("/api/platform/organizations/{org_id}", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, tags=_TAGS)
-async def delete_organization_of_platform(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
+async def delete_platform_organization(call: Call[None, None, GovernedPath], postern: Postern) -> OrganizationDeleted:
     """Delete an organization for good
 
     No request finds the organization from now on; a background job removes its data. The audit log stays. You need a recent proof of who

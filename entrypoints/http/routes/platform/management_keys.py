@@ -73,8 +73,11 @@ async def list_platform_keys(_call: Call, postern: Postern) -> ManagementKeyList
 
 
 @endpoint.get(_KEY, caller=PLATFORM_OWNER, tags=_TAGS)
-async def platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> ManagementKeyRecord:
-    """Get a management key of the platform"""
+async def get_platform_key(call: Call[None, None, PlatformKeyPath], postern: Postern) -> ManagementKeyRecord:
+    """Get a management key of the platform
+
+    The key itself is in no answer but the one that made it.
+    """
     key, _ = await postern.tenancy.management_keys.get(None, ManagementKeyId(call.path.key_id))
     return management_key_record(key)
 

@@ -26,7 +26,7 @@ from entrypoints.http.routes.tenancy.profile_fields import (
     field_change,
     field_wish,
 )
-from entrypoints.http.routes.tenancy.profile_values import KeptRecord, ValuesPatch, kept_record
+from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, PersonFieldValues, kept_record
 
 _TAGS = ("platform",)
 _FIELDS = "/api/platform/profile-fields"
@@ -80,7 +80,10 @@ async def list_platform_fields(_call: Call, postern: Postern) -> Sequence[Platfo
     _FIELDS, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=201, refuses=(BadRequest, Conflict), tags=_TAGS
 )
 async def create_platform_field(call: Call[NewPlatformField], postern: Postern) -> PlatformFieldRecord:
-    """Declare a field of the installation"""
+    """Declare a field of the installation
+
+    The field is there for all people of the installation, whatever their organizations.
+    """
     body = call.body
     field = await postern.tenancy.profile_fields.create(None, body.key, body.kind, field_wish(body, scope=body.scope), call.actor)
     return _record(field)
@@ -88,7 +91,10 @@ async def create_platform_field(call: Call[NewPlatformField], postern: Postern) 
 
 @endpoint.patch(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
 async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFieldPath], postern: Postern) -> PlatformFieldRecord:
-    """Change a field of the installation"""
+    """Change a field of the installation
+
+    Properties of the field that you leave out stay as they are.
+    """
     change = field_change(call.body, scope=changed(call.body.scope))
     field = await postern.tenancy.profile_fields.change(None, call.path.key, change, call.actor)
     return _record(field)
@@ -96,13 +102,16 @@ async def change_platform_field(call: Call[PlatformFieldPatch, None, PlatformFie
 
 @endpoint.delete(_FIELD, caller=PLATFORM_OWNER, keys=PlatformCapability.CONFIGURATION_MANAGE, status=204, refuses=(NotFound,), tags=_TAGS)
 async def delete_platform_field(call: Call[None, None, PlatformFieldPath], postern: Postern) -> NoBody:
-    """Delete a field of the installation with all its values"""
+    """Delete a field of the installation with all its values
+
+    This cannot be undone.
+    """
     await postern.tenancy.profile_fields.delete(None, call.path.key, call.actor)
     return NO_BODY
 
 
 @endpoint.get(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(NotFound,), tags=_TAGS)
-async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+async def get_platform_person_values(call: Call[None, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
     """Get what the installation keeps of a person by its fields
 
     What organizations keep is not in the answer.
@@ -111,7 +120,7 @@ async def platform_person_values(call: Call[None, None, PlatformKeptOfPath], pos
 
 
 @endpoint.patch(_PROFILE, caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_MANAGE, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def change_platform_person_values(call: Call[ValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> KeptRecord:
+async def change_platform_person_values(call: Call[FieldValuesPatch, None, PlatformKeptOfPath], postern: Postern) -> PersonFieldValues:
     """Write values of a person in the installation's fields
 
     Only fields with `administrator` in `written_by`.

@@ -50,7 +50,7 @@ class SoughtUsers(msgspec.Struct, frozen=True):
     """The most users to answer with."""
 
 
-class OrganizationOfUser(msgspec.Struct, frozen=True):
+class UserOrganization(msgspec.Struct, frozen=True):
     """An organization that the user is a member of."""
 
     id: Id
@@ -61,7 +61,7 @@ class OrganizationOfUser(msgspec.Struct, frozen=True):
     role: SlugOfRole
 
 
-class UserOfPlatform(msgspec.Struct, frozen=True, kw_only=True):
+class PlatformUser(msgspec.Struct, frozen=True, kw_only=True):
     """A user of the installation."""
 
     id: Id
@@ -70,18 +70,18 @@ class UserOfPlatform(msgspec.Struct, frozen=True, kw_only=True):
     is_platform_owner: IsPlatformOwner
     mfa_enabled: HasSecondFactor
     created_at: CreatedAt
-    organizations: Sequence[OrganizationOfUser]
+    organizations: Sequence[UserOrganization]
     """The organizations that the user is a member of, a hundred at most."""
 
 
-class FoundUsers(msgspec.Struct, frozen=True):
+class UserSearchResult(msgspec.Struct, frozen=True):
     """The users that match."""
 
-    users: Sequence[UserOfPlatform]
+    users: Sequence[PlatformUser]
     """The users."""
 
 
-class MfaOfUser(msgspec.Struct, frozen=True, kw_only=True):
+class UserMfaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A user's second factor."""
 
     user_id: UserUuid
@@ -125,7 +125,7 @@ class SuspiciousActivity(msgspec.Struct, frozen=True):
     """When the pattern was last seen."""
 
 
-class Alerts(msgspec.Struct, frozen=True):
+class SuspiciousActivityList(msgspec.Struct, frozen=True):
     """The suspicious sign-ins of the last 24 hours."""
 
     alerts: Sequence[SuspiciousActivity]
@@ -138,7 +138,7 @@ class NewPlatformOwner(msgspec.Struct, frozen=True):
     user_id: UserUuid
 
 
-class OwnerOfPlatform(msgspec.Struct, frozen=True):
+class PlatformOwner(msgspec.Struct, frozen=True):
     """The user after the change."""
 
     id: Id
@@ -150,26 +150,31 @@ class OwnerOfPlatform(msgspec.Struct, frozen=True):
 class PlatformOwnerChanged(msgspec.Struct, frozen=True):
     """The change took effect."""
 
-    user: OwnerOfPlatform
+    user: PlatformOwner
     """The user after the change."""
 
 
 @endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
-async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> FoundUsers:
+async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
     """Find users by id or by a part of their e-mail address
 
     A whole address finds only the account that has it.
     """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
-    return FoundUsers([_found(call.caller, one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)])
+    return UserSearchResult(
+        [_found(call.caller, one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)]
+    )
 
 
 @endpoint.get("/api/platform/users/{user_id}/mfa/status", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
-async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> MfaOfUser:
-    """Get the state of a user's second factor"""
+async def get_mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: Postern) -> UserMfaStatus:
+    """Get the state of a user's second factor
+
+    The answer has no secret and no code.
+    """
     found = await postern.platform.platform_users.mfa(UserId(call.path.user_id))
-    return MfaOfUser(
+    return UserMfaStatus(
         user_id=found.user,
         email=found.email.address,
         name=found.name,
@@ -181,7 +186,7 @@ async def mfa_status_of_user(call: Call[None, None, PlatformUserPath], postern: 
 
 
 @endpoint.delete("/api/platform/users/{user_id}/mfa", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
-async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
+async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUserPath], postern: Postern) -> MfaForceDisabled:
     """Remove the second factor of a user who lost it
 
     The reason is required, in the body or in the query; the audit log keeps it. We tell the user by mail. From now on the user signs in
@@ -195,20 +200,25 @@ async def force_disable_mfa(call: Call[StatedReason, StatedReason, PlatformUserP
 
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
-async def mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
-    """Get figures on how many users have a second factor"""
+async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
+    """Get figures on how many users have a second factor
+
+    On large installations the number of users is an estimate.
+    """
     counted = await postern.platform.platform_users.mfa_metrics()
     return MfaAdoption(counted.users, counted.mfa_enabled, counted.adoption, counted.backup_codes_used, counted.failures)
 
 
 @endpoint.get("/api/platform/mfa/suspicious", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
-async def suspicious_activity(_call: Call, postern: Postern) -> Alerts:
+async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousActivityList:
     """List suspicious sign-ins of the last 24 hours
 
     You get the latest hundred alerts, one of each type for each user.
     """
     alerts = await postern.platform.platform_users.alerts()
-    return Alerts([SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts])
+    return SuspiciousActivityList(
+        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts]
+    )
 
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)
@@ -233,17 +243,17 @@ async def demote_platform_owner(call: Call[None, None, PlatformUserPath], poster
     return PlatformOwnerChanged(_owner(account))
 
 
-def _found(reader: Caller | ManagementKeyHolder, one: FoundUser) -> UserOfPlatform:
-    return UserOfPlatform(
+def _found(reader: Caller | ManagementKeyHolder, one: FoundUser) -> PlatformUser:
+    return PlatformUser(
         id=one.account.id,
         email=one.account.email.address,
         name=one.name,
         is_platform_owner=told_of_office(reader, one.account.id, is_platform_owner=one.account.is_platform_owner),
         mfa_enabled=one.mfa_enabled,
         created_at=one.account.created_at,
-        organizations=[OrganizationOfUser(of.organization, of.slug, of.name, of.role) for of in one.organizations],
+        organizations=[UserOrganization(of.organization, of.slug, of.name, of.role) for of in one.organizations],
     )
 
 
-def _owner(account: Account) -> OwnerOfPlatform:
-    return OwnerOfPlatform(account.id, account.email.address, account.is_platform_owner, account.created_at)
+def _owner(account: Account) -> PlatformOwner:
+    return PlatformOwner(account.id, account.email.address, account.is_platform_owner, account.created_at)

@@ -32,7 +32,7 @@ class SettingList(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/api/platform/settings", caller=PLATFORM_OWNER, tags=("installation",))
-def settings_in_force(_call: Call, postern: Postern) -> SettingList:
+def list_settings(_call: Call, postern: Postern) -> SettingList:
     """List the settings in force, without secrets
 
     The operator sets them, where the process is started.

@@ -53,15 +53,21 @@ async def create_customer_link(call: Call[NewCustomerLink, None, GovernedPath], 
 
 @endpoint.get(_LINKS, caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_customer_links(call: Call[None, None, GovernedPath], postern: Postern) -> SetupLinkList:
-    """List the set-up links that platform owners made for an organization, the newest first"""
+    """List the set-up links that platform owners made for an organization, the newest first
+
+    Links that have ended are in the list, too. Links that members of the organization made are not.
+    """
     listed = await postern.tenancy.setup_links.list_for_platform(OrganizationId(call.path.org_id))
     now = postern.foundation.clock.now()
     return SetupLinkList([setup_link_record(one, now, postern) for one in listed], len(listed))
 
 
 @endpoint.get(_LINK, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
-async def customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link that a platform owner made"""
+async def get_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> SetupLinkRecord:
+    """Get a set-up link that a platform owner made
+
+    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    """
     found = await postern.tenancy.setup_links.get_for_platform(OrganizationId(call.path.org_id), SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
 
@@ -79,7 +85,10 @@ async def revoke_customer_link(call: Call[None, None, CustomerLinkPath], postern
 
 @endpoint.post(f"{_LINK}/release", caller=PLATFORM_OWNER, limit=CREDENTIALS, status=204, refuses=(NotFound,), tags=_TAGS)
 async def release_customer_link(call: Call[None, None, CustomerLinkPath], postern: Postern) -> NoBody:
-    """Take a set-up link that a platform owner made from the browser that owns it"""
+    """Take a set-up link that a platform owner made from the browser that owns it
+
+    The next browser that presses the link's button owns it, and goes on where the other one stopped.
+    """
     path = call.path
     await postern.tenancy.setup_links.release_for_platform(call.caller, OrganizationId(path.org_id), SetupLinkId(path.link_id), call.actor)
     return NO_BODY

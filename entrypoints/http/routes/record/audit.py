@@ -22,6 +22,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
+    EmailAddress,
     Id,
     IsPlatformOwner,
     OrganizationUuid,
@@ -123,10 +124,20 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """When the action took place."""
 
 
-class LoggedAction(LoggedAnywhere, frozen=True, kw_only=True):
+class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """The person whom an entry is about, with today's address."""
+
+    id: Id
+    email: EmailAddress
+    name: PersonName | None
+
+
+class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the audit log."""
 
     org_id: OrganizationUuid
+    subject: AuditSubject | msgspec.UnsetType = msgspec.UNSET
+    """The person whom the entry is about; absent unless it is somebody who is a member or uses one of the organization's services."""
 
 
 class DetailedPagination(Pagination, frozen=True):
@@ -143,7 +154,7 @@ class DetailedPagination(Pagination, frozen=True):
 class AuditLogPage(msgspec.Struct, frozen=True):
     """One page of the audit log."""
 
-    logs: Sequence[LoggedAction]
+    logs: Sequence[AuditEntryRecord]
     """The entries on this page, the newest first."""
     pagination: DetailedPagination
     """Where this page stands in the list."""
@@ -167,7 +178,7 @@ class AuditEventType(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
+async def list_audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
     """List what was done in the organization, the newest first
 
     `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
@@ -182,8 +193,11 @@ async def audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], poste
 @endpoint.get(
     "/api/organizations/{org_slug}/audit-log/{entry_id}", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-async def audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> LoggedAction:
-    """Get one entry of the audit log"""
+async def get_audit_entry(call: Call[None, None, AuditEntryPath, Member], postern: Postern) -> AuditEntryRecord:
+    """Get one entry of the audit log
+
+    Entries never change. An entry of another organization is not found.
+    """
     return logged(call.caller, await postern.record.audit.get(call.caller.organization, AuditEntryId(call.path.entry_id)))
 
 
@@ -202,8 +216,11 @@ def filter_of(query: AuditLogQuery) -> AuditFilter:
 @endpoint.get(
     "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-def audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
-    """List the actions that the audit log can hold"""
+def list_audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
+    """List the actions that the audit log can hold
+
+    Each action has a label for people. New versions may add actions.
+    """
     return [AuditEventType(action.name, action.label, action.category) for action in postern.record.audit.actions()]
 
 
@@ -212,8 +229,10 @@ def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagina
     return DetailedPagination(query.page, query.limit, found.total, pages, query.page < pages, query.page > 1)
 
 
-def logged(reader: Member, entry: AuditEntry) -> LoggedAction:
-    return LoggedAction(org_id=entry.organization, **parts_of(reader, entry))
+def logged(reader: Member, entry: AuditEntry) -> AuditEntryRecord:
+    about = entry.subject
+    subject = msgspec.UNSET if about is None else AuditSubject(id=about.id, email=about.email, name=about.name)
+    return AuditEntryRecord(org_id=entry.organization, subject=subject, **parts_of(reader, entry))
 
 
 def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:

@@ -143,7 +143,7 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyRecord:
+async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyRecord:
     """Get an API key
 
     The key itself is not shown.

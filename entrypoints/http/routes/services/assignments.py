@@ -88,7 +88,10 @@ class AssignmentList(msgspec.Struct, frozen=True):
 
 @endpoint.get(_ASSIGNMENTS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, tags=_TAGS)
 async def list_assignments(call: Call[None, AssignmentsQuery, ServicePath, Member], postern: Postern) -> AssignmentList:
-    """List the assignments of a service's roles, the oldest first"""
+    """List the assignments of a service's roles, the oldest first
+
+    Each gives the role to a person, to a role of the organization, or to a team. Filter by `role` or `user_id`.
+    """
     query = call.query
     page = await postern.services.assignments.list(
         call.caller,

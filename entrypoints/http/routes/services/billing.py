@@ -61,7 +61,7 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     """The checkout's id at the payment provider."""
 
 
-class NewPortal(msgspec.Struct, frozen=True, kw_only=True):
+class NewBillingPortal(msgspec.Struct, frozen=True, kw_only=True):
     """The address to come back to."""
 
     return_url: Annotated[Uri, example("https://app.example.com/settings/billing")] | None = None
@@ -70,14 +70,14 @@ class NewPortal(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-class Portal(msgspec.Struct, frozen=True, kw_only=True):
+class BillingPortal(msgspec.Struct, frozen=True, kw_only=True):
     """The payment provider's pages for the organization as its customer."""
 
     url: Annotated[str, example("https://billing.example.com/p/session/a1B2c3")]
     """Send the person there soon: the link is short-lived and opens everything without a further sign-in."""
 
 
-class BillingNewsTaken(msgspec.Struct, frozen=True, kw_only=True):
+class BillingEventReceived(msgspec.Struct, frozen=True, kw_only=True):
     """Postern has stored the event."""
 
     status: Literal["success"] = "success"
@@ -119,13 +119,13 @@ async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: P
     tags=("billing",),
     verb="",
 )
-async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], postern: Postern) -> Portal:
+async def open_billing_portal(call: Call[NewBillingPortal, None, PortalPath, Member], postern: Postern) -> BillingPortal:
     """Open the billing portal
 
     Only the organization's owner can open it. The portal shows invoices, changes the means of payment, and changes or cancels every
     subscription.
     """
-    return Portal(url=await postern.services.checkouts.portal(call.caller, call.body.return_url))
+    return BillingPortal(url=await postern.services.checkouts.portal(call.caller, call.body.return_url))
 
 
 @endpoint.post(
@@ -137,7 +137,7 @@ async def open_billing_portal(call: Call[NewPortal, None, PortalPath, Member], p
     reads=_SIGNATURES,
     tags=("billing",),
 )
-async def take_billing_news(call: Call[bytes], postern: Postern) -> BillingNewsTaken:
+async def receive_billing_event(call: Call[bytes], postern: Postern) -> BillingEventReceived:
     """Take an event from the payment provider
 
     Register this address with the payment provider. The header `billing-signature` has the form `t=<seconds>,v1=<hex>`: HMAC-SHA256 of
@@ -149,4 +149,4 @@ async def take_billing_news(call: Call[bytes], postern: Postern) -> BillingNewsT
     news = await postern.services.billing.take(signature, call.body)
     if news is not None:
         await postern.services.billing_turns.apply(news)
-    return BillingNewsTaken()
+    return BillingEventReceived()

@@ -78,7 +78,7 @@ class EndUserList(msgspec.Struct, frozen=True):
     """Where this page stands in the list."""
 
 
-class ServiceOfEndUser(msgspec.Struct, frozen=True):
+class EndUserService(msgspec.Struct, frozen=True):
     """A service that the end user uses."""
 
     id: Id
@@ -94,7 +94,7 @@ class ServiceOfEndUser(msgspec.Struct, frozen=True):
     """The object that the service keeps with the user; null if you may not manage end users."""
 
 
-class SessionsOfEndUser(msgspec.Struct, frozen=True):
+class EndUserSessions(msgspec.Struct, frozen=True):
     """The user's open sessions in this organization's services."""
 
     active_count: Annotated[int, example(2)]
@@ -103,7 +103,7 @@ class SessionsOfEndUser(msgspec.Struct, frozen=True):
     """When the newest session began; null if there is none."""
 
 
-class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class EndUserDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An end user of the organization's services. A user who never signed in to one of them is shown without facts about the account."""
 
     id: Id
@@ -121,9 +121,9 @@ class EndUserAnswer(msgspec.Struct, frozen=True, kw_only=True):
     mfa_enabled: HasSecondFactor
     linked_identities: Sequence[IdentityRecord]
     """Accounts at external providers by which the user can sign in."""
-    services: Sequence[ServiceOfEndUser]
+    services: Sequence[EndUserService]
     """The services of this organization that the person uses."""
-    sessions: SessionsOfEndUser
+    sessions: EndUserSessions
     """The user's open sessions in this organization's services."""
 
 
@@ -139,11 +139,11 @@ _summary = shown(EndUser, EndUserSummary, named={"email": "email.address"})
 _identity = shown(UsedIdentity, IdentityRecord, named={"provider_user_id": "subject"}, email=lambda one: one.email or None)
 _answer = shown(
     EndUserDetail,
-    EndUserAnswer,
+    EndUserDetailRecord,
     given=("services",),
     named={"email": "email.address"},
     linked_identities=lambda found: [_identity(one) for one in found.identities],
-    sessions=lambda found: SessionsOfEndUser(found.active_sessions, found.last_session_at),
+    sessions=lambda found: EndUserSessions(found.active_sessions, found.last_session_at),
 )
 
 
@@ -173,14 +173,17 @@ async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], 
 @endpoint.get(
     "/api/organizations/{org_slug}/users/{user_id}", caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-async def end_user_detail(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserAnswer:
-    """Get an end user of the organization's services"""
+async def get_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> EndUserDetailRecord:
+    """Get an end user of the organization's services
+
+    The answer has the services that the person uses, and the open sessions there.
+    """
     found = await postern.services.end_users.get(call.caller.organization, UserId(call.path.user_id))
     manages = call.caller.may(Capability.END_USERS_MANAGE)
     return _answer(
         found,
         services=[
-            ServiceOfEndUser(one.id, one.slug, one.name, one.first_login_at, one.last_login_at, one.metadata if manages else None)
+            EndUserService(one.id, one.slug, one.name, one.first_login_at, one.last_login_at, one.metadata if manages else None)
             for one in found.services
         ],
     )
@@ -200,3 +203,20 @@ async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], 
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
     return SessionsRevoked("The end user is signed out of the organization's services", ended)
+
+
+@endpoint.delete(
+    "/api/organizations/{org_slug}/members/{user_id}/sessions",
+    caller=able(Capability.MEMBERS_MANAGE, impersonated=True),
+    keys=True,
+    tags=("members",),
+)
+async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
+    """Sign a member out of the organization and its services
+
+    The member's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
+    session yet. Sessions elsewhere continue, and so does the membership: the member can sign in again. You may repeat this.
+    """
+    user = UserId(call.path.user_id)
+    ended = await postern.services.end_users.end_sessions(call.caller.organization, user, call.actor, of_member=True)
+    return SessionsRevoked("The member is signed out of the organization and its services", ended)

@@ -92,7 +92,10 @@ async def create_service_permission(
 async def change_service_permission(
     call: Call[ServicePermissionPatch, None, ServicePermissionPath, Member], postern: Postern
 ) -> ServicePermissionRecord:
-    """Describe a permission anew"""
+    """Describe a permission anew
+
+    The key of a permission never changes, so applications go on to know it.
+    """
     path = call.path
     return _record(
         await postern.services.permissions.describe(call.caller, path.service_slug, path.permission_key, call.body.description, call.actor)

@@ -118,7 +118,10 @@ async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern
 
 @endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
-    """Add a plan to a service"""
+    """Add a plan to a service
+
+    `billing_price_id` names the price at the payment provider by which people can buy the plan.
+    """
     return plan_record(await postern.services.plans.create(call.caller, call.path.service_slug, call.actor, _wanted(call.body)))
 
 

@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId
 from core.domain.services.api_keys import KeyHolder, Permission
-from core.domain.services.rights import Barred, GivenBy, HeldRole, Reason
+from core.domain.services.rights import BlockReason, GivenBy, HeldRole, RightsReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import key
 from entrypoints.http.machinery.calls import Call
@@ -21,7 +21,7 @@ from entrypoints.http.routes.services.service_users import ServiceUserPath
 _TAGS = ("service-interface",)
 
 
-class GrantOfRole(msgspec.Struct, frozen=True):
+class RoleGrant(msgspec.Struct, frozen=True):
     """An assignment that gives a person a role: to the person, if neither a team nor a role of the organization is named."""
 
     assignment_id: UUID
@@ -32,7 +32,7 @@ class GrantOfRole(msgspec.Struct, frozen=True):
     """The slug of the organization's role that the role is assigned to."""
 
 
-class RoleOfUser(msgspec.Struct, frozen=True):
+class ServiceUserRole(msgspec.Struct, frozen=True):
     """A role that a user of the service holds."""
 
     slug: Annotated[str, example("editor")]
@@ -41,19 +41,19 @@ class RoleOfUser(msgspec.Struct, frozen=True):
     """The keys of the role's permissions, sorted."""
     given_to_everybody: Annotated[bool, example(False)]
     """Whether everybody who signs in to the service holds the role."""
-    given_by: Sequence[GrantOfRole]
+    given_by: Sequence[RoleGrant]
     """The assignments that give the role to the user, the oldest first."""
 
 
-class RightsOfUser(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceUserRights(msgspec.Struct, frozen=True, kw_only=True):
     """What a user of the service may do in it."""
 
     user_id: UserUuid
-    barred: Annotated[Barred | None, example(None)]
+    barred: Annotated[BlockReason | None, example(None)]
     """Why the user holds no role now, whatever is assigned: the account is deactivated, or the service does not admit the user; else null.
     Of people who never came to the service or its organization by themselves, this does not say whether the account is deactivated.
     """
-    roles: Sequence[RoleOfUser]
+    roles: Sequence[ServiceUserRole]
     """The roles that the user holds, by slug."""
     permissions: Annotated[Sequence[str], example(["invoices:write"])]
     """The permissions that these roles have, sorted."""
@@ -61,7 +61,7 @@ class RightsOfUser(msgspec.Struct, frozen=True, kw_only=True):
     """The slugs of the organization's teams that the user is in, sorted."""
 
 
-class RightsQuestion(msgspec.Struct, frozen=True):
+class PermissionCheck(msgspec.Struct, frozen=True):
     """A user of the service, and a permission."""
 
     user_id: UserUuid
@@ -69,37 +69,37 @@ class RightsQuestion(msgspec.Struct, frozen=True):
     """The permission's key."""
 
 
-class BecauseOfRights(msgspec.Struct, frozen=True, kw_only=True):
+class PermissionCheckReason(msgspec.Struct, frozen=True, kw_only=True):
     """The reason of an answer."""
 
-    reason: Annotated[Reason, example("role")]
+    reason: Annotated[RightsReason, example("role")]
     """`role`: a role gives the permission. Otherwise the service has no such permission, the account is deactivated, the service does not
     admit the user, or none of the user's roles has the permission.
     """
     role: Annotated[str | None, example("editor")]
     """The slug of a role that gives the permission."""
-    given_by: GrantOfRole | None
+    given_by: RoleGrant | None
     """An assignment that gives the user this role; null if everybody holds the role."""
 
 
-class RightsAnswer(msgspec.Struct, frozen=True):
+class PermissionCheckResult(msgspec.Struct, frozen=True):
     """Whether the user has the permission, and why."""
 
     allowed: Annotated[bool, example(True)]
     """Whether the user has the permission."""
-    because: BecauseOfRights
+    because: PermissionCheckReason
     """The reason."""
 
 
 @endpoint.get("/api/service/users/{user_id}/rights", caller=key(Permission.READ_USERS), tags=_TAGS)
-async def rights_of_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> RightsOfUser:
+async def get_service_user_rights(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserRights:
     """Get the roles, permissions and teams of a user of the service
 
     Each role names the assignments that give it. The answer is never older than the request.
     """
     user = UserId(call.path.user_id)
     explained = await postern.services.rights.explain(call.caller, user)
-    return RightsOfUser(
+    return ServiceUserRights(
         user_id=user,
         barred=explained.barred,
         roles=[_role(role) for role in explained.roles],
@@ -109,19 +109,19 @@ async def rights_of_service_user(call: Call[None, None, ServiceUserPath, KeyHold
 
 
 @endpoint.post("/api/service/check", caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def check_permission(call: Call[RightsQuestion, None, None, KeyHolder], postern: Postern) -> RightsAnswer:
+async def check_permission(call: Call[PermissionCheck, None, None, KeyHolder], postern: Postern) -> PermissionCheckResult:
     """Ask whether a user of the service has a permission
 
     For servers that ask at each act and keep no rights. The answer is never older than the request.
     """
     verdict = await postern.services.rights.check(call.caller, UserId(call.body.user_id), call.body.permission)
     by = None if verdict.by is None else _grant(verdict.by)
-    return RightsAnswer(verdict.is_allowed, BecauseOfRights(reason=verdict.reason, role=verdict.role, given_by=by))
+    return PermissionCheckResult(verdict.is_allowed, PermissionCheckReason(reason=verdict.reason, role=verdict.role, given_by=by))
 
 
-def _role(role: HeldRole) -> RoleOfUser:
-    return RoleOfUser(role.slug, role.permissions, role.given_to_everybody, [_grant(by) for by in role.given_by])
+def _role(role: HeldRole) -> ServiceUserRole:
+    return ServiceUserRole(role.slug, role.permissions, role.given_to_everybody, [_grant(by) for by in role.given_by])
 
 
-def _grant(by: GivenBy) -> GrantOfRole:
-    return GrantOfRole(by.assignment, by.team, by.organization_role)
+def _grant(by: GivenBy) -> RoleGrant:
+    return RoleGrant(by.assignment, by.team, by.organization_role)

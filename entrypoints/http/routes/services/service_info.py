@@ -62,8 +62,11 @@ class ServiceAnalyticsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_INFO, caller=key(Permission.READ_SERVICE), tags=_TAGS)
-async def service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
-    """Get the service that the API key belongs to"""
+async def get_service_info(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceInfoRecord:
+    """Get the service that the API key belongs to
+
+    The answer has the metadata of the service and of its organization, too. A key can read both, and change neither.
+    """
     holder = call.caller
     kept = await postern.services.service_info.metadata(holder)
     return _of_holder(holder, metadata=kept.of_service, organization_metadata=kept.of_organization)
@@ -82,8 +85,11 @@ async def change_service_info(call: Call[ServiceInfoPatch, None, None, KeyHolder
 
 
 @endpoint.get("/api/service/analytics", caller=key(Permission.READ_ANALYTICS), tags=_TAGS)
-async def service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
-    """Get figures on how much the service is used"""
+async def get_service_analytics(call: Call[None, None, None, KeyHolder], postern: Postern) -> ServiceAnalyticsRecord:
+    """Get figures on how much the service is used
+
+    Users and subscriptions are counted as of now, sign-ins over the last thirty days.
+    """
     found = await postern.services.service_analytics.get(call.caller)
     return _analytics(found)
 

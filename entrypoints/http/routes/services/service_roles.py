@@ -115,8 +115,11 @@ async def create_service_role(call: Call[NewServiceRole, None, ServicePath, Memb
 
 
 @endpoint.get(_ROLE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def service_role_detail(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
-    """Get one of a service's roles"""
+async def get_service_role(call: Call[None, None, ServiceRolePath, Member], postern: Postern) -> ServiceRoleRecord:
+    """Get one of a service's roles
+
+    The answer has the permissions that the role gives.
+    """
     return _record(await postern.services.service_roles.get(call.caller, call.path.service_slug, call.path.role_slug))
 
 

@@ -122,7 +122,7 @@ async def create_subscription(call: Call[NewSubscription, None, None, KeyHolder]
 
 
 @endpoint.get(_SUBSCRIPTION, caller=key(Permission.READ_SUBSCRIPTIONS), tags=_TAGS)
-async def user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
+async def get_user_subscription(call: Call[None, None, SubscriptionPath, KeyHolder], postern: Postern) -> SubscriptionRecord:
     """Get a user's subscription
 
     You get the subscription that is active or past due; if there is none, the latest one.

@@ -66,7 +66,7 @@ class ServiceUserRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the account was created. Before the user's first sign-in to the service: when the account became a user of the service."""
 
 
-class ServiceUserWhole(ServiceUserRecord, frozen=True, kw_only=True):
+class ServiceUserDetailRecord(ServiceUserRecord, frozen=True, kw_only=True):
     """A user of the service, with what the service and its organization keep of the user."""
 
     metadata: MetadataObject
@@ -107,13 +107,16 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
 
 
 @endpoint.get(_USER, caller=key(Permission.READ_USERS), tags=_TAGS)
-async def service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserWhole:
-    """Get a user of the service"""
+async def get_service_user(call: Call[None, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
+    """Get a user of the service
+
+    The answer has what the service and its organization keep of the user. Somebody who is no user of the service is not found.
+    """
     return _whole(await postern.services.service_users.detail(call.caller, UserId(call.path.user_id)))
 
 
 @endpoint.patch(_USER, caller=key(Permission.WRITE_USERS), limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserWhole:
+async def change_service_user(call: Call[ServiceUserPatch, None, ServiceUserPath, KeyHolder], postern: Postern) -> ServiceUserDetailRecord:
     """Change what is kept of a user, or the user's e-mail address
 
     A change of the address is only possible if a key of this service created the account, nobody has proved the address, and the account
@@ -142,7 +145,7 @@ async def delete_service_user(call: Call[None, None, ServiceUserPath, KeyHolder]
     return NO_BODY
 
 
-_whole = shown(ServiceUserDetail, ServiceUserWhole, within=("user",), named={"email": "user.email.address"})
+_whole = shown(ServiceUserDetail, ServiceUserDetailRecord, within=("user",), named={"email": "user.email.address"})
 
 
 _record = shown(ServiceUser, ServiceUserRecord, named={"email": "email.address"})

@@ -304,7 +304,10 @@ async def create_service(call: Call[NewServiceBody, None, ServicesPath, Member],
 
 @endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
 async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], postern: Postern) -> ServiceListAnswer:
-    """List the organization's services, the oldest first"""
+    """List the organization's services, the oldest first
+
+    Without `limit` you get all of them. The answer also says how many services the organization may have.
+    """
     query = call.query
     limit = None if query.limit is None else min(query.limit, _MOST)
     listed = await postern.services.services.list(call.caller, service_type=query.service_type, limit=limit, offset=query.offset)
@@ -312,8 +315,11 @@ async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], p
 
 
 @endpoint.get(_SERVICE, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def service_detail(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
-    """Get one of the organization's services"""
+async def get_service(call: Call[None, None, ServicePath, Member], postern: Postern) -> ServiceWithMetadata:
+    """Get one of the organization's services
+
+    The answer has the service's metadata, which the list leaves out. Client secrets are in no answer but the one that made them.
+    """
     found = await postern.services.services.get(call.caller, call.path.service_slug)
     return _with_metadata(found) if call.caller.may(Capability.SERVICES_MANAGE) else _with_metadata(replace(found, metadata=None))
 

@@ -32,7 +32,7 @@ class OwnSubscriptionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get("/api/subscription", caller=USER, refuses=(BadRequest,), tags=("account",))
-async def own_subscription(call: Call, postern: Postern) -> OwnSubscriptionRecord:
+async def get_own_subscription(call: Call, postern: Postern) -> OwnSubscriptionRecord:
     """Get your subscription to the service that the token is for
 
     If you never subscribed, you have the plan `free`, which is active, has no features and never ends.

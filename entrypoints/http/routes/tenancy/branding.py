@@ -83,8 +83,11 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
 
 @endpoint.get(_BRANDING, caller=MEMBER, keys=True, tags=_TAGS)
-async def show_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
-    """Get the branding of an organization"""
+async def get_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+    """Get the branding of an organization
+
+    Our pages and mails for the organization show the branding.
+    """
     return _record(await postern.tenancy.branding.get(call.caller))
 
 

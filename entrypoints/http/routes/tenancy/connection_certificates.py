@@ -77,7 +77,7 @@ async def decline_connection_certificate(
     tags=_TAGS,
     verb="upstream-provider drop-certificate",
 )
-async def drop_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
+async def delete_former_certificate(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> UpstreamProviderRecord:
     """Delete our former key pair at an upstream provider
 
     After our key pair has changed, the former one still opens what the provider encrypts for it. Delete it when the provider has read our

@@ -121,7 +121,7 @@ class ConnectionCertificateBody(msgspec.Struct, frozen=True, kw_only=True):
     """Without a certificate: false makes our next key pair, and true lets it sign from now on, in place of the present one."""
 
 
-class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ConfirmedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner says yes to."""
 
     digest: Annotated[
@@ -132,7 +132,7 @@ class SeenSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The `digest` beside the settings that you have seen. If they are others by now, the answer is 409."""
 
 
-class SucceededProvider(msgspec.Struct, frozen=True, kw_only=True):
+class ReplacedProvider(msgspec.Struct, frozen=True, kw_only=True):
     """The provider that another one takes the place of."""
 
     provider_id: Annotated[UUID, example("0199d3a0-0000-7000-8000-000000000008")]
@@ -173,7 +173,7 @@ async def test_upstream_provider(call: Call[None, None, UpstreamProviderPath, Me
     tags=_TAGS,
 )
 async def activate_upstream_provider(
-    call: Call[SeenSettings, None, UpstreamProviderPath, Member], postern: Postern
+    call: Call[ConfirmedSettings, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Let people sign in through an upstream provider
 
@@ -189,7 +189,7 @@ async def activate_upstream_provider(
 
 @endpoint.post(f"{PROVIDER}/succeed", caller=OWNER_IN_PERSON, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
 async def succeed_upstream_provider(
-    call: Call[SucceededProvider, None, UpstreamProviderPath, Member], postern: Postern
+    call: Call[ReplacedProvider, None, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Name an upstream provider the successor of another one
 
@@ -221,7 +221,7 @@ async def list_connection_exchanges(call: Call[None, None, UpstreamProviderPath,
     refuses=(BadRequest, Conflict, Overloaded),
     tags=_TAGS,
 )
-async def fill_upstream_provider(
+async def upload_upstream_provider_metadata(
     call: Call[bytes, DirectoryMetadataQuery, UpstreamProviderPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Fill the settings of a provider of SAML from its metadata
@@ -269,7 +269,7 @@ async def change_connection_certificate(
     refuses=(NotFound, Overloaded),
     tags=("saml",),
 )
-async def connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
+async def get_connection_metadata(call: Call[None, None, DirectoryPath], postern: Postern) -> bytes:
     """Get our metadata for an organization's directory
 
     For the directory, as a service provider. While our key pair changes, the metadata contain both certificates.

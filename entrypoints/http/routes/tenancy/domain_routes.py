@@ -109,7 +109,10 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_ROUTES, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
-    """List the domain routes of the organization, the oldest first"""
+    """List the domain routes of the organization, the oldest first
+
+    Each has the proof to publish, and whether it was found.
+    """
     return [_record(route) for route in await postern.tenancy.domain_routes.list(call.caller)]
 
 

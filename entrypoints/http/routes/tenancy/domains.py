@@ -95,8 +95,11 @@ async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: 
 
 
 @endpoint.get(_DOMAIN, caller=_MANAGE, keys=True, tags=_TAGS)
-async def show_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
-    """Get the domain of an organization, and the proof to publish"""
+async def get_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
+    """Get the domain of an organization, and the proof to publish
+
+    Publish the record or the file of the proof, and ask Postern to look for it.
+    """
     return _record(await postern.tenancy.domains.get(call.caller))
 
 

@@ -16,7 +16,7 @@ from core.domain.tenancy.invitations import Invitation, InvitationStatus, Invite
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import LONGEST_SLUG, Capability
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NO_BODY, NOTHING, Answer, NoBody, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, NO_BODY, Answer, EmptyObject, NoBody
 from entrypoints.http.machinery.callers import ANYONE, PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
@@ -156,7 +156,7 @@ class OwnInvitationRecord(msgspec.Struct, frozen=True):
     """The organization that invites."""
 
 
-class InvitationAnswer(msgspec.Struct, frozen=True):
+class InvitationReply(msgspec.Struct, frozen=True):
     """The token of the invitation."""
 
     token: Annotated[Token, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
@@ -184,30 +184,33 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
-    """List the organization's invitations, the newest first"""
+    """List the organization's invitations, the newest first
+
+    Filter by `status`.
+    """
     query = call.query
     found = await postern.tenancy.invitations.list(call.caller.organization, query.status, page_of(query))
     return [InvitationSummary(_record(one.invitation), _inviter(one.inviter), _key(one.key)) for one in found]
 
 
 @endpoint.post(_ONE, caller=_MANAGERS, keys=True, tags=_TAGS, verb="invitation cancel")
-async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
+async def cancel_invitation(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> EmptyObject:
     """Cancel a pending invitation
 
     The link of the invitation stops working at once.
     """
     await postern.tenancy.invitations.cancel(call.caller, InvitationId(call.path.invitation_id), call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.post(f"{_ONE}/accept", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=_REFUSED_ANSWERS, tags=_TAGS)
-async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> Nothing:
+async def accept_invitation_on_behalf(call: Call[None, None, OrganizationInvitationPath, Member], postern: Postern) -> EmptyObject:
     """Accept an invitation for the person who was invited
 
     You need the right to give the offered role.
     """
     await postern.tenancy.invitations.accept_on_behalf(call.caller, InvitationId(call.path.invitation_id), call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/api/invitations", caller=PERSON, tags=_TAGS)
@@ -231,21 +234,25 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 
 
 @endpoint.post("/api/invitations/accept", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=_ANSWERS, tags=_TAGS)
-async def accept_invitation(call: Call[InvitationAnswer], postern: Postern) -> Nothing:
+async def accept_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
     The invited address becomes a member of the organization. If the address has no account yet, we create one and mail a link to choose a
     password.
     """
     await postern.tenancy.invitations.accept(call.body.token, call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.post("/api/invitations/decline", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=(BadRequest, InvitationExpired), tags=_TAGS)
-async def decline_invitation(call: Call[InvitationAnswer], postern: Postern) -> Nothing:
-    """Decline an invitation"""
+async def decline_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
+    """Decline an invitation
+
+    The token is enough: nobody needs an account for it. The invitation is `rejected` from then on. An invitation that has expired can be
+    declined, too.
+    """
     await postern.tenancy.invitations.decline(call.body.token, call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.get("/invitations/accept", caller=ANYONE, limit=UNLIMITED, status=301, tags=_TAGS)

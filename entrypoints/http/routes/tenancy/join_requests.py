@@ -13,7 +13,7 @@ from core.domain.tenancy.join_requests import JoinRequest, JoinRequestStatus
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import NOTHING, Nothing
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
@@ -78,7 +78,7 @@ async def list_join_requests(
 @endpoint.post(
     f"{_REQUEST}/approve", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, TeamLimitExceeded), tags=_TAGS
 )
-async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
+async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
     """Let a person become a member
 
     The person gets the role `member`, and a mail. You need the rights of this role. A request ends when the account changes its address,
@@ -86,18 +86,18 @@ async def approve_join_request(call: Call[None, None, JoinRequestPath, Member], 
     for the person.
     """
     await postern.tenancy.join_requests.approve(call.caller, JoinRequestId(call.path.request_id), call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 @endpoint.post(f"{_REQUEST}/decline", caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> Nothing:
+async def decline_join_request(call: Call[None, None, JoinRequestPath, Member], postern: Postern) -> EmptyObject:
     """Decline a request to become a member
 
     We do not tell the person. The person cannot ask again, not even with another account that gets the address. You can still invite the
     person.
     """
     await postern.tenancy.join_requests.decline(call.caller, JoinRequestId(call.path.request_id), call.actor)
-    return NOTHING
+    return EMPTY_OBJECT
 
 
 _record = shown(JoinRequest, JoinRequestRecord, named={"user_id": "user", "email": "email.address"})

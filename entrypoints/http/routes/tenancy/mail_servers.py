@@ -74,7 +74,7 @@ class SmtpRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the installation's mail server took over; null if it has not."""
 
 
-class SmtpTest(msgspec.Struct, frozen=True):
+class SmtpTestResult(msgspec.Struct, frozen=True):
     """The outcome of a test."""
 
     success: Annotated[bool, example(True)]
@@ -99,8 +99,11 @@ async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern:
 
 
 @endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
-async def show_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
-    """Get the mail server of an organization, without its password"""
+async def get_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
+    """Get the mail server of an organization, without its password
+
+    If none is set, only `configured` is present.
+    """
     server = await postern.tenancy.mail_servers.get(call.caller)
     return SmtpRecord(configured=False) if server is None else _record(server)
 
@@ -116,10 +119,10 @@ async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: 
 
 
 @endpoint.post(f"{_SMTP}/test", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
-async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpTest:
+async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpTestResult:
     """Send yourself a mail through the mail server of an organization
 
     The answer says whether the server accepted the mail and, if not, how the server answered.
     """
     tested = await postern.tenancy.mail_servers.test(call.caller, call.actor)
-    return SmtpTest(tested.success, tested.message)
+    return SmtpTestResult(tested.success, tested.message)

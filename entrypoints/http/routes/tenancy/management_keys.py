@@ -156,7 +156,7 @@ class SentInvitation(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
 
 
-class MadeThings(msgspec.Struct, frozen=True, kw_only=True):
+class ManagementKeyCreations(msgspec.Struct, frozen=True, kw_only=True):
     """What a management key made that lasts without the key: the newest 1000 of each kind."""
 
     api_keys: Sequence[MadeApiKey]
@@ -172,14 +172,14 @@ class ManagementKeyDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     management_key: ManagementKeyRecord
     """The key, without the key itself."""
-    made: MadeThings
+    made: ManagementKeyCreations
     """What the key made that lasts without it."""
 
 
 class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     """What the ended key had made."""
 
-    made: MadeThings
+    made: ManagementKeyCreations
     """What the key made that lasted until now."""
     ended_made: bool
     """Whether all of it ended with the key. If not, it goes on working until you delete it."""
@@ -218,8 +218,11 @@ async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member
 
 
 @endpoint.get(_KEY, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
-async def management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
-    """Get a management key, and the API keys, client secrets and invitations that it made"""
+async def get_management_key(call: Call[None, None, ManagementKeyPath, Member], postern: Postern) -> ManagementKeyDetail:
+    """Get a management key, and the API keys, client secrets and invitations that it made
+
+    The key itself is in no answer but the one that made it.
+    """
     key, made = await postern.tenancy.management_keys.get(call.caller.organization, ManagementKeyId(call.path.key_id))
     return ManagementKeyDetail(management_key=management_key_record(key), made=_things(made, call.caller))
 
@@ -272,9 +275,9 @@ _made_secret = shown(MadeSecret, MadeClientSecret)
 _sent = shown(MadeInvitation, SentInvitation, given=("email",))
 
 
-def _things(made: MadeByKey, reader: Member) -> MadeThings:
+def _things(made: MadeByKey, reader: Member) -> ManagementKeyCreations:
     sees_addresses = reader.may(Capability.MEMBERS_MANAGE)
-    return MadeThings(
+    return ManagementKeyCreations(
         api_keys=[_made_key(one) for one in made.api_keys],
         client_secrets=[_made_secret(one) for one in made.client_secrets],
         invitations=[_sent(one, email=one.email.address if sees_addresses else None) for one in made.invitations],

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import LONGEST_SEARCH, CameBy, ListedMember, Member, Membership, OwnershipAnswer, told_of_office
+from core.domain.tenancy.members import LONGEST_SEARCH, ListedMember, Member, Membership, MembershipOrigin, OwnershipAnswer, told_of_office
 from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
 from core.domain.tenancy.tiers import LimitSource
 from entrypoints.bootstrap import Postern
@@ -103,7 +103,7 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The person."""
     membership: MembershipSummary
     """Their membership."""
-    came_by: CameBy
+    came_by: MembershipOrigin
     """How the person became a member."""
     own_since: datetime | None
     """When the person made or confirmed the membership; null while the organization has only listed them."""
@@ -126,7 +126,7 @@ class MemberLimits(msgspec.Struct, frozen=True):
     """The source of this limit: the organization itself, its tier, or neither."""
 
 
-class MembersAnswer(msgspec.Struct, frozen=True):
+class MemberListAnswer(msgspec.Struct, frozen=True):
     """One page of members."""
 
     members: Sequence[MemberSummary]
@@ -160,7 +160,7 @@ class MemberChanged(msgspec.Struct, frozen=True):
     """The membership after the change."""
 
 
-class Transfer(msgspec.Struct, frozen=True):
+class OwnershipTransfer(msgspec.Struct, frozen=True):
     """The next owner."""
 
     new_owner_user_id: UUID
@@ -182,7 +182,7 @@ class NewOwner(msgspec.Struct, frozen=True):
     role: SlugOfRole
 
 
-class Transferred(msgspec.Struct, frozen=True):
+class OwnershipTransferred(msgspec.Struct, frozen=True):
     """The organization has a new owner."""
 
     message: MessageText
@@ -192,14 +192,14 @@ class Transferred(msgspec.Struct, frozen=True):
     """The new owner."""
 
 
-class OwnershipWord(msgspec.Struct, frozen=True):
+class OwnershipReply(msgspec.Struct, frozen=True):
     """What the new owner says."""
 
     answer: OwnershipAnswer
     """`confirm` if the organization is yours, `decline` if it is not."""
 
 
-class SelectingAccount(msgspec.Struct, frozen=True):
+class OwnAccount(msgspec.Struct, frozen=True):
     """Your account."""
 
     id: Id
@@ -211,7 +211,7 @@ class SelectingAccount(msgspec.Struct, frozen=True):
 class OrganizationSelected(msgspec.Struct, frozen=True):
     """A session in the organization."""
 
-    user: SelectingAccount
+    user: OwnAccount
     """Your account."""
     membership: MembershipRecord
     """Your membership in the organization."""
@@ -227,7 +227,7 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MembersAnswer:
+async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MemberListAnswer:
     """List the members of the organization, the longest-standing first
 
     `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
@@ -235,7 +235,7 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
     """
     query = call.query
     found = await postern.tenancy.members.list(call.caller, page_of(query), query.role, query.search)
-    return MembersAnswer(
+    return MemberListAnswer(
         [
             MemberSummary(
                 _account(call.caller, one),
@@ -249,7 +249,7 @@ async def list_members(call: Call[None, MembersQuery, MembersPath, Member], post
 
 
 @endpoint.get(_MEMBER, caller=able(Capability.MEMBERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def member_detail(call: Call[None, None, MemberPath, Member], postern: Postern) -> MemberDetailRecord:
+async def get_member(call: Call[None, None, MemberPath, Member], postern: Postern) -> MemberDetailRecord:
     """Get a member
 
     Of a person whom the organization has listed, and who has not confirmed it, you see nothing of the account.
@@ -322,7 +322,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     tags=_TAGS,
     verb="",
 )
-async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], postern: Postern) -> Transferred:
+async def transfer_ownership(call: Call[OwnershipTransfer, None, MembersPath, Member], postern: Postern) -> OwnershipTransferred:
     """Make another member the owner
 
     You become an admin, and the new owner gets a mail. The new owner confirms the ownership by the first thing that only an owner may do.
@@ -331,13 +331,13 @@ async def transfer_ownership(call: Call[Transfer, None, MembersPath, Member], po
     """
     new = UserId(call.body.new_owner_user_id)
     await postern.tenancy.members.transfer_ownership(call.caller, new, call.actor)
-    return Transferred(
+    return OwnershipTransferred(
         "The ownership is transferred", FormerOwner(call.caller.user, BuiltInRole.ADMIN.value), NewOwner(new, BuiltInRole.OWNER.value)
     )
 
 
 @endpoint.post("/api/organizations/{org_slug}/ownership", caller=OWN_PERSON, limit=UNLIMITED, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def answer_ownership(call: Call[OwnershipWord, None, MembersPath], postern: Postern) -> Message:
+async def answer_ownership(call: Call[OwnershipReply, None, MembersPath], postern: Postern) -> Message:
     """Say whether an organization is yours that others have made you the owner of
 
     This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
@@ -364,7 +364,7 @@ async def select_organization(call: Call[None, None, MembersPath], postern: Post
     selected = await postern.tenancy.members.select(call.caller, call.path.org_slug, call.actor)
     account = selected.account
     return OrganizationSelected(
-        SelectingAccount(account.id, account.email.address, account.is_platform_owner, account.created_at),
+        OwnAccount(account.id, account.email.address, account.is_platform_owner, account.created_at),
         membership_record(selected.membership),
         selected.tokens.access_token.reveal(),
         selected.tokens.refresh_token.reveal(),

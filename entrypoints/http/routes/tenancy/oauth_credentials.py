@@ -74,8 +74,11 @@ async def set_oauth_credentials(
 
 
 @endpoint.get(_CREDENTIALS, caller=_MANAGE, keys=True, tags=_TAGS)
-async def show_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> OAuthCredentialsRecord:
-    """Get an organization's own client at a provider, without its secret"""
+async def get_oauth_credentials(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> OAuthCredentialsRecord:
+    """Get an organization's own client at a provider, without its secret
+
+    Without a client of its own, the organization signs people in by the installation's client.
+    """
     provider = _provider(call.path.provider)
     return _record(provider, await postern.tenancy.oauth_credentials.get(call.caller, provider))
 

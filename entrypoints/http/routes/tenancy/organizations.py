@@ -76,7 +76,7 @@ class OwnMembershipRecord(MembershipRecord, frozen=True):
     """
 
 
-class OrganizationFounded(msgspec.Struct, frozen=True):
+class OrganizationCreated(msgspec.Struct, frozen=True):
     """The new organization, and a session in it."""
 
     organization: OrganizationRecord
@@ -113,7 +113,7 @@ class OwnOrganizationWithMetadata(OwnOrganization, frozen=True):
 
 
 @endpoint.post("/api/organizations", caller=OWN_PERSON, refuses=(BadRequest, Conflict), tags=_TAGS)
-async def create_organization(call: Call[NewOrganization], postern: Postern) -> OrganizationFounded:
+async def create_organization(call: Call[NewOrganization], postern: Postern) -> OrganizationCreated:
     """Create an organization
 
     You become the owner. The organization is pending until a platform owner approves it, unless the installation approves all
@@ -123,7 +123,7 @@ async def create_organization(call: Call[NewOrganization], postern: Postern) -> 
     """
     founded = await postern.tenancy.organizations.found(call.caller, call.body.slug, call.body.name, call.actor)
     owner = founded.owner
-    return OrganizationFounded(
+    return OrganizationCreated(
         organization_record(founded.organization),
         OrganizationOwner(owner.id, owner.email.address, owner.is_platform_owner, owner.created_at),
         _own_membership(founded.membership),
@@ -143,8 +143,11 @@ async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrgani
 
 
 @endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
-async def organization_detail(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
-    """Get an organization that you are a member of, in any state"""
+async def get_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
+    """Get an organization that you are a member of, in any state
+
+    The answer has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
+    """
     return _with_metadata(await postern.tenancy.organizations.get(call.caller), call.caller)
 
 
@@ -152,7 +155,10 @@ async def organization_detail(call: Call[None, None, OwnOrganizationPath, Member
 async def change_organization(
     call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern
 ) -> OwnOrganizationWithMetadata:
-    """Rename an organization, or replace its metadata"""
+    """Rename an organization, or replace its metadata
+
+    The slug never changes. Metadata replaces what was kept as a whole.
+    """
     name, metadata = call.body.name, call.body.metadata
     overview = await postern.tenancy.organizations.change(
         call.caller,

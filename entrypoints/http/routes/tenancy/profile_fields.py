@@ -12,8 +12,8 @@ from core.domain.tenancy.profile_fields import (
     FIELD_SCOPES,
     LAST_POSITION,
     LONGEST_LABEL,
-    AskedAt,
     FieldKind,
+    FieldPrompt,
     FieldRule,
     FieldWriter,
     ProfileField,
@@ -92,7 +92,7 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
     """Those who may write values."""
     required: bool = False
     """Whether the page that asks for the field insists on an answer. Needs `asked_at`."""
-    asked_at: AskedAt | None = None
+    asked_at: FieldPrompt | None = None
     """When a page of the sign-in asks for the value: `registration`, of people who come after the field; `sign_in`, of everybody. It
     asks once. Needs `person` in `written_by`.
     """
@@ -111,7 +111,7 @@ class FieldPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Those who may write values. The list replaces the old one."""
     required: bool | UnsetType = UNSET
     """Whether the page that asks for the field insists on an answer."""
-    asked_at: AskedAt | UnsetType | None = UNSET
+    asked_at: FieldPrompt | UnsetType | None = UNSET
     """When a page of the sign-in asks for the value; null: never."""
     position: FieldPosition | UnsetType = UNSET
     """The place in lists and forms, from 0 to 999."""
@@ -133,7 +133,7 @@ class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Those who may write values."""
     required: bool
     """Whether the page that asks for the field insists on an answer."""
-    asked_at: AskedAt | None
+    asked_at: FieldPrompt | None
     """When a page of the sign-in asks for the value; null: never."""
     position: FieldPosition
     """The place in lists and forms."""

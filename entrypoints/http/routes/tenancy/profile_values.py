@@ -35,14 +35,14 @@ class KeptOfPath(msgspec.Struct, frozen=True):
     user_id: UserUuid
 
 
-class ValuesPatch(msgspec.Struct, frozen=True):
+class FieldValuesPatch(msgspec.Struct, frozen=True):
     """Values to write. Keys that you leave out stay as they are."""
 
     values: Values
     """The values, by the keys of their fields; null removes a value."""
 
 
-class KeptRecord(msgspec.Struct, frozen=True):
+class PersonFieldValues(msgspec.Struct, frozen=True):
     """What is kept of the person by fields."""
 
     values: Values
@@ -58,7 +58,7 @@ class OwnValuesQuery(msgspec.Struct, frozen=True):
     """Only this organization, and the installation."""
 
 
-class OwnValuesPatch(msgspec.Struct, frozen=True):
+class OwnFieldValuesPatch(msgspec.Struct, frozen=True):
     """Values to write. Keys that you leave out stay as they are."""
 
     values: Values
@@ -67,7 +67,7 @@ class OwnValuesPatch(msgspec.Struct, frozen=True):
     """The organization that keeps the values. Without it, the installation keeps them."""
 
 
-class OwnKept(msgspec.Struct, frozen=True, kw_only=True):
+class OwnFieldValues(msgspec.Struct, frozen=True, kw_only=True):
     """What one organization, or the installation, keeps of you by fields."""
 
     organization: Annotated[str, example("acme")] | None
@@ -84,15 +84,15 @@ class OwnKept(msgspec.Struct, frozen=True, kw_only=True):
     """When a value was last written; null if none was."""
 
 
-class OwnFields(msgspec.Struct, frozen=True):
+class OwnFieldValuesList(msgspec.Struct, frozen=True):
     """What is kept of you by fields."""
 
-    profiles: Sequence[OwnKept]
+    profiles: Sequence[OwnFieldValues]
     """What the installation keeps, if it has fields; then your organizations that have fields, by slug, a hundred at most."""
 
 
 @endpoint.get(_PROFILE, caller=MEMBER, keys=True, tags=_TAGS)
-async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
+async def get_person_values(call: Call[None, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
     """Get what the organization keeps of a person by its fields
 
     Of a member, or of somebody whom the directory knows, for those with `org.members.manage`; of people who only use the organization's
@@ -102,7 +102,7 @@ async def person_values(call: Call[None, None, KeptOfPath, Member], postern: Pos
 
 
 @endpoint.patch(_PROFILE, caller=MEMBER_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member], postern: Postern) -> KeptRecord:
+async def change_person_values(call: Call[FieldValuesPatch, None, KeptOfPath, Member], postern: Postern) -> PersonFieldValues:
     """Write values of a person
 
     Only fields with `administrator` in `written_by`. You cannot write those of a member with permissions that you do not have, and nothing
@@ -113,14 +113,17 @@ async def change_person_values(call: Call[ValuesPatch, None, KeptOfPath, Member]
 
 
 @endpoint.get(_OWN, caller=OWN_USER, tags=_TAGS)
-async def own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFields:
-    """Get what the installation and your organizations keep of you by fields"""
+async def get_own_values(call: Call[None, OwnValuesQuery], postern: Postern) -> OwnFieldValuesList:
+    """Get what the installation and your organizations keep of you by fields
+
+    At most a hundred organizations are in the answer. `organization` asks for one of them, and the installation.
+    """
     kept = await postern.tenancy.profile_values.of_person(call.caller, call.query.organization)
-    return OwnFields([_own(one) for one in kept])
+    return OwnFieldValuesList([_own(one) for one in kept])
 
 
 @endpoint.patch(_OWN, caller=OWN_USER, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def change_own_values(call: Call[OwnValuesPatch], postern: Postern) -> OwnKept:
+async def change_own_values(call: Call[OwnFieldValuesPatch], postern: Postern) -> OwnFieldValues:
     """Write values of your own
 
     Only fields with `person` in `written_by`.
@@ -129,13 +132,13 @@ async def change_own_values(call: Call[OwnValuesPatch], postern: Postern) -> Own
     return _own(await postern.tenancy.profile_values.write_own(call.caller, body.organization, body.values, call.actor))
 
 
-def kept_record(kept: KeptValues) -> KeptRecord:
-    return KeptRecord(kept.by_key, kept.updated_at)
+def kept_record(kept: KeptValues) -> PersonFieldValues:
+    return PersonFieldValues(kept.by_key, kept.updated_at)
 
 
 _own = shown(
     KeptBy,
-    OwnKept,
+    OwnFieldValues,
     within=("kept",),
     named={"values": "kept.by_key"},
     organization=lambda one: one.slug or None,

@@ -122,8 +122,11 @@ async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Pos
 
 
 @endpoint.get(_ROLE, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
-async def role_detail(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
-    """Get one of the organization's own roles"""
+async def get_role(call: Call[None, None, RolePath, Member], postern: Postern) -> RoleRecord:
+    """Get one of the organization's own roles
+
+    The answer has the permissions of the role.
+    """
     return _record(await postern.tenancy.roles.get(call.caller, RoleId(call.path.role_id)))
 
 

@@ -28,7 +28,7 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.routes.tenancy.connections import SeenSettings
+from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
 from ports.tenancy.setup_links import ListedSetupLink
 
@@ -208,8 +208,11 @@ async def list_setup_links(call: Call[None, None, SetupLinksPath, Member], poste
 
 
 @endpoint.get(_LINK, caller=_VIEW, tags=_TAGS)
-async def setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
-    """Get a set-up link, with what was set up with it"""
+async def get_setup_link(call: Call[None, None, SetupLinkPath, Member], postern: Postern) -> SetupLinkRecord:
+    """Get a set-up link, with what was set up with it
+
+    The link itself is in no answer but the one that made it. The drafts are what the customer has entered with it.
+    """
     found = await postern.tenancy.setup_links.get(call.caller.organization, SetupLinkId(call.path.link_id))
     return setup_link_record(found, postern.foundation.clock.now(), postern)
 
@@ -242,7 +245,7 @@ async def release_setup_link(call: Call[None, None, SetupLinkPath, Member], post
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def activate_setup_draft(call: Call[SeenSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
+async def activate_setup_draft(call: Call[ConfirmedSettings, None, SetupDraftPath, Member], postern: Postern) -> SetupDraftRecord:
     """Make active what was set up with a link
 
     It must have passed its test, and have been handed over as it is now. Send its `digest`: if the settings have changed since, the answer

@@ -93,7 +93,7 @@ class SiemRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: UpdatedAt
 
 
-class SiemTried(msgspec.Struct, frozen=True):
+class SiemTestResult(msgspec.Struct, frozen=True):
     """The outcome of a test."""
 
     success: Annotated[bool, example(True)]
@@ -136,8 +136,11 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
 
 
 @endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
-async def siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
-    """Get the SIEM configuration, and the state of the export"""
+async def get_siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
+    """Get the SIEM configuration, and the state of the export
+
+    The answer has no credentials of the SIEM.
+    """
     return _record(await postern.tenancy.siem.get(call.caller))
 
 
@@ -152,20 +155,20 @@ async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern
 
 
 @endpoint.post(f"{_SIEM}/test", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemTried:
+async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemTestResult:
     """Send a test item to the SIEM
 
     We send one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and `message`
     why not.
     """
     tried = await postern.tenancy.siem.test(call.caller, call.actor)
-    return SiemTried(tried.success, tried.message)
+    return SiemTestResult(tried.success, tried.message)
 
 
 @endpoint.get(
     "/.well-known/audit-export-keys.json", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, cache="public, max-age=300", origins=Origins.ALL
 )
-async def export_keys(_call: Call, postern: Postern) -> ExportKeySet:
+async def get_audit_export_keys(_call: Call, postern: Postern) -> ExportKeySet:
     """Get the key that verifies exported audit logs
 
     The key signs the ends of the chains that SIEMs receive, and nothing else.

@@ -88,8 +88,11 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
-async def show_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
-    """Get the sign-in rules of an organization"""
+async def get_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+    """Get the sign-in rules of an organization
+
+    They are the organization's demands on its members' sign-ins, and the domains that it invites.
+    """
     return _record(await postern.tenancy.sign_in_rules.get(call.caller))
 
 

@@ -156,8 +156,11 @@ async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Pos
 
 
 @endpoint.get(_TEAM, caller=_VIEW, keys=True, tags=_TAGS)
-async def team_detail(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
-    """Get a team"""
+async def get_team(call: Call[None, None, TeamPath, Member], postern: Postern) -> TeamRecord:
+    """Get a team
+
+    The answer has the role that members have by the team. The members have a list of their own.
+    """
     return _record(await postern.tenancy.teams.get(call.caller, call.path.team_slug))
 
 

@@ -20,7 +20,7 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     addresses,
 )
-from core.domain.identity.upstream.saml.mappings import Directory
+from core.domain.identity.upstream.saml.mappings import DirectoryPreset
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.saml.certificates import CertificateNotMade
 from core.domain.saml.messages import SamlBinding
@@ -65,7 +65,7 @@ _SubjectSource = Annotated[
     str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SOURCE}), example("urn:oasis:names:tc:SAML:attribute:subject-id")
 ]
 _EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress"])]
-_Preset = Annotated[Directory, example("entra_id")]
+_Preset = Annotated[DirectoryPreset, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
 _Digest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
@@ -276,7 +276,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Since when they cannot be read."""
     name: _ProviderName
     """The name on the button."""
-    issuer: _Issuer
+    issuer: Annotated[str, example("https://login.acme.example")]
     """The provider's issuer; for SAML its entity id, which is empty while it is not known."""
     client_id: _ClientId | None
     """The id of your client at the provider; null for SAML."""
@@ -346,7 +346,10 @@ _certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_
 async def list_upstream_providers(
     call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
 ) -> Sequence[UpstreamProviderRecord]:
-    """List the organization's own upstream providers, the oldest first"""
+    """List the organization's own upstream providers, the oldest first
+
+    Drafts are in the list, too. Secrets of clients are not.
+    """
     return [record_of(postern, one) for one in await postern.tenancy.upstream_providers.list(call.caller)]
 
 

@@ -149,7 +149,7 @@ async def test_webhook(call: Call[None, None, WebhookPath, Member], postern: Pos
 @endpoint.post(
     f"{_WEBHOOK}/deliveries/{{delivery_id}}/redeliver", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS
 )
-async def redeliver(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
+async def redeliver_webhook_event(call: Call[None, None, DeliveryPath, Member], postern: Postern) -> DeliveryRecord:
     """Send an event again
 
     The event keeps its `webhook-id`, and gets all of its attempts once more.

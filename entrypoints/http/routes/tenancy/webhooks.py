@@ -15,6 +15,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhooks import Webhook, WebhookChange, WebhookSettings
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
@@ -85,6 +86,8 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether events are sent."""
     paused_at: datetime | None
     """When we disabled the webhook, because it had failed for five days; null if we did not."""
+    failing_since: datetime | None
+    """The first failure after the last delivery that succeeded; null if the last one succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 
@@ -119,10 +122,6 @@ class WebhookEventType(msgspec.Struct, frozen=True):
     """An example of `data`."""
 
 
-class NoContent(msgspec.Struct, frozen=True):
-    """An empty answer."""
-
-
 @endpoint.post(_WEBHOOKS, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
 async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
@@ -138,14 +137,20 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
 async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: Postern) -> WebhookList:
-    """List the webhooks of the organization, the oldest first"""
+    """List the webhooks of the organization, the oldest first
+
+    Disabled webhooks are in the list, too. Secrets are in no list.
+    """
     webhooks = await postern.tenancy.webhooks.list(call.caller)
     return WebhookList([_record(webhook) for webhook in webhooks], len(webhooks))
 
 
 @endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, keys=True, tags=_TAGS)
-def webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
-    """List the types of events that a webhook can subscribe to"""
+def list_webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
+    """List the types of events that a webhook can subscribe to
+
+    Each type has a label for people. New versions may add types.
+    """
     return [
         WebhookEventType(one.name, one.label, one.category, EVENT_DATA[one.name].description, EVENT_DATA[one.name].example)
         for one in postern.tenancy.webhooks.event_types()
@@ -153,8 +158,11 @@ def webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: 
 
 
 @endpoint.get(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
-async def webhook_detail(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
-    """Get a webhook"""
+async def get_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> WebhookRecord:
+    """Get a webhook
+
+    The secret is in no answer but those that made or rotated it.
+    """
     return _record(await postern.tenancy.webhooks.get(call.caller, WebhookId(call.path.webhook_id)))
 
 
@@ -169,10 +177,13 @@ async def change_webhook(call: Call[WebhookPatch, None, WebhookPath, Member], po
 
 
 @endpoint.delete(_WEBHOOK, caller=_MANAGE, keys=True, tags=_TAGS)
-async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> NoContent:
-    """Delete a webhook, and the history of its deliveries"""
+async def delete_webhook(call: Call[None, None, WebhookPath, Member], postern: Postern) -> EmptyObject:
+    """Delete a webhook, and the history of its deliveries
+
+    This cannot be undone.
+    """
     await postern.tenancy.webhooks.delete(call.caller, WebhookId(call.path.webhook_id), call.actor)
-    return NoContent()
+    return EMPTY_OBJECT
 
 
 @endpoint.post(f"{_WEBHOOK}/rotate-secret", caller=_REDIRECT, keys=True, limit=CREDENTIALS, tags=_TAGS)

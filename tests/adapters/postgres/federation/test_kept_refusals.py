@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
-from core.domain.federation.authorization_refusals import MOST_REFUSALS, AuthorizationRefusal, RefusalReason, RefusedAt
+from core.domain.federation.authorization_refusals import MOST_REFUSALS, AuthorizationRefusal, RefusalReason, RefusingEndpoint
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.tenants import StoredTenants
@@ -37,7 +37,7 @@ class RefusedShop:
             AuthorizationRefusal(
                 id=AuthorizationRefusalId(self.store.ids.new()),
                 client=self.client,
-                at=RefusedAt.TOKEN,
+                at=RefusingEndpoint.TOKEN,
                 reason=RefusalReason.SECRET_WRONG,
                 received="",
                 occurred_at=datetime.now(UTC),

@@ -24,7 +24,7 @@ from core.domain.identity.upstream.saml.judgements import (
     judge_response,
     judged,
 )
-from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, Directory
+from core.domain.identity.upstream.saml.mappings import NAME_ID, PRESETS, AttributeMapping, DirectoryPreset
 from core.domain.identity.upstream.saml.received import (
     AnswerProof,
     ReceivedAssertion,
@@ -282,10 +282,10 @@ def test_words_for_administrators_are_whole_sentences() -> None:
 
 
 def test_presets_name_what_identifies_and_the_address() -> None:
-    assert set(PRESETS) == set(Directory)
+    assert set(PRESETS) == set(DirectoryPreset)
     for which, preset in PRESETS.items():
         assert preset.mapping.email, which
         assert preset.mapping.given_name, which
         assert preset.mapping.family_name, which
         assert preset.mapping.groups, which
-    assert PRESETS[Directory.ENTRA_ID].mapping.subject != NAME_ID, "its NameID is the user principal name, which changes"
+    assert PRESETS[DirectoryPreset.ENTRA_ID].mapping.subject != NAME_ID, "its NameID is the user principal name, which changes"

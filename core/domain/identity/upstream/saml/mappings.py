@@ -26,7 +26,7 @@ class AttributeMapping(Frozen, kw_only=True):
     """The keys of the organization's fields, by the attributes that go into them."""
 
 
-class Directory(StrEnum):
+class DirectoryPreset(StrEnum):
     """Directories for which a mapping is known. Any other is set up by hand."""
 
     ENTRA_ID = "entra_id"
@@ -58,8 +58,8 @@ _OURS: Final = AttributeMapping(
     email=("email",), given_name=("firstName",), family_name=("lastName",), name=("displayName",), groups=("groups",)
 )
 
-PRESETS: Final[Mapping[Directory, Preset]] = {
-    Directory.ENTRA_ID: Preset(
+PRESETS: Final[Mapping[DirectoryPreset, Preset]] = {
+    DirectoryPreset.ENTRA_ID: Preset(
         name="Microsoft Entra ID",
         mapping=AttributeMapping(
             # The NameID is the user principal name at first, which changes with a marriage.
@@ -71,10 +71,10 @@ PRESETS: Final[Mapping[Directory, Preset]] = {
             groups=(f"{_WINDOWS}/groups",),
         ),
     ),
-    Directory.OKTA: Preset(name="Okta", mapping=_OURS),
+    DirectoryPreset.OKTA: Preset(name="Okta", mapping=_OURS),
     # It has no name that never changes, unless the organization keeps one in a custom attribute: its NameID is the address.
-    Directory.GOOGLE: Preset(name="Google Workspace", mapping=replace(_OURS, email=("email", NAME_ID), name=())),
-    Directory.AD_FS: Preset(
+    DirectoryPreset.GOOGLE: Preset(name="Google Workspace", mapping=replace(_OURS, email=("email", NAME_ID), name=())),
+    DirectoryPreset.AD_FS: Preset(
         name="AD FS",
         mapping=AttributeMapping(
             subject=f"{_WINDOWS}/primarysid",
@@ -86,8 +86,8 @@ PRESETS: Final[Mapping[Directory, Preset]] = {
         ),
         encrypts_weakly=True,
     ),
-    Directory.PING: Preset(name="PingOne", mapping=_OURS),
-    Directory.SHIBBOLETH: Preset(
+    DirectoryPreset.PING: Preset(name="PingOne", mapping=_OURS),
+    DirectoryPreset.SHIBBOLETH: Preset(
         name="Shibboleth",
         mapping=AttributeMapping(
             email=("urn:oid:0.9.2342.19200300.100.1.3",),
@@ -98,7 +98,7 @@ PRESETS: Final[Mapping[Directory, Preset]] = {
         ),
         name_id_format=NameIdFormat.PERSISTENT.value,
     ),
-    Directory.KEYCLOAK: Preset(
+    DirectoryPreset.KEYCLOAK: Preset(
         name="Keycloak",
         mapping=AttributeMapping(
             email=("urn:oid:1.2.840.113549.1.9.1",),

@@ -11,20 +11,46 @@ from entrypoints.http.pages.console.organization.organization_tabs import EVENTS
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.tenancy.siem import configure_siem, remove_siem, siem_configuration, test_siem
-from entrypoints.http.routes.tenancy.webhook_deliveries import list_webhook_deliveries, redeliver, replay_webhook, test_webhook
+from entrypoints.http.routes.tenancy.siem import configure_siem, get_siem_configuration, remove_siem, test_siem
+from entrypoints.http.routes.tenancy.webhook_deliveries import (
+    list_webhook_deliveries,
+    redeliver_webhook_event,
+    replay_webhook,
+    test_webhook,
+)
 from entrypoints.http.routes.tenancy.webhooks import (
+    WebhookRecord,
     change_webhook,
     create_webhook,
     delete_webhook,
+    get_webhook,
+    list_webhook_event_types,
     list_webhooks,
     rotate_webhook_secret,
-    webhook_detail,
-    webhook_event_types,
 )
+from ports.outbound import Failure
 
 _DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("console.state.not_delivered", Tone.BAD)}
 _ACTIVE: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+
+
+def _standing(webhook: WebhookRecord) -> str:
+    return "failing" if webhook.is_active and webhook.failing_since else "active" if webhook.is_active else "off"
+
+
+_STANDING: Final = {
+    "failing": ("console.webhooks.failing", Tone.BAD),
+    "active": ("console.state.active", Tone.GOOD),
+    "off": ("console.state.off", Tone.WARN),
+}
+
+
+def _problem(error: str) -> tuple[str, Tone]:
+    key = f"console.delivery_problem.{error}"
+    return (key if error in _PROBLEMS else "console.delivery_problem.other"), Tone.PLAIN
+
+
+_PROBLEMS: Final = frozenset(one.value for one in Failure)
 
 
 async def _delivered(visit: PageVisit) -> Sequence[Choice]:
@@ -42,7 +68,7 @@ async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
 
 
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, one.value, one.label) for one in await visit.ask(webhook_event_types)]
+    return [Choice(one.value, one.value, one.label) for one in await visit.ask(list_webhook_event_types)]
 
 
 _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.events_hint")
@@ -53,11 +79,11 @@ WEBHOOKS: Final = Resource(
     at=EVENTS,
     listed=list_webhooks,
     rows="webhooks",
-    columns=(plain("name"), code("url"), state("is_active", _ACTIVE), when("created_at")),
+    columns=(plain("name"), code("url"), state(_standing, _STANDING), when("failing_since"), when("created_at")),
     parameter="webhook_id",
-    record=webhook_detail,
-    state=(lambda webhook: webhook.is_active, _ACTIVE.__getitem__),
-    facts=(code("url"), listed("events"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
+    record=get_webhook,
+    state=(_standing, _STANDING.__getitem__),
+    facts=(code("url"), listed("events"), when("failing_since"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
     sections=(
         Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),
@@ -78,7 +104,7 @@ DELIVERIES: Final = Resource(
         code("event_type"),
         state("delivered", _DELIVERED),
         number("response_status_code"),
-        number("attempt_count"),
+        state("delivery_error", _problem, "console.field.delivery_error"),
         when("next_retry_at"),
         when("created_at", "console.field.happened_at"),
     ),
@@ -89,14 +115,14 @@ DELIVERIES: Final = Resource(
     facts=(
         number("response_status_code"),
         plain("response_body"),
-        plain("delivery_error"),
+        state("delivery_error", _problem, "console.field.delivery_error"),
         number("attempt_count"),
         when("next_retry_at"),
         when("created_at", "console.field.happened_at"),
         code(lambda one: json.dumps(one.payload, ensure_ascii=False, indent=1), "console.field.payload"),
         copied("id"),
     ),
-    acts=(Act("redeliver", redeliver),),
+    acts=(Act("redeliver", redeliver_webhook_event),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
         (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
@@ -108,7 +134,7 @@ SIEM: Final = Resource(
     position=position(EVENTS_ENTRY, SIEM_TAB),
     at=f"{EVENTS}/siem",
     is_single=True,
-    listed=siem_configuration,
+    listed=get_siem_configuration,
     columns=(
         plain("name"),
         words("provider_type"),

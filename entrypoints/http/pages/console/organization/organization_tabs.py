@@ -4,27 +4,27 @@ from typing import Final
 
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
-from entrypoints.http.routes.configuration.documents import organization_configuration
+from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
-from entrypoints.http.routes.record.audit import audit_log
+from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.services.billing import open_billing_portal
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.branding import change_branding
 from entrypoints.http.routes.tenancy.domain_routes import list_domain_routes
-from entrypoints.http.routes.tenancy.domains import show_domain
+from entrypoints.http.routes.tenancy.domains import get_domain
 from entrypoints.http.routes.tenancy.invitations import list_invitations
 from entrypoints.http.routes.tenancy.join_requests import list_join_requests
-from entrypoints.http.routes.tenancy.mail_servers import show_mail_server
+from entrypoints.http.routes.tenancy.mail_servers import get_mail_server
 from entrypoints.http.routes.tenancy.management_keys import list_management_keys
 from entrypoints.http.routes.tenancy.members import list_members
-from entrypoints.http.routes.tenancy.oauth_credentials import show_oauth_credentials
-from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, organization_detail
+from entrypoints.http.routes.tenancy.oauth_credentials import get_oauth_credentials
+from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, get_organization
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
 from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.setup_links import list_setup_links
-from entrypoints.http.routes.tenancy.siem import siem_configuration
-from entrypoints.http.routes.tenancy.sign_in_rules import show_sign_in_rules
+from entrypoints.http.routes.tenancy.siem import get_siem_configuration
+from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks
@@ -42,8 +42,9 @@ SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
 SEARCH: Final = f"{HOME}/search"
 SIGN_INS: Final = f"{HOME}/sign-ins"
+EXPIRIES: Final = f"{HOME}/ends-soon"
 
-OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, organization_detail.caller)
+OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, get_organization.caller)
 MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller)
 END_USERS_TAB: Final = Tab("console.tab.end_users", f"{PEOPLE}/users", list_end_users.caller)
 INVITATIONS_TAB: Final = Tab("console.tab.invitations", f"{PEOPLE}/invitations", list_invitations.caller)
@@ -57,17 +58,17 @@ DOMAINS_TAB: Final = Tab("console.tab.domains", f"{DIRECTORIES}/domains", list_d
 SCIM_TAB: Final = Tab("console.tab.scim", f"{DIRECTORIES}/scim", list_scim_tokens.caller)
 SETUP_LINKS_TAB: Final = Tab("console.tab.setup_links", SETUP_LINKS, list_setup_links.caller)
 WEBHOOKS_TAB: Final = Tab("console.tab.webhooks", EVENTS, list_webhooks.caller)
-SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", siem_configuration.caller)
+SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", get_siem_configuration.caller)
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller)
-RULES_TAB: Final = Tab("console.tab.rules", SIGN_IN, show_sign_in_rules.caller)
-CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", show_oauth_credentials.caller)
-AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, audit_log.caller)
+RULES_TAB: Final = Tab("console.tab.rules", SIGN_IN, get_sign_in_rules.caller)
+CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", get_oauth_credentials.caller)
+AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller)
 GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.caller)
 LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding.caller)
-DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", show_domain.caller)
-MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", show_mail_server.caller)
+DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", get_domain.caller)
+MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", get_mail_server.caller)
 BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller)
-DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, organization_configuration.caller)
+DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, get_organization_configuration.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
 
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))

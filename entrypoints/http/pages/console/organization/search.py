@@ -23,10 +23,10 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 )
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.services.end_users import end_user_detail, list_end_users
+from entrypoints.http.routes.services.end_users import get_end_user, list_end_users
 from entrypoints.http.routes.services.services import list_services
-from entrypoints.http.routes.tenancy.members import list_members, member_detail
-from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, organization_detail
+from entrypoints.http.routes.tenancy.members import get_member, list_members
+from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, get_organization
 from entrypoints.http.routes.tenancy.teams import list_teams
 
 _SHOWN: Final = 10
@@ -38,7 +38,7 @@ class SearchLink(msgspec.Struct, frozen=True):
     """The text to look for."""
 
 
-@console.get(SEARCH, of=organization_detail, also=(list_members, list_end_users, list_services, list_teams))
+@console.get(SEARCH, of=get_organization, also=(list_members, list_end_users, list_services, list_teams))
 async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Find people, applications and teams of an organization"""
     visit, sought = PageVisit(call, postern), call.query.q.strip()
@@ -73,7 +73,7 @@ async def _by_id(visit: PageVisit, sought: str) -> str:
         user = UUID(sought)
     except ValueError:
         return ""
-    for endpoint, at in ((member_detail, f"{PEOPLE}/{{user_id}}"), (end_user_detail, f"{PEOPLE}/users/{{user_id}}")):
+    for endpoint, at in ((get_member, f"{PEOPLE}/{{user_id}}"), (get_end_user, f"{PEOPLE}/users/{{user_id}}")):
         if visit.may(endpoint):
             try:
                 await visit.ask(endpoint, user_id=user)

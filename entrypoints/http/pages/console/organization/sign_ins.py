@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import APPLIC
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, logins_by_provider, logins_by_service
+from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, list_logins_by_provider, list_logins_by_service
 from entrypoints.http.routes.record.sign_ins import SignInRecord, list_sign_ins
 
 _WAYS: Final = (
@@ -124,30 +124,30 @@ def _among(services: Sequence[ServiceLogins]) -> Resource:
 async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) -> Page:
     """See who signed in to an organization and its applications, and who did not get in"""
     visit = PageVisit(call, postern)
-    services = await visit.ask(logins_by_service)
+    services = await visit.ask(list_logins_by_service)
     figures = [
         (visit.text(f"console.sign_ins.{name}"), columns, rows_of(columns, rows, visit.text, visit.path))
         for name, columns, rows in (
             ("by_application", _BY_SERVICE, services),
-            ("by_way", _BY_WAY, await visit.ask(logins_by_provider)),
+            ("by_way", _BY_WAY, await visit.ask(list_logins_by_provider)),
         )
     ]
     if visit.may(list_sign_ins):
         head, values, status = await listed(_among(services), visit, call.query)
     else:
-        head = Head(title=SIGN_IN_LOG.text(visit, "title"), crumbs=SIGN_IN_LOG.crumbs(visit), curl=visit.curl(logins_by_service))
+        head = Head(title=SIGN_IN_LOG.text(visit, "title"), crumbs=SIGN_IN_LOG.crumbs(visit), curl=visit.curl(list_logins_by_service))
         values, status = {}, 200
     return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=figures, sees_log=bool(values), **values), status)
 
 
 async def latest(visit: PageVisit, columns: Sequence[Column], **wanted: object) -> tuple[Sequence[Column], Sequence[Sequence[Cell]], str]:
     """The newest sign-ins of one person, or to one application: columns, rows, and the address of all of them."""
-    answer = await visit.ask(list_sign_ins, query={**wanted, "limit": LATEST})
+    answer = await visit.ask(list_sign_ins, query={**{name: str(value) for name, value in wanted.items()}, "limit": LATEST})
     (name, value), *_ = wanted.items()
     return columns, rows_of(columns, answer.sign_ins, visit.text, visit.path), f"{visit.here(SIGN_INS)}?{name}={value}"
 
 
-show_sign_ins: Final = console.get(SIGN_INS, of=logins_by_service, also=(logins_by_provider, list_sign_ins))(
+show_sign_ins: Final = console.get(SIGN_INS, of=list_logins_by_service, also=(list_logins_by_provider, list_sign_ins))(
     stated(_show, "show_sign_ins_of_organization", SIGN_INS, query=query_of(SIGN_IN_LOG))
 )
 PAGES: Final = (show_sign_ins, export_page(SIGN_IN_LOG))

@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource
 from entrypoints.http.routes.platform.setup_links import (
     create_customer_link,
-    customer_link,
+    get_customer_link,
     list_customer_links,
     release_customer_link,
     revoke_customer_link,
@@ -26,7 +26,7 @@ LINKS: Final = Resource(
     rows="setup_links",
     columns=COLUMNS,
     parameter="link_id",
-    record=customer_link,
+    record=get_customer_link,
     state=(lambda link: link.state, LINK_STATES.__getitem__),
     facts=FACTS,
     making=Making(shape(create_customer_link, *ASKED), secret="url"),  # noqa: S106 - the name of a field

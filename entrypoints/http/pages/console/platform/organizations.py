@@ -13,11 +13,11 @@ from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.platform.governance import (
     activate_organization,
     approve_organization,
-    change_tier_of_organization,
-    delete_organization_of_platform,
-    list_organizations_of_platform,
+    change_organization_tier,
+    delete_platform_organization,
+    get_platform_organization,
+    list_platform_organizations,
     list_tiers,
-    organization_of_platform,
     reject_organization,
     suspend_organization,
 )
@@ -69,7 +69,7 @@ GOVERNED: Final = Resource(
     name="governed",
     position=position(ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB),
     at=ORGANIZATIONS,
-    listed=list_organizations_of_platform,
+    listed=list_platform_organizations,
     rows="organizations",
     columns=(
         plain(_of("name"), "console.field.name", beside=_of("slug")),
@@ -86,7 +86,7 @@ GOVERNED: Final = Resource(
     parameter="org_id",
     key=lambda found: found.organization.id,
     called=lambda found: str(found.organization.name),
-    record=organization_of_platform,
+    record=get_platform_organization,
     state=(lambda found: found.organization.status, said),
     facts=(
         plain(_of("slug"), "console.field.slug"),
@@ -104,7 +104,7 @@ GOVERNED: Final = Resource(
         Section(
             "limits",
             shape(
-                change_tier_of_organization,
+                change_organization_tier,
                 _TIER,
                 Asked("max_users", hint="console.governed.limit_hint", shown=_of("max_users")),
                 Asked("max_services", hint="console.governed.limit_hint", shown=_of("max_services")),
@@ -128,7 +128,7 @@ GOVERNED: Final = Resource(
         ),
         Act("activate", activate_organization, kind="", shows=_is(OrganizationStatus.SUSPENDED)),
     ),
-    ending=Ending(delete_organization_of_platform, typed=lambda found: str(found.organization.slug), counts=_ends),
+    ending=Ending(delete_platform_organization, typed=lambda found: str(found.organization.slug), counts=_ends),
     below=(("console.customer_links.title", f"{ORGANIZATIONS}/{{org_id}}/setup-links", list_customer_links),),
 )
 

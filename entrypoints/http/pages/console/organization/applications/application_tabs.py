@@ -13,7 +13,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
-from entrypoints.http.routes.federation.saml import saml_configuration, saml_exchanges
+from entrypoints.http.routes.federation.saml import get_saml_configuration, list_saml_exchanges
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.assignments import list_assignments
@@ -22,7 +22,7 @@ from entrypoints.http.routes.services.permissions import list_service_permission
 from entrypoints.http.routes.services.plans import list_plans
 from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.service_roles import list_service_roles
-from entrypoints.http.routes.services.services import change_service, service_detail
+from entrypoints.http.routes.services.services import change_service, get_service
 
 LIST: Final = APPLICATIONS
 ONE: Final = f"{LIST}/{{service_slug}}"
@@ -45,7 +45,7 @@ SAML_EXCHANGES: Final = f"{ONE}/saml-exchanges"
 REFUSALS: Final = f"{ONE}/refusals"
 TEST_SIGN_IN: Final = f"{ONE}/test-sign-in"
 
-_OVERVIEW: Final = Tab("console.tab.overview", ONE, service_detail.caller)
+_OVERVIEW: Final = Tab("console.tab.overview", ONE, get_service.caller)
 _SIGN_IN: Final = Tab("console.tab.signing_in", SIGN_IN, change_service.caller)
 _SECRETS: Final = Tab("console.tab.secrets", SECRETS, list_client_secrets.caller)
 _ROLES: Final = Tab("console.tab.roles", ROLES, list_service_roles.caller)
@@ -53,7 +53,7 @@ _CLAIMS: Final = Tab("console.tab.claims", CLAIMS, list_service_claims.caller)
 _REFUSALS: Final = Tab("console.tab.refusals", REFUSALS, list_authorization_refusals.caller)
 _SETTINGS: Final = Tab("console.tab.settings", SETTINGS, change_service.caller)
 _PLANS: Final = Tab("console.tab.plans", PLANS, list_plans.caller)
-_SAML: Final = Tab("console.tab.saml", SAML, saml_configuration.caller)
+_SAML: Final = Tab("console.tab.saml", SAML, get_saml_configuration.caller)
 _TABS: Final = (_OVERVIEW, _SIGN_IN, _SECRETS, _ROLES, _CLAIMS, _PLANS, _SAML, _REFUSALS, _SETTINGS)
 
 _RULES: Final = Tab("console.part.rules", SIGN_IN, change_service.caller)
@@ -75,9 +75,9 @@ _OWN_CLAIMS: Final = Tab("console.part.claims", CLAIMS, list_service_claims.call
 _PREVIEW: Final = Tab("console.part.preview", PREVIEW, preview_tokens.caller)
 _OF_CLAIMS: Final = (_OWN_CLAIMS, _PREVIEW)
 
-_CONFIGURATION: Final = Tab("console.part.configuration", SAML, saml_configuration.caller)
-_CERTIFICATE: Final = Tab("console.part.certificate", SAML_CERTIFICATE, saml_configuration.caller)
-_EXCHANGES: Final = Tab("console.part.exchanges", SAML_EXCHANGES, saml_exchanges.caller)
+_CONFIGURATION: Final = Tab("console.part.configuration", SAML, get_saml_configuration.caller)
+_CERTIFICATE: Final = Tab("console.part.certificate", SAML_CERTIFICATE, get_saml_configuration.caller)
+_EXCHANGES: Final = Tab("console.part.exchanges", SAML_EXCHANGES, list_saml_exchanges.caller)
 _OF_SAML: Final = (_CONFIGURATION, _CERTIFICATE, _EXCHANGES)
 
 

@@ -11,7 +11,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.services.api_keys import api_key, create_api_key, delete_api_key, list_api_keys
+from entrypoints.http.routes.services.api_keys import create_api_key, delete_api_key, get_api_key, list_api_keys
 from entrypoints.http.routes.services.client_secrets import create_client_secret, delete_client_secret, list_client_secrets
 
 CLIENT_SECRETS: Final = Resource(
@@ -41,7 +41,7 @@ API_KEYS: Final = Resource(
     rows="api_keys",
     columns=(plain("name"), code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at")),
     parameter="api_key_id",
-    record=api_key,
+    record=get_api_key,
     facts=(code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at"), copied("id"), when("created_at")),
     making=Making(
         shape(

@@ -14,27 +14,27 @@ from entrypoints.http.pages.console.organization.applications.making.lines impor
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
 from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, latest
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.federation.saml import saml_configuration
+from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.record.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
-from entrypoints.http.routes.services.services import ServicePath, service_detail
+from entrypoints.http.routes.services.services import ServicePath, get_service
 
 _FACTS: Final = (
     words("service_type"),
     state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
-    yes_or_no("trusted"),
+    yes_or_no(lambda service: not service.trusted, "console.field.asks_for_consent"),
     listed("redirect_uris"),
     copied("slug"),
     when("created_at"),
 )
 
 
-@console.get(application_tabs.ONE, of=service_detail, also=(list_client_secrets, saml_configuration, list_sign_ins))
+@console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
-    service = await visit.ask(service_detail)
+    service = await visit.ask(get_service)
     kind = await _kind(visit, service)
     values = ApplicationValues(
         issuer=postern.foundation.public_url,
@@ -50,7 +50,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         title=service.name,
         crumbs=application_tabs.above_list(visit),
         main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet") if tested else None,
-        curl=visit.curl(service_detail),
+        curl=visit.curl(get_service),
         done=call.query.done,
     )
     page = visit.show(
@@ -81,7 +81,7 @@ async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
     if has_credential or service.redirect_uris:
         return ApplicationKind.WEB if has_credential else ApplicationKind.SPA
     # People come back from nowhere by OpenID Connect, so it may be an application that speaks SAML alone.
-    configuration = await visit.ask(saml_configuration)
+    configuration = await visit.ask(get_saml_configuration)
     return ApplicationKind.SPA if configuration.entity_id is None else ApplicationKind.SAML
 
 

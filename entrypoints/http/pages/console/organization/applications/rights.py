@@ -21,8 +21,8 @@ from entrypoints.http.routes.services.service_roles import (
     change_service_role,
     create_service_role,
     delete_service_role,
+    get_service_role,
     list_service_roles,
-    service_role_detail,
 )
 
 
@@ -45,7 +45,7 @@ ROLES: Final = Resource(
     columns=(plain("name", beside="slug"), plain("description"), listed("permissions"), yes_or_no("given_to_everybody")),
     parameter="role_slug",
     key=attrgetter("slug"),
-    record=service_role_detail,
+    record=get_service_role,
     facts=(
         copied("slug"),
         plain("description"),

@@ -15,7 +15,7 @@ from entrypoints.http.pages.console.resources import Ending, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
-from entrypoints.http.routes.services.services import change_service, delete_service, list_services, service_detail
+from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services
 
 
 async def _ends_with_it(visit: PageVisit, application: Any) -> Sequence[tuple[str, int]]:
@@ -43,7 +43,7 @@ def _page(
         columns=APPLICATIONS.columns,
         parameter="service_slug",
         key=slug_of,
-        record=service_detail,
+        record=get_service,
         facts=facts,
         sections=sections,
         ending=ending,

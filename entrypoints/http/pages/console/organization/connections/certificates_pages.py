@@ -15,7 +15,7 @@ from entrypoints.http.routes.tenancy.connection_certificates import (
     WaitingCertificatePath,
     approve_connection_certificate,
     decline_connection_certificate,
-    drop_former_certificate,
+    delete_former_certificate,
 )
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
 
@@ -46,7 +46,7 @@ async def show_connection_certificates(call: Call[None, DoneLink, UpstreamProvid
         ),
         provider=provider,
         may_decide=visit.may(approve_connection_certificate),
-        may_drop=visit.may(drop_former_certificate),
+        may_drop=visit.may(delete_former_certificate),
         here=here,
         set_up=visit.here(CONNECTION),
     )
@@ -69,11 +69,11 @@ async def decline_certificate(call: Call[BoundForm, None, WaitingCertificatePath
     return redirect(f"{visit.here(CERTIFICATES)}?done=saved")
 
 
-@console.post(_DROP, of=drop_former_certificate)
+@console.post(_DROP, of=delete_former_certificate)
 async def drop_former(call: Call[BoundForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
     """Delete our former key pair."""
     visit = PageVisit(call, postern)
-    await visit.ask(drop_former_certificate)
+    await visit.ask(delete_former_certificate)
     return redirect(f"{visit.here(CERTIFICATES)}?done=saved")
 
 

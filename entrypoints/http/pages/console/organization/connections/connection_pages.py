@@ -19,12 +19,12 @@ from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (
     ConnectionCertificateBody,
-    SucceededProvider,
+    ReplacedProvider,
     change_connection_certificate,
-    fill_upstream_provider,
     list_connection_exchanges,
     succeed_upstream_provider,
     test_upstream_provider,
+    upload_upstream_provider_metadata,
 )
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
 
@@ -89,7 +89,7 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
         provider=provider,
         given=given,
         certificates=() if provider.saml is None else [(one, one.fingerprint == last) for one in provider.saml.certificates],
-        may_change=visit.may(fill_upstream_provider),
+        may_change=visit.may(upload_upstream_provider_metadata),
         may_succeed=visit.may(succeed_upstream_provider),
         others=[(str(one.id), one.name) for one in providers if one.id != provider.id],
         succeed=visit.here(_SUCCEED),
@@ -107,7 +107,7 @@ async def show_connection(call: Call[None, DoneLink, UpstreamProviderPath, Any],
 
 @console.post(
     _METADATA,
-    of=fill_upstream_provider,
+    of=upload_upstream_provider_metadata,
     also=(list_upstream_providers, list_connection_exchanges),
     accepts=FormWithFile(2 * LONGEST_METADATA + (16 << 10)),
 )
@@ -116,7 +116,7 @@ async def fill_connection(call: Call[DirectoryMetadataForm, None, UpstreamProvid
     visit, body = PageVisit(call, postern), call.body
     document = b"" if body.url else body.file or body.text.strip().encode()
     try:
-        await visit.ask(fill_upstream_provider, body=document, query={"url": body.url.strip()} if body.url else None)
+        await visit.ask(upload_upstream_provider_metadata, body=document, query={"url": body.url.strip()} if body.url else None)
     except Refusal as problem:
         said, status = explained(visit, problem)
         return Answer(await _shown(visit, errors={"url": " ".join(said.values())}), status)
@@ -158,7 +158,7 @@ async def succeed_connection(call: Call[SucceededProviderForm, None, UpstreamPro
     except ValueError:
         return Answer(await _shown(visit, errors={"former": visit.text("console.connection.former_wrong")}), 400)
     try:
-        await visit.ask(succeed_upstream_provider, body=SucceededProvider(provider_id=former))
+        await visit.ask(succeed_upstream_provider, body=ReplacedProvider(provider_id=former))
     except Refusal as problem:
         said, status = explained(visit, problem)
         return Answer(await _shown(visit, errors={"former": " ".join(said.values())}), status)

@@ -14,8 +14,8 @@ from entrypoints.http.routes.tenancy.management_keys import (
     adopt_management_key,
     create_management_key,
     end_management_key,
+    get_management_key,
     list_management_keys,
-    management_key,
 )
 
 _DAYS: Final = Asked("expires_in_days", hint="console.keys.days_hint")
@@ -58,7 +58,7 @@ KEYS_OF_ORGANIZATION: Final = Resource(
     parameter="key_id",
     key=lambda found: _key(found).id,
     called=lambda found: _key(found).name,
-    record=management_key,
+    record=get_management_key,
     state=(lambda found: _key(found).adopted_at is not None, ADOPTED.__getitem__),
     facts=(
         code("management_key.prefix"),

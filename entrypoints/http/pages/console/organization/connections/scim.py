@@ -11,7 +11,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import DIRECT
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
-from entrypoints.http.routes.federation.scim_settings import change_scim_settings, scim_settings
+from entrypoints.http.routes.federation.scim_settings import change_scim_settings, get_scim_settings
 from entrypoints.http.routes.federation.scim_tokens import create_scim_token, delete_scim_token, list_scim_exchanges, list_scim_tokens
 
 _AT: Final = f"{DIRECTORIES}/scim"
@@ -24,8 +24,8 @@ _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.sta
 
 _OF_THE_DIRECTORY: Final = (
     ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
-    ("console.scim_settings.title", _SETTINGS, scim_settings),
-    ("console.scim_attributes.title", ATTRIBUTES, scim_settings),
+    ("console.scim_settings.title", _SETTINGS, get_scim_settings),
+    ("console.scim_attributes.title", ATTRIBUTES, get_scim_settings),
 )
 
 
@@ -47,6 +47,7 @@ TOKENS: Final = Resource(
     parameter="token_id",
     making=Making(shape(create_scim_token, "name", "expires_at"), secret="token"),  # noqa: S106 - the name of a field
     ending=Ending(delete_scim_token),
+    elsewhere=lambda visit: (("console.scim_tokens.base_address", f"{visit.postern.foundation.public_url}/scim/v2"),),
     below=_OF_THE_DIRECTORY,
     beneath=_OF_THE_DIRECTORY,
 )
@@ -84,7 +85,7 @@ GROUPS: Final = Resource(
     position=position(DIRECTORIES_ENTRY, SCIM_TAB),
     at=_SETTINGS,
     is_single=True,
-    listed=scim_settings,
+    listed=get_scim_settings,
     columns=(state("groups", _grouping, "console.field.groups"),),
     sections=(Section("change", shape(change_scim_settings, Asked("groups", choices=_groupings)), whole=True),),
     crumbs=lambda visit: ((TOKENS.text(visit, "title"), visit.here(_AT)),),

@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.scim import ATTRIBUTES, TOKENS
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, SCIM_TAB, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.federation.scim_settings import ChangedScimSettings, ScimSettingsPath, change_scim_settings, scim_settings
+from entrypoints.http.routes.federation.scim_settings import ChangedScimSettings, ScimSettingsPath, change_scim_settings, get_scim_settings
 from entrypoints.http.routes.tenancy.profile_fields import FieldRecord, list_fields
 
 _Rows = Annotated[Sequence[str], msgspec.Meta(max_length=MOST_FIELDS)]
@@ -31,13 +31,13 @@ class MappingForm(BoundForm, frozen=True, kw_only=True):
     attribute: _Rows = ()
 
 
-@console.get(ATTRIBUTES, of=scim_settings, also=(list_fields,))
+@console.get(ATTRIBUTES, of=get_scim_settings, also=(list_fields,))
 async def show_scim_attributes(call: Call[None, DoneLink, ScimSettingsPath, Member], postern: Postern) -> Page:
     """See which fields the attributes of the directory fill"""
     return Answer(await _table(PageVisit(call, postern), done=call.query.done), 200)
 
 
-@console.post(ATTRIBUTES, of=change_scim_settings, also=(scim_settings, list_fields))
+@console.post(ATTRIBUTES, of=change_scim_settings, also=(get_scim_settings, list_fields))
 async def send_scim_attributes(call: Call[MappingForm, None, ScimSettingsPath, Member], postern: Postern) -> Page:
     """Say which fields the attributes of the directory fill"""
     visit = PageVisit(call, postern)
@@ -57,7 +57,7 @@ async def send_scim_attributes(call: Call[MappingForm, None, ScimSettingsPath, M
 
 
 async def _mapping(visit: PageVisit) -> Mapping[str, str]:
-    mapping: Mapping[str, str] = (await visit.ask(scim_settings)).profile_mapping
+    mapping: Mapping[str, str] = (await visit.ask(get_scim_settings)).profile_mapping
     return mapping
 
 
@@ -69,7 +69,7 @@ async def _table(
     head = Head(
         title=visit.text("console.scim_attributes.title"),
         crumbs=((TOKENS.text(visit, "title"), visit.here(TOKENS.at)),),
-        curl=visit.curl(scim_settings),
+        curl=visit.curl(get_scim_settings),
         done=done,
         errors=errors,
     )

@@ -17,10 +17,10 @@ from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.tenancy.setup_links import (
     activate_setup_draft,
     create_setup_link,
+    get_setup_link,
     list_setup_links,
     release_setup_link,
     revoke_setup_link,
-    setup_link,
 )
 
 _DRAFTS: Final = f"{SETUP_LINKS}/{{link_id}}/drafts"
@@ -87,20 +87,20 @@ LINKS: Final = Resource(
     rows="setup_links",
     columns=COLUMNS,
     parameter="link_id",
-    record=setup_link,
+    record=get_setup_link,
     state=(lambda link: link.state, LINK_STATES.__getitem__),
     facts=FACTS,
     making=Making(shape(create_setup_link, *ASKED, Asked("activates", hint="console.setup_links.activates_hint")), secret="url"),  # noqa: S106
     acts=(Act("release", release_setup_link, asks=True, shows=lambda link: link.state is SetupLinkState.IN_USE),),
     ending=Ending(revoke_setup_link, counts=_drop),
-    below=(("console.setup_drafts.title", _DRAFTS, setup_link),),
+    below=(("console.setup_drafts.title", _DRAFTS, get_setup_link),),
 )
 
 DRAFTS: Final = Resource(
     name="setup_drafts",
     position=position(DIRECTORIES_ENTRY, SETUP_LINKS_TAB),
     at=_DRAFTS,
-    listed=setup_link,
+    listed=get_setup_link,
     rows="drafts",
     columns=(
         plain("subject"),

@@ -16,11 +16,13 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.members import MEMBERS
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.identity.mfa import StatedReason
-from entrypoints.http.routes.tenancy.members import MemberPath, disable_mfa_of_member, member_detail
+from entrypoints.http.routes.tenancy.members import MemberPath, disable_mfa_of_member, get_member
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
-from entrypoints.http.routes.tenancy.profile_values import KeptOfPath, ValuesPatch, change_person_values, person_values
+from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, KeptOfPath, change_person_values, get_person_values
+
+_FACTOR_REMOVED: Final = button("console.second_factor.button")
 
 _VALUES: Final = f"{PEOPLE}/{{user_id}}/fields"
 _FACTOR: Final = f"{PEOPLE}/{{user_id}}/second-factor"
@@ -38,7 +40,7 @@ class ValueForm(BoundForm, frozen=True, kw_only=True):
     value: str = ""
 
 
-@console.get(_VALUES, of=person_values, also=(list_fields,))
+@console.get(_VALUES, of=get_person_values, also=(list_fields,))
 async def show_values(call: Call[None, DoneLink, KeptOfPath, Member], postern: Postern) -> Page:
     """See what the organization keeps of a person"""
     return Answer(await _values(PageVisit(call, postern), done=call.query.done), 200)
@@ -52,7 +54,7 @@ async def send_value(call: Call[ValueForm, None, KeptOfPath, Member], postern: P
     if field is None:
         raise NotFound
     try:
-        await visit.ask(change_person_values, body=ValuesPatch({key: _value(field.kind, call.body.value)}))
+        await visit.ask(change_person_values, body=FieldValuesPatch({key: _value(field.kind, call.body.value)}))
     except Refusal as refusal:
         return Answer(await _values(visit, given={key: call.body.value}, errors={key: visit.said(refusal)}), status_of(refusal))
     return redirect(f"{visit.here(_VALUES)}?done=saved")
@@ -79,12 +81,12 @@ def _value(kind: FieldKind, given: str) -> Any:
 async def _values(
     visit: PageVisit, *, done: str = "", given: Mapping[str, str] = NO_ERRORS, errors: Mapping[str, str] = NO_ERRORS
 ) -> bytes:
-    kept = await visit.ask(person_values)
+    kept = await visit.ask(get_person_values)
     fields = await visit.ask(list_fields)
     head = Head(
         title=visit.text("console.values.title"),
         crumbs=(*MEMBERS.above(visit), (visit.text("console.field.person"), visit.here(MEMBERS.one))),
-        curl=visit.curl(person_values),
+        curl=visit.curl(get_person_values),
         done=done,
         errors=errors,
     )
@@ -109,7 +111,7 @@ def _shown(value: Any) -> str:
     return "\n".join(value) if isinstance(value, list | tuple) else str(value)
 
 
-@console.get(_FACTOR, of=disable_mfa_of_member, also=(member_detail,))
+@console.get(_FACTOR, of=disable_mfa_of_member, also=(get_member,))
 async def ask_to_remove_second_factor(call: Call[None, None, MemberPath, Member], postern: Postern) -> Page:
     """Ask why a member's second factor is to be removed"""
     return Answer(await _factor(PageVisit(call, postern)), 200)
@@ -125,11 +127,11 @@ async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Me
         raise
     except Refusal as refusal:
         return Answer(await _factor(visit, call.body.reason, visit.said(refusal)), status_of(refusal))
-    return redirect(f"{visit.here(MEMBERS.one)}?done=done")
+    return redirect(f"{visit.here(MEMBERS.one)}?done={_FACTOR_REMOVED}")
 
 
 async def _factor(visit: PageVisit, reason: str = "", wrong: str = "") -> bytes:
-    member = await visit.ask(member_detail)
+    member = await visit.ask(get_member)
     head = Head(
         title=visit.text("console.second_factor.title"),
         crumbs=(*MEMBERS.above(visit), (MEMBERS.called(member), visit.here(MEMBERS.one))),

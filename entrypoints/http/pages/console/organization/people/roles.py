@@ -8,7 +8,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.organization.people.choices import capabilities
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.routes.tenancy.roles import change_role, create_role, delete_role, list_roles, role_detail
+from entrypoints.http.routes.tenancy.roles import change_role, create_role, delete_role, get_role, list_roles
 
 _MAY: Final = Asked("permissions", choices=capabilities, label="console.field.capabilities")
 
@@ -19,7 +19,7 @@ ROLES: Final = Resource(
     listed=list_roles,
     columns=(plain("name", beside="description"), code("slug"), when("created_at")),
     parameter="role_id",
-    record=role_detail,
+    record=get_role,
     facts=(code("slug"), plain("description"), words("permissions", "console.field.capabilities"), copied("id"), when("updated_at")),
     making=Making(shape(create_role, "name", Asked("slug", hint="console.roles.slug_hint"), "description", _MAY)),
     sections=(Section("change", shape(change_role, "name", "description", _MAY)),),

@@ -13,13 +13,13 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.services.billing import NewPortal, PortalPath, open_billing_portal
-from entrypoints.http.routes.tenancy.organizations import organization_detail
+from entrypoints.http.routes.services.billing import NewBillingPortal, PortalPath, open_billing_portal
+from entrypoints.http.routes.tenancy.organizations import get_organization
 
 _AT: Final = f"{SETTINGS}/billing"
 
 
-@console.get(_AT, of=open_billing_portal, also=(organization_detail,))
+@console.get(_AT, of=open_billing_portal, also=(get_organization,))
 async def show_billing(call: Call[None, None, PortalPath, Member], postern: Postern) -> Page:
     """See how an organization pays"""
     return Answer(await _page(PageVisit(call, postern)), 200)
@@ -35,7 +35,7 @@ async def leave_for_billing_portal(call: Call[BoundForm, None, PortalPath, Membe
     visit = PageVisit(call, postern)
     try:
         back = f"{postern.foundation.public_url}{visit.here(_AT)}"
-        portal = await visit.ask(open_billing_portal, body=NewPortal(return_url=back))
+        portal = await visit.ask(open_billing_portal, body=NewBillingPortal(return_url=back))
     except BillingFailed as refusal:
         return Answer(await _page(visit, visit.said(refusal)), status_of(refusal))
     except Refusal as refusal:
@@ -47,7 +47,7 @@ async def leave_for_billing_portal(call: Call[BoundForm, None, PortalPath, Membe
 
 
 async def _page(visit: PageVisit, problem: str = "") -> bytes:
-    found = await visit.ask(organization_detail)
+    found = await visit.ask(get_organization)
     return visit.show(
         "organization/settings/billing.html",
         position(SETTINGS_ENTRY, BILLING_TAB),

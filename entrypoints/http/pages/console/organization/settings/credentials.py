@@ -16,15 +16,17 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, position
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,
     OAuthCredentialsPath,
+    get_oauth_credentials,
     remove_oauth_credentials,
     set_oauth_credentials,
-    show_oauth_credentials,
 )
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath
+
+_REMOVED: Final = button("console.credentials.end")
 
 _AT: Final = f"{SIGN_IN}/providers"
 _ONE: Final = f"{_AT}/{{provider}}"
@@ -37,17 +39,17 @@ class CredentialsForm(BoundForm, frozen=True, kw_only=True):
     client_secret: Secret = Secret("")
 
 
-@console.get(_AT, of=show_oauth_credentials)
+@console.get(_AT, of=get_oauth_credentials)
 async def list_own_clients(call: Call[None, DoneLink, SignInRulesPath, Member], postern: Postern) -> Page:
     """See at which providers people sign in with a client of the organization's own"""
     visit = PageVisit(call, postern)
-    found = [await visit.ask(show_oauth_credentials, provider=provider.value) for provider in Provider]
+    found = [await visit.ask(get_oauth_credentials, provider=provider.value) for provider in Provider]
     page = visit.show(
         "organization/settings/credentials.html",
         _POSITION,
         Head(
             title=visit.text("console.credentials.title"),
-            curl=visit.curl(show_oauth_credentials, provider=Provider.CODEHOST.value),
+            curl=visit.curl(get_oauth_credentials, provider=Provider.CODEHOST.value),
             done=call.query.done,
         ),
         providers=[(NAMES[Provider(one.provider)], one, visit.here(_ONE, provider=one.provider)) for one in found],
@@ -56,11 +58,11 @@ async def list_own_clients(call: Call[None, DoneLink, SignInRulesPath, Member], 
     return Answer(page, 200)
 
 
-@console.get(_ONE, of=set_oauth_credentials, also=(show_oauth_credentials,))
+@console.get(_ONE, of=set_oauth_credentials, also=(get_oauth_credentials,))
 async def ask_for_own_client(call: Call[None, None, OAuthCredentialsPath, Member], postern: Postern) -> Page:
     """Ask for the organization's own client at a provider"""
     visit = PageVisit(call, postern)
-    found = await visit.ask(show_oauth_credentials)
+    found = await visit.ask(get_oauth_credentials)
     return Answer(_form(visit, call.path.provider, found.client_id or "", is_set=found.has_secret), 200)
 
 
@@ -114,7 +116,7 @@ async def remove_own_client(call: Call[BoundForm, None, OAuthCredentialsPath, Me
     """Remove the organization's own client at a provider"""
     visit = PageVisit(call, postern)
     await visit.ask(remove_oauth_credentials)
-    return redirect(f"{visit.here(_AT)}?done=ended")
+    return redirect(f"{visit.here(_AT)}?done={_REMOVED}")
 
 
 def _form(visit: PageVisit, provider: str, client_id: str, *, is_set: bool = False, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

@@ -17,10 +17,12 @@ from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit, button
 from entrypoints.http.routes.services.end_users import list_end_users
-from entrypoints.http.routes.tenancy.members import MembersPath, Transfer, list_members, transfer_ownership
-from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, organization_detail
+from entrypoints.http.routes.tenancy.members import MembersPath, OwnershipTransfer, list_members, transfer_ownership
+from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, get_organization
+
+_TRANSFERRED: Final = button("console.danger.transfer")
 
 _AT: Final = f"{SETTINGS}/danger"
 _TRANSFER: Final = f"{_AT}/transfer"
@@ -62,7 +64,7 @@ async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Po
     """Make another member the owner"""
     visit = PageVisit(call, postern)
     try:
-        heir = msgspec.convert({"new_owner_user_id": call.body.user_id}, Transfer)
+        heir = msgspec.convert({"new_owner_user_id": call.body.user_id}, OwnershipTransfer)
     except msgspec.ValidationError:
         return Answer(await _heirs(visit, "", {"user_id": visit.text("console.danger.choose")}), 400)
     try:
@@ -73,7 +75,7 @@ async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Po
         if status_of(refusal) >= 500:
             raise
         return Answer(await _heirs(visit, "", {"": visit.said(refusal)}), status_of(refusal))
-    return redirect(f"{visit.here(HOME)}?done=done")
+    return redirect(f"{visit.here(HOME)}?done={_TRANSFERRED}")
 
 
 async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -98,13 +100,13 @@ async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_E
     )
 
 
-@console.get(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
+@console.get(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def ask_to_delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Ask before an organization is deleted, and say what ends with it"""
     return Answer(await _question(PageVisit(call, postern)), 200)
 
 
-@console.post(_DELETE, of=delete_organization, also=(organization_detail, list_end_users))
+@console.post(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
 async def send_deletion_of_organization(call: Call[EndingForm, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """Delete an organization and all its data for good"""
     visit = PageVisit(call, postern)
@@ -136,7 +138,7 @@ async def _question(visit: PageVisit, errors: Mapping[str, str] = NO_ERRORS) -> 
 
 
 async def _ends(visit: PageVisit) -> Sequence[str]:
-    found = await visit.ask(organization_detail)
+    found = await visit.ask(get_organization)
     counts = [("members", found.member_count), ("applications", found.service_count)]
     if visit.call.caller.organization_is_active and visit.may(list_end_users):
         counts.append(("end_users", (await visit.ask(list_end_users, query={"limit": 1})).pagination.total))

@@ -9,7 +9,7 @@ from entrypoints.http.pages.console.organization import organization_tabs as of_
 from entrypoints.http.pages.console.platform import platform_tabs as of_platform
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.http.routes.configuration.documents import organization_configuration, platform_configuration
+from entrypoints.http.routes.configuration.documents import get_organization_configuration, get_platform_configuration
 
 _DRIFT: Final = {False: ("console.state.as_documented", Tone.GOOD), True: ("console.state.changed_by_hand", Tone.WARN)}
 
@@ -38,10 +38,10 @@ def _beginning(managed: Any) -> str:
 DOCUMENTS: Final = _list(
     of_organization.DOCUMENTS,
     of_organization.position(of_organization.SETTINGS_ENTRY, of_organization.DOCUMENTS_TAB),
-    organization_configuration,
+    get_organization_configuration,
 )
 PLATFORM_DOCUMENTS: Final = _list(
-    of_platform.DOCUMENTS, of_platform.position(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), platform_configuration
+    of_platform.DOCUMENTS, of_platform.position(of_platform.SETTINGS_ENTRY, of_platform.DOCUMENTS_TAB), get_platform_configuration
 )
 
 PAGES: Final = (*pages(DOCUMENTS), *pages(PLATFORM_DOCUMENTS))

@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.organization.organization_tabs import GENERAL_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource, Section
-from entrypoints.http.routes.tenancy.organizations import change_organization, organization_detail
+from entrypoints.http.routes.tenancy.organizations import change_organization, get_organization
 
 _STATES: Final = {
     "active": ("console.value.active", Tone.GOOD),
@@ -36,7 +36,7 @@ GENERAL: Final = Resource(
     position=position(SETTINGS_ENTRY, GENERAL_TAB),
     at=SETTINGS,
     is_single=True,
-    listed=organization_detail,
+    listed=get_organization,
     columns=(
         plain("organization.name", "console.field.name"),
         copied("organization.slug", "console.field.slug"),

@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.forms import WAS, Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, show_branding
+from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, get_branding
 
 _AT: Final = f"{SETTINGS}/looks"
 _PREVIEW: Final = "preview"
@@ -34,19 +34,19 @@ _SHAPE: Final = shape(
 _LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
 
 
-@console.get(_AT, of=change_branding, also=(show_branding,))
+@console.get(_AT, of=change_branding, also=(get_branding,))
 async def show_looks(call: Call[None, DoneLink, BrandingPath, Member], postern: Postern) -> Page:
     """See the looks of an organization, with a preview"""
     visit = PageVisit(call, postern)
-    texts = texts_of(_SHAPE.inputs, await visit.ask(show_branding))
+    texts = texts_of(_SHAPE.inputs, await visit.ask(get_branding))
     return Answer(await _page(visit, texts, texts, done=call.query.done), 200)
 
 
-@console.post(_AT, of=change_branding, also=(show_branding,))
+@console.post(_AT, of=change_branding, also=(get_branding,))
 async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern: Postern) -> Page:
     """Preview the looks of an organization, or change them"""
     visit, form = PageVisit(call, postern), call.body
-    record = await visit.ask(show_branding)
+    record = await visit.ask(get_branding)
     present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
     if form.step == _PREVIEW:
         wrong = texts["primary_color"].strip() and brand_color(texts["primary_color"].strip()) is None
@@ -61,7 +61,7 @@ async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern
     try:
         await visit.ask(change_branding, body=body_of(_SHAPE, form, only=own))
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _page(visit, texts, present, errors=errors), status)
     return redirect(f"{visit.here(_AT)}?done=saved")
 

@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import Asked, InputKind, shape
 from entrypoints.http.pages.console.organization.organization_tabs import MAIL_SERVER_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
-from entrypoints.http.routes.tenancy.mail_servers import remove_mail_server, set_mail_server, show_mail_server, test_mail_server
+from entrypoints.http.routes.tenancy.mail_servers import get_mail_server, remove_mail_server, set_mail_server, test_mail_server
 
 
 def _set(answer: Any) -> Any:
@@ -25,7 +25,7 @@ MAIL_SERVER: Final = Resource(
     position=position(SETTINGS_ENTRY, MAIL_SERVER_TAB),
     at=f"{SETTINGS}/mail-server",
     is_single=True,
-    listed=show_mail_server,
+    listed=get_mail_server,
     of_record=_set,
     columns=(
         code("host"),

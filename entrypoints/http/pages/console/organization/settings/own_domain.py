@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import shape
 from entrypoints.http.pages.console.organization.organization_tabs import DOMAIN_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
-from entrypoints.http.routes.tenancy.domains import remove_domain, set_domain, show_domain, verify_domain
+from entrypoints.http.routes.tenancy.domains import get_domain, remove_domain, set_domain, verify_domain
 
 _STATES: Final = {True: ("console.state.proved", Tone.GOOD), False: ("console.state.not_proved", Tone.WARN)}
 
@@ -21,7 +21,7 @@ OWN_DOMAIN: Final = Resource(
     position=position(SETTINGS_ENTRY, DOMAIN_TAB),
     at=f"{SETTINGS}/domain",
     is_single=True,
-    listed=show_domain,
+    listed=get_domain,
     of_record=_set,
     columns=(
         plain("domain"),

@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
-from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, show_sign_in_rules
+from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, get_sign_in_rules
 
 _CHANGE: Final = f"{SIGN_IN}/change"
 _SHAPE: Final = shape(
@@ -39,7 +39,7 @@ RULES: Final = Resource(
     position=position(SIGN_IN_ENTRY, RULES_TAB),
     at=SIGN_IN,
     is_single=True,
-    listed=show_sign_in_rules,
+    listed=get_sign_in_rules,
     columns=(
         words("mfa_policy"),
         when("mfa_required_since"),
@@ -55,15 +55,15 @@ RULES: Final = Resource(
 _RulesForm: Any = msgspec.defstruct("SignInRulesForm", [("sure", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
 
 
-@console.get(_CHANGE, of=change_sign_in_rules, also=(show_sign_in_rules,))
+@console.get(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
 async def ask_for_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> Page:
     """Ask for the sign-in rules of an organization"""
     visit = PageVisit(call, postern)
-    texts = texts_of(_SHAPE.inputs, await visit.ask(show_sign_in_rules))
+    texts = texts_of(_SHAPE.inputs, await visit.ask(get_sign_in_rules))
     return Answer(await _form(visit, texts, texts), 200)
 
 
-@console.post(_CHANGE, of=change_sign_in_rules, also=(show_sign_in_rules,))
+@console.post(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
 async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Member], postern: Postern) -> Page:
     """Change the sign-in rules of an organization
 
@@ -73,7 +73,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
     own, onward = changed(_SHAPE.inputs, form), visit.here(SIGN_IN)
     if not own:
         return redirect(f"{onward}?done=unchanged")
-    record = await visit.ask(show_sign_in_rules)
+    record = await visit.ask(get_sign_in_rules)
     present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
     if others := moved(_SHAPE.inputs, form, record):
         meanwhile = [(visit.text(one.label), _said(one, present[one.field], visit)) for one in others]
@@ -85,7 +85,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
             return Answer(_question(visit, own, present, texts, effects), 200)
         await visit.ask(change_sign_in_rules, body=body)
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _form(visit, texts, present, errors=errors), status)
     return redirect(f"{onward}?done=saved")
 

@@ -11,8 +11,8 @@ from entrypoints.http.routes.platform.management_keys import (
     adopt_platform_key,
     create_platform_key,
     end_platform_key,
+    get_platform_key,
     list_platform_keys,
-    platform_key,
 )
 
 _ADOPTED: Final = {True: ("console.state.adopted", Tone.GOOD), False: ("console.state.of_its_maker", Tone.PLAIN)}
@@ -33,7 +33,7 @@ PLATFORM_KEYS: Final = Resource(
         when("expires_at"),
     ),
     parameter="key_id",
-    record=platform_key,
+    record=get_platform_key,
     state=(lambda key: key.adopted_at is not None, _ADOPTED.__getitem__),
     facts=(
         code("prefix"),

@@ -11,7 +11,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import HOME, ORGANIZATIONS, OVERVIEW_ENTRY, OVERVIEW_TAB, PEOPLE, position
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import platform_overview
+from entrypoints.http.routes.platform.analytics import get_platform_overview
 
 _QUEUES: Final = (code("kind"), number("waiting"), number("dead"), when("oldest_due"))
 _PROVIDERS: Final = (
@@ -25,7 +25,7 @@ _VERSIONS: Final = (code("version", "console.field.this_version"), code("schema"
 
 async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    figures = await visit.ask(platform_overview)
+    figures = await visit.ask(get_platform_overview)
     queues = await postern.foundation.jobs.state()
     state = await postern.platform.installation.state()
     shown = (
@@ -39,7 +39,7 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     page = visit.show(
         "platform/overview/overview.html",
         position(OVERVIEW_ENTRY, OVERVIEW_TAB),
-        Head(title=visit.text("console.installation_at_a_glance.title"), curl=visit.curl(platform_overview)),
+        Head(title=visit.text("console.installation_at_a_glance.title"), curl=visit.curl(get_platform_overview)),
         figures=[(visit.text(f"console.installation_at_a_glance.{name}"), value, where) for name, value, where in shown],
         pending=figures.organizations_by_status.get(OrganizationStatus.PENDING, 0),
         dead=sum(queue.dead for queue in queues),
@@ -65,4 +65,4 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, 200)
 
 
-PAGES: Final = (console.get(HOME, of=platform_overview)(stated(_show_overview, "show_installation", HOME)),)
+PAGES: Final = (console.get(HOME, of=get_platform_overview)(stated(_show_overview, "show_installation", HOME)),)

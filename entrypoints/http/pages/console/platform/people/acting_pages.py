@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.routes.identity.impersonation import impersonate
+from entrypoints.http.routes.identity.impersonation import impersonate_user
 
 STOP: Final = "/ui/stop-acting"
 
@@ -53,11 +53,11 @@ _QUESTION: Final = Question(
     name="act_as",
     texts="console.people",
     at=f"{ONE}/act-as",
-    of=impersonate,
+    of=impersonate_user,
     position=position_of(PERSON_TAB),
     load=load,
     do=_act_as,
-    shape=shape(impersonate, Asked("reason", kind=InputKind.LONG)),
+    shape=shape(impersonate_user, Asked("reason", kind=InputKind.LONG)),
 )
 
 # `stop_acting` belongs to the browser, not to the console: it has no place there, and anybody may send it.

@@ -26,7 +26,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
 )
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.platform_users import mfa_metrics, search_users, suspicious_activity
+from entrypoints.http.routes.platform.platform_users import get_mfa_metrics, list_suspicious_activity, search_users
 
 _SHOWN: Final = min(50, MOST_FOUND)
 
@@ -129,12 +129,12 @@ _OWNERS: Final = (
 
 async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    figures = await visit.ask(mfa_metrics)
-    alerts = (await visit.ask(suspicious_activity)).alerts
+    figures = await visit.ask(get_mfa_metrics)
+    alerts = (await visit.ask(list_suspicious_activity)).alerts
     page = visit.show(
         "platform/people/second_factors.html",
         position(PEOPLE_ENTRY, SECOND_FACTORS_TAB),
-        Head(title=visit.text("console.people.second_factors"), curl=visit.curl(suspicious_activity)),
+        Head(title=visit.text("console.people.second_factors"), curl=visit.curl(list_suspicious_activity)),
         figures=figures,
         columns=_ALERTS,
         rows=rows_of(_ALERTS, alerts, visit.text, visit.path),
@@ -145,7 +145,7 @@ async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
 PAGES: Final = (
     console.get(PEOPLE, of=search_users)(stated(_show_people, "show_people_of_platform", PEOPLE, query=SoughtPeople)),
     console.get(OWNERS, of=search_users)(stated(_show_owners, "show_platform_owners", OWNERS, query=DoneLink)),
-    console.get(SECOND_FACTORS, of=mfa_metrics, also=(suspicious_activity,))(
+    console.get(SECOND_FACTORS, of=get_mfa_metrics, also=(list_suspicious_activity,))(
         stated(_show_second_factors, "show_second_factors_of_platform", SECOND_FACTORS)
     ),
 )

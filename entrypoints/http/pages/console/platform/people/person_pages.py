@@ -34,8 +34,8 @@ from entrypoints.http.routes.platform.account_administration import activate_use
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,
     demote_platform_owner,
-    force_disable_mfa,
-    mfa_status_of_user,
+    disable_mfa_of_user,
+    get_mfa_status_of_user,
     promote_platform_owner,
     search_users,
 )
@@ -159,7 +159,7 @@ async def _reset_access(visit: PageVisit, _subject: QuestionSubject, _body: Any)
 
 
 async def _remove_factor(visit: PageVisit, _subject: QuestionSubject, body: Any) -> None:
-    await visit.ask(force_disable_mfa, body=body)
+    await visit.ask(disable_mfa_of_user, body=body)
 
 
 async def _promote(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
@@ -182,14 +182,16 @@ _QUESTIONS: Final = (
         "remove_factor",
         _remove_factor,
         kind="final",
-        of=force_disable_mfa,
-        shape=shape(force_disable_mfa, Asked("reason", kind=InputKind.LONG)),
+        of=disable_mfa_of_user,
+        shape=shape(disable_mfa_of_user, Asked("reason", kind=InputKind.LONG)),
     ),
     _question("promote", _promote, of=promote_platform_owner),
     _question("demote", _demote, kind="final", of=demote_platform_owner),
 )
 
 PAGES: Final = (
-    console.get(ONE, of=PLATFORM_OWNER, also=(mfa_status_of_user,))(stated(_show_person, "show_person_of_platform", ONE, query=DoneLink)),
+    console.get(ONE, of=PLATFORM_OWNER, also=(get_mfa_status_of_user,))(
+        stated(_show_person, "show_person_of_platform", ONE, query=DoneLink)
+    ),
     *(one for question in _QUESTIONS for one in question_pages(question)),
 )

@@ -15,7 +15,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, VALUES_TAB, above, load, position_of, user_of
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
 from entrypoints.http.pages.refusals import in_words
-from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, platform_person_values
+from entrypoints.http.routes.platform.platform_fields import change_platform_person_values, get_platform_person_values
 
 _AT: Final = f"{ONE}/fields"
 
@@ -53,7 +53,7 @@ async def _page(visit: PageVisit, typed: Mapping[str, str], wrong: Mapping[str, 
     return visit.show(
         "platform/people/values.html",
         position_of(VALUES_TAB),
-        Head(title=subject.called, crumbs=above(visit), curl=visit.curl(platform_person_values), done=done, errors=errors),
+        Head(title=subject.called, crumbs=above(visit), curl=visit.curl(get_platform_person_values), done=done, errors=errors),
         controls=made,
         others=[
             (field.label, shown(kept.values.get(field.id)).replace("\n", ", "))
@@ -65,7 +65,7 @@ async def _page(visit: PageVisit, typed: Mapping[str, str], wrong: Mapping[str, 
 
 
 PAGES: Final[tuple[Endpoint, ...]] = (
-    console.get(_AT, of=platform_person_values)(stated(_show_values, "show_values_of_person", _AT, query=DoneLink)),
+    console.get(_AT, of=get_platform_person_values)(stated(_show_values, "show_values_of_person", _AT, query=DoneLink)),
     console.post(_AT, of=change_platform_person_values, accepts=MANY_VALUES)(
         stated(_save_values, "save_values_of_person", _AT, body=ValuesForm)
     ),

@@ -21,7 +21,7 @@ from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
-from entrypoints.http.routes.platform.audit_log import LoggedByPlatform, platform_audit_entry, platform_audit_log
+from entrypoints.http.routes.platform.audit_log import PlatformAuditEntryRecord, get_platform_audit_entry, list_platform_audit_log
 from entrypoints.http.routes.record.audit import key_of
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
@@ -42,7 +42,7 @@ class AuditQuery(msgspec.Struct, frozen=True):
     page: str = "1"
 
 
-def _by(row: LoggedByPlatform) -> str:
+def _by(row: PlatformAuditEntryRecord) -> str:
     """A person's address, or the name of a key. An operator at the command line is named in the details."""
     if row.actor is None:
         return str(row.details.get("operator", ""))
@@ -59,7 +59,7 @@ _COLUMNS: Final = (
 )
 
 
-def _to_target(row: LoggedByPlatform, _path: object) -> str:
+def _to_target(row: PlatformAuditEntryRecord, _path: object) -> str:
     return address(PERSON, {"user_id": row.target_id}) if row.target_type == TargetType.USER else ""
 
 
@@ -83,7 +83,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     number = min(max(int(query.page), 1), _LAST_PAGE) if query.page.isascii() and query.page.isdecimal() and len(query.page) <= 5 else 1
     wanted, errors = _wanted(visit, given)
     asked = {**wanted, "page": str(number), "limit": str(_ON_A_PAGE)}
-    rows = (await visit.ask(platform_audit_log, query=asked)).logs
+    rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
         "action": [Choice(one.name, one.name) for one in _ACTIONS],
         "target_type": [Choice(one.value, one.value) for one in TargetType],
@@ -92,7 +92,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     page = visit.show(
         "list.html",
         _POSITION,
-        Head(title=visit.text("console.platform_log.title"), curl=visit.curl(platform_audit_log, query=wanted), errors=errors),
+        Head(title=visit.text("console.platform_log.title"), curl=visit.curl(list_platform_audit_log, query=wanted), errors=errors),
         columns=_COLUMNS,
         rows=rows_of(_COLUMNS, rows, visit.text, visit.path),
         filters=[(Filter(name, f"console.platform_log.filter_{name}"), given.get(name, ""), choices.get(name)) for name in names],
@@ -137,11 +137,13 @@ _READ: Final[Mapping[str, Callable[[str], str]]] = {
 
 async def _show_entry(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    shown = await visit.ask(platform_audit_entry)
+    shown = await visit.ask(get_platform_audit_entry)
     page = visit.show(
         "platform/record/entry.html",
         _POSITION,
-        Head(title=shown.action, crumbs=((visit.text("console.platform_log.title"), AUDIT_LOG),), curl=visit.curl(platform_audit_entry)),
+        Head(
+            title=shown.action, crumbs=((visit.text("console.platform_log.title"), AUDIT_LOG),), curl=visit.curl(get_platform_audit_entry)
+        ),
         facts=[(visit.text(one.label), one.cell(shown, visit.text, visit.path)) for one in _FACTS],
         details=[(name, _text(value)) for name, value in sorted(shown.details.items())],
     )
@@ -153,6 +155,6 @@ def _text(value: Any) -> str:
 
 
 PAGES: Final = (
-    console.get(AUDIT_LOG, of=platform_audit_log)(stated(_show_log, "show_platform_audit_log", AUDIT_LOG, query=AuditQuery)),
-    console.get(_ONE, of=platform_audit_entry)(stated(_show_entry, "show_platform_audit_entry", _ONE)),
+    console.get(AUDIT_LOG, of=list_platform_audit_log)(stated(_show_log, "show_platform_audit_log", AUDIT_LOG, query=AuditQuery)),
+    console.get(_ONE, of=get_platform_audit_entry)(stated(_show_entry, "show_platform_audit_entry", _ONE)),
 )

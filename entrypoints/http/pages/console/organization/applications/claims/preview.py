@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.organization.applications.claims.claims_show
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.federation.token_preview import preview_tokens
-from entrypoints.http.routes.services.services import service_detail
+from entrypoints.http.routes.services.services import get_service
 
 _TICK: Final = "scope_"
 # A query has each name once, so each scope has a name of its own. `person` is an address or an id.
@@ -44,7 +44,7 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     query = {**named(person), **({"scope": " ".join(scopes)} if scopes else {})}
     if not person:
         # There is no application of this name, or there is one.
-        await visit.ask(service_detail)
+        await visit.ask(get_service)
     else:
         try:
             preview = await visit.ask(preview_tokens, query=query)
@@ -74,7 +74,7 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     return Answer(page, status)
 
 
-show_preview: Final = console.get(application_tabs.PREVIEW, of=preview_tokens, also=(service_detail,))(
+show_preview: Final = console.get(application_tabs.PREVIEW, of=preview_tokens, also=(get_service,))(
     stated(_show_preview, "show_preview", application_tabs.PREVIEW, query=PreviewQuery)
 )
 

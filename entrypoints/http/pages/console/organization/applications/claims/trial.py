@@ -22,17 +22,17 @@ from entrypoints.http.pages.console.organization.applications.claims.claims_show
 from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.flows import begin
 from entrypoints.http.routes.federation.token_preview import preview_tokens
-from entrypoints.http.routes.services.services import ServicePath, service_detail
+from entrypoints.http.routes.services.services import ServicePath, get_service
 
 RESULT: Final = f"{application_tabs.TEST_SIGN_IN}/result"
 _GOOD: Final = frozenset({AuthorizationStep.DONE, AuthorizationStep.CONSENT, AuthorizationStep.CONFIRM_MEMBERSHIP})
 
 
-@console.get(application_tabs.TEST_SIGN_IN, of=preview_tokens, also=(service_detail,))
+@console.get(application_tabs.TEST_SIGN_IN, of=preview_tokens, also=(get_service,))
 async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Say what the test sign-in does, with the button that begins it."""
     visit = PageVisit(call, postern)
-    service = await visit.ask(service_detail)
+    service = await visit.ask(get_service)
     page = visit.show(
         "question.html",
         application_tabs.OVERVIEW_POSITION,
@@ -53,18 +53,18 @@ async def ask_for_test(call: Call[None, None, ServicePath, Any], postern: Poster
 async def begin_test(call: Call[BoundForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Begin the test sign-in: the pages of a sign-in, in the name and the looks of the application."""
     visit = PageVisit(call, postern)
-    service = await visit.ask(service_detail)
+    service = await visit.ask(get_service)
     wanted = Wanted(prompt=Prompt.LOGIN, organization=visit.path["org_slug"], service_name=service.name)
     # A flow to one of our own pages: whatever the application is, the sign-in ends there. The service itself is left out, so that the
     # person does not become a user of it.
     return await begin(call, postern, FlowPurpose.ACCOUNT, {"to": visit.here(RESULT)}, wanted, expected=visit.person.user)
 
 
-@console.get(RESULT, of=preview_tokens, also=(service_detail,))
+@console.get(RESULT, of=preview_tokens, also=(get_service,))
 async def show_result(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
     """Show what the application would have learned, and what would have come next."""
     visit = PageVisit(call, postern)
-    service = await visit.ask(service_detail)
+    service = await visit.ask(get_service)
     preview = await visit.ask(preview_tokens, query={"user_id": str(visit.person.user)})
     step, tone = await _next(visit, postern, service)
     head = Head(

@@ -24,18 +24,22 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
     configure_saml,
     create_saml_certificate,
     disable_saml,
-    saml_certificate,
-    saml_configuration,
-    saml_exchanges,
+    get_saml_certificates,
+    get_saml_configuration,
+    list_saml_exchanges,
     upload_saml_metadata,
 )
 from entrypoints.http.routes.services.services import ServicePath
+
+_ACTIVATE_PRESSED: Final = button("console.saml.activate")
+
+_OFF_PRESSED: Final = button("console.saml.off")
 
 _TEMPLATES: Final = "organization/applications/saml"
 _UPLOAD: Final = f"{application_tabs.SAML}/metadata"
@@ -115,7 +119,7 @@ async def _shown(
         title=visit.text("console.saml.title"),
         state=_state(visit, configuration),
         crumbs=application_tabs.above(visit),
-        curl=visit.curl(saml_configuration),
+        curl=visit.curl(get_saml_configuration),
         done=done,
         errors=errors,
     )
@@ -136,11 +140,11 @@ async def _shown(
     )
 
 
-@console.get(application_tabs.SAML, of=saml_configuration)
+@console.get(application_tabs.SAML, of=get_saml_configuration)
 async def show_saml(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the SAML configuration of an application."""
     visit = PageVisit(call, postern)
-    return Answer(await _shown(visit, await visit.ask(saml_configuration), done=call.query.done), 200)
+    return Answer(await _shown(visit, await visit.ask(get_saml_configuration), done=call.query.done), 200)
 
 
 @console.post(_UPLOAD, of=upload_saml_metadata, accepts=FormWithFile(2 * LONGEST_METADATA + (16 << 10)))
@@ -150,12 +154,12 @@ async def upload_metadata(call: Call[MetadataForm, None, ServicePath, Any], post
     document = call.body.file or call.body.text.strip().encode()
     if not document:
         errors: Mapping[str, str] = {"text": visit.text("console.saml.metadata_missing")}
-        return Answer(await _shown(visit, await visit.ask(saml_configuration), errors=errors), 400)
+        return Answer(await _shown(visit, await visit.ask(get_saml_configuration), errors=errors), 400)
     try:
         await visit.ask(upload_saml_metadata, body=document)
     except Refusal as problem:
         said, status = explained(visit, problem)
-        return Answer(await _shown(visit, await visit.ask(saml_configuration), errors={"text": " ".join(said.values())}), status)
+        return Answer(await _shown(visit, await visit.ask(get_saml_configuration), errors={"text": " ".join(said.values())}), status)
     return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
 
@@ -165,7 +169,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
     own = changed(_SHAPE.inputs, form)
     if not own:
         return redirect(f"{visit.here(application_tabs.SAML)}?done=unchanged")
-    configuration = await visit.ask(saml_configuration)
+    configuration = await visit.ask(get_saml_configuration)
     given = sent_texts(_SHAPE.inputs, form)
     if others := moved(_SHAPE.inputs, form, configuration):
         now = texts_of(others, configuration)
@@ -176,7 +180,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
         fixed = {"enabled": configuration.enabled}
         await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=fixed))
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
     return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
@@ -198,7 +202,7 @@ async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: 
     """Turn SAML off, and delete its certificates."""
     visit = PageVisit(call, postern)
     await visit.ask(disable_saml)
-    return redirect(f"{visit.here(application_tabs.SAML)}?done=done")
+    return redirect(f"{visit.here(application_tabs.SAML)}?done={_OFF_PRESSED}")
 
 
 def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
@@ -220,14 +224,14 @@ def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, st
 
 
 async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    configuration = await visit.ask(saml_configuration)
-    standing = await visit.ask(saml_certificate) if configuration.has_certificate else None
+    configuration = await visit.ask(get_saml_configuration)
+    standing = await visit.ask(get_saml_certificates) if configuration.has_certificate else None
     following = None if standing is None else standing.next
     head = Head(
         title=visit.text("console.saml_certificate.title"),
         state=None if standing is None else _ends(visit, standing),
         crumbs=application_tabs.above(visit),
-        curl=visit.curl(saml_certificate),
+        curl=visit.curl(get_saml_certificates),
         done=done,
         errors=errors,
     )
@@ -275,7 +279,7 @@ def _ends(visit: PageVisit, standing: Any) -> tuple[str, Tone]:
 _SOON: Final = 60
 
 
-@console.get(application_tabs.SAML_CERTIFICATE, of=saml_configuration, also=(saml_certificate,))
+@console.get(application_tabs.SAML_CERTIFICATE, of=get_saml_configuration, also=(get_saml_certificates,))
 async def show_certificate(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show the certificate of an application, and the state of a change to the next one."""
     return Answer(await _certificate_page(PageVisit(call, postern), done=call.query.done), 200)
@@ -285,7 +289,7 @@ async def show_certificate(call: Call[None, DoneLink, ServicePath, Any], postern
 async def make_certificate(call: Call[CertificateForm, None, ServicePath, Any], postern: Postern) -> Page:
     """Make the first certificate, or the next one. A certificate that signs is never replaced by this form."""
     visit = PageVisit(call, postern)
-    configuration = await visit.ask(saml_configuration)
+    configuration = await visit.ask(get_saml_configuration)
     follows = bool(call.body.following)
     if configuration.has_certificate is not follows:
         # The page is out of date: somebody else has made or deleted a certificate meanwhile.
@@ -314,8 +318,8 @@ async def activate_next(call: Call[BoundForm, None, ServicePath, Any], postern: 
         await visit.ask(activate_saml_certificate)
     except NotFound:
         # The form was sent twice, or somebody else was quicker.
-        await visit.ask(saml_certificate)
-    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done=done")
+        await visit.ask(get_saml_certificates)
+    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done={_ACTIVATE_PRESSED}")
 
 
 def _outcome(exchange: Any) -> str:
@@ -326,7 +330,7 @@ EXCHANGES: Final = Resource(
     name="saml_exchanges",
     position=application_tabs.EXCHANGES_POSITION,
     at=application_tabs.SAML_EXCHANGES,
-    listed=saml_exchanges,
+    listed=list_saml_exchanges,
     rows="exchanges",
     columns=(
         when("created_at"),
