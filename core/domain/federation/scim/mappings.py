@@ -61,11 +61,11 @@ def scim_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     """
     unknown = sorted(set(given) - set(MAPPABLE))
     if unknown:
-        raise BadRequest(f"profile_mapping: {unknown[0][:80]}: no such attribute; one of {', '.join(MAPPABLE)}")
+        raise BadRequest(f"profile_mapping: {unknown[0][:80]}: no such attribute; one of {', '.join(MAPPABLE)}", words="field_choice")
     if not all(is_field_key(key) for key in given.values()):
-        raise BadRequest("profile_mapping: each attribute is mapped to the key of a field")
+        raise BadRequest("profile_mapping: each attribute is mapped to the key of a field", words="mapping_key")
     if len(set(given.values())) < len(given):
-        raise BadRequest("profile_mapping: each field only once")
+        raise BadRequest("profile_mapping: each field only once", words="field_once")
     return dict(given)
 
 

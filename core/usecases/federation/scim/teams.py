@@ -205,7 +205,7 @@ class ScimSettings(Frozen):
         directory fills teams: nobody could then take away what these teams carry.
         """
         if isinstance(groups, Unchanged) and isinstance(mapping, Unchanged):
-            raise BadRequest("Send at least one of groups and profile_mapping")
+            raise BadRequest("Send at least one of groups and profile_mapping", words="nothing_to_change")
         checked = mapping if isinstance(mapping, Unchanged) else scim_mapping(mapping)
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, caller)
