@@ -71,7 +71,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         done=query.done,
         errors=errors,
     )
-    columns = _columns(resource)
+    columns = visit.reachable(_columns(resource))
     bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
     values = {
         "columns": columns,
