@@ -501,7 +501,13 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
-    for one in (listed, shown):
+    client = _command(service, "client-id", "service", "let a service keep the client id that it had elsewhere", action="client-id")
+    client.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    client.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    which = client.add_mutually_exclusive_group(required=True)
+    which.add_argument("--keep", metavar="ID", help="the id: 8 to 80 letters, digits and . _ ~ -, and no UUID")
+    which.add_argument("--own", action="store_const", dest="keep", const=None, help="back to the id that Postern has given it")
+    for one in (listed, shown, client):
         _add_json(one)
 
 
