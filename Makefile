@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near check lint format types contracts bench lock wheels dist clean
+.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist site release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,11 +24,14 @@ help:  ## List the commands
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
+test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),$(T),--coverage)
 
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
+
+middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, with Express and Next.js's handlers
+	@$(BIN)/python -m ops.middleware
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
@@ -56,6 +59,8 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) -c requirements-dev.lock ops/requirements-build.in -o requirements-build.lock
 	$(COMPILE) ops/requirements-cmake.in -o ops/requirements-cmake.lock
 	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
+	$(COMPILE) -c requirements-dev.lock ops/requirements-frameworks.in -o ops/requirements-frameworks.lock
+	$(COMPILE) ops/requirements-site.in -o ops/requirements-site.lock
 	$(BIN)/python -m ops.wheels
 
 wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
@@ -65,6 +70,15 @@ dist: $(VENV)/ready  ## Build the wheel, in dist/
 	@rm -f dist/postern-*.whl
 	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/postern-*.whl
+
+site: $(VENV)/ready-dev $(VENV)/ready-site  ## Build the documents as a site, in dist/site
+	@$(BIN)/python -m ops.site
+
+release: $(VENV)/ready-dev $(VENV)/ready-site  ## Release a version: VERSION=0.2.0 writes, commits and tags it, and makes its files in dist/
+	@$(BIN)/python -m ops.release $(VERSION)
+
+release-files: $(VENV)/ready-dev $(VENV)/ready-site  ## Make the files of a release in dist/, of the version that the checkout has
+	@$(BIN)/python -m ops.release --files
 
 clean:  ## Remove the virtual environment and caches; the data in .postern stays
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
@@ -82,13 +96,18 @@ $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/buil
 	@$(BIN)/python -m pip check
 	@touch $@
 
-$(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock $(VENV)/ready
+$(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requirements-frameworks.lock $(VENV)/ready
 	@echo "Installing what the tests need …"
 	@$(PIP) -r requirements-dev.lock
 	@$(BIN)/python -m pip check
 	@$(PIP) --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
+	@$(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
 	@# Otherwise, each worker of the tests compiles all modules.
 	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
+	@touch $@
+
+$(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
+	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python

@@ -14,7 +14,8 @@ the tables in adapters/postgres/tables instead. -->
 
 This page lists every database column that can hold personal data: its content, its eraser, and the time of erasure. A
 test reads PostgreSQL's catalogue. The test fails for a column of text, addresses, JSON or bytes that is neither here
-nor on the list of columns without personal data.
+nor on the list of columns without personal data. If you answer for the GDPR, the page is the part of your records that
+Postern knows: which data are stored, and when they are deleted.
 
 The third column names the eraser:
 

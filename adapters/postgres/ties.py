@@ -81,6 +81,17 @@ def has_name(person: LiteralString) -> LiteralString:
     return f"num_nonnulls({person}.name, {person}.given_name, {person}.family_name) > 0"
 
 
+def may_know_of_failures(organization: LiteralString, service: LiteralString, person: LiteralString) -> LiteralString:
+    """Whether the organization sees failed attempts of this person at its service: see `core.usecases.identity.login_events.audience`."""
+    return f"""(
+               exists (
+                   select from service_users
+                    where service_users.service_id = {service} and service_users.user_id = {person} and {has_come()}
+               )
+            or {is_own_member(organization, person)}
+           )"""
+
+
 def may_see_name(organization: LiteralString, person: LiteralString) -> LiteralString:
     """Whether the organization sees the person's name of today: of its own members, and of people who came to its services by themselves
     (0017).

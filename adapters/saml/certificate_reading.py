@@ -44,7 +44,11 @@ def rsa_certificate(base64: str) -> str:
     certificate = _loaded(base64, "metadata")
     key = certificate.public_key()
     if not isinstance(key, RSAPublicKey) or not _SMALLEST_KEY <= key.key_size <= _LARGEST_KEY:
-        raise BadRequest(f"metadata: certificates must be for RSA keys of {_SMALLEST_KEY} to {_LARGEST_KEY} bits")
+        raise BadRequest(
+            f"metadata: certificates must be for RSA keys of {_SMALLEST_KEY} to {_LARGEST_KEY} bits",
+            words="certificate_key",
+            values={"least": _SMALLEST_KEY, "most": _LARGEST_KEY},
+        )
     return certificate.public_bytes(Encoding.PEM).decode()
 
 
@@ -69,13 +73,18 @@ def directory_certificate(base64: str, where: str = "metadata") -> DirectoryCert
 def pasted_certificate(text: str) -> DirectoryCertificate:
     """A certificate in PEM or bare base64, with any line breaks. Raises `BadRequest`."""
     if len(text) > LONGEST_CERTIFICATE:
-        raise BadRequest(f"certificate: more than {LONGEST_CERTIFICATE >> 10} KiB. Paste one certificate")
+        raise BadRequest(
+            f"certificate: more than {LONGEST_CERTIFICATE >> 10} KiB. Paste one certificate",
+            words="certificate_long",
+            values={"most": LONGEST_CERTIFICATE >> 10},
+        )
     if "PRIVATE KEY" in text:
         raise BadRequest(
-            "certificate: this is a private key. Nobody but the directory may have it: make a new one there, and paste its certificate"
+            "certificate: this is a private key. Nobody but the directory may have it: make a new one there, and paste its certificate",
+            words="certificate_private",
         )
     if text.count(_BEGIN) > 1:
-        raise BadRequest("certificate: there are several. Paste one certificate at a time")
+        raise BadRequest("certificate: there are several. Paste one certificate at a time", words="certificate_several")
     # Forms and files lose line breaks, or write them as two characters.
     bare = text.replace("\\n", "\n").replace("\\r", "\n")
     if _BEGIN in bare:
@@ -89,7 +98,7 @@ def _loaded(base64: str, where: str) -> Certificate:
         certificate.public_key()
         certificate.subject.rfc4514_string()
     except (ValueError, InvalidVersion, UnsupportedAlgorithm):
-        raise BadRequest(f"{where}: a certificate cannot be read") from None
+        raise BadRequest(f"{where}: a certificate cannot be read", words="certificate_unreadable") from None
     return certificate
 
 

@@ -43,12 +43,18 @@ def read_directory(document: bytes, known: Sequence[str] = ()) -> DirectoryMetad
     named = entity_id(entity.get("entityID") or "")
     sign_in = tuple(_endpoints(provider, "SingleSignOnService"))
     if not sign_in:
-        raise BadRequest("metadata: there is no SingleSignOnService by HTTP-Redirect or HTTP-POST. Turn one on in the directory")
+        raise BadRequest(
+            "metadata: there is no SingleSignOnService by HTTP-Redirect or HTTP-POST. Turn one on in the directory",
+            words="metadata_no_redirect",
+        )
     signing = certificates_of(provider, "signing")
     if not signing:
-        raise BadRequest("metadata: there is no certificate for signatures. Let the directory publish it, or paste it by itself")
+        raise BadRequest(
+            "metadata: there is no certificate for signatures. Let the directory publish it, or paste it by itself",
+            words="metadata_no_certificate",
+        )
     if len(signing) > MOST_CERTIFICATES:
-        raise BadRequest(f"metadata: at most {MOST_CERTIFICATES} certificates for signatures")
+        raise BadRequest(f"metadata: at most {MOST_CERTIFICATES} certificates for signatures", words="metadata_too_much")
     return DirectoryMetadata(
         entity_id=named,
         sign_in=sign_in,
@@ -69,23 +75,31 @@ def _entity(root: Element) -> Element:
     if root.tag == _ENTITY:
         return root
     if root.tag != _ENTITIES:
-        raise BadRequest("metadata: this is no metadata of SAML. Download them from the directory, and upload the file as it is")
+        raise BadRequest(
+            "metadata: this is no metadata of SAML. Download them from the directory, and upload the file as it is",
+            words="metadata_unreadable",
+        )
     entities = list(_all_entities(root))
     found = [one for one in entities if one.find(_PROVIDER) is not None]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise BadRequest("metadata: none of the entities is a directory (IDPSSODescriptor). Upload the directory's own metadata")
+        raise BadRequest(
+            "metadata: none of the entities is a directory (IDPSSODescriptor). Upload the directory's own metadata",
+            words="metadata_of_application",
+        )
     names = ", ".join(one.get("entityID", "") for one in found[:_MOST_NAMED])
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    raise BadRequest(f"metadata: there are {len(found)} directories: {names}{more}. Upload the metadata of one")
+    raise BadRequest(f"metadata: there are {len(found)} directories: {names}{more}. Upload the metadata of one", words="metadata_several")
 
 
 def _all_entities(root: Element) -> Iterator[Element]:
     """The entities, also of lists within the list."""
     for count, one in enumerate(root.iter(_ENTITY)):
         if count >= _MOST_ENTITIES:
-            raise BadRequest(f"metadata: more than {_MOST_ENTITIES} entities. Upload the metadata of one directory")
+            raise BadRequest(
+                f"metadata: more than {_MOST_ENTITIES} entities. Upload the metadata of one directory", words="metadata_several"
+            )
         if all(around.tag == _ENTITIES for around in one.iterancestors()):
             yield one
 
@@ -96,12 +110,20 @@ def _provider(entity: Element) -> Element:
     if len(ours) == 1:
         return ours[0]
     if ours:
-        raise BadRequest("metadata: there must be one IDPSSODescriptor for SAML 2.0")
+        raise BadRequest("metadata: there must be one IDPSSODescriptor for SAML 2.0", words="metadata_unreadable")
     if providers:
-        raise BadRequest(f"metadata: the directory does not speak SAML 2.0: its protocolSupportEnumeration must list {PROTOCOL}")
+        raise BadRequest(
+            f"metadata: the directory does not speak SAML 2.0: its protocolSupportEnumeration must list {PROTOCOL}", words="metadata_saml_1"
+        )
     if entity.find(_OTHER_SIDE) is not None:
-        raise BadRequest("metadata: these are the metadata of an application (SPSSODescriptor). Upload those of the directory")
-    raise BadRequest("metadata: there is no directory (IDPSSODescriptor). Upload the metadata of the directory for sign-in by SAML 2.0")
+        raise BadRequest(
+            "metadata: these are the metadata of an application (SPSSODescriptor). Upload those of the directory",
+            words="metadata_of_application",
+        )
+    raise BadRequest(
+        "metadata: there is no directory (IDPSSODescriptor). Upload the metadata of the directory for sign-in by SAML 2.0",
+        words="metadata_of_application",
+    )
 
 
 def _endpoints(provider: Element, name: str) -> Iterator[DirectoryEndpoint]:
@@ -124,7 +146,9 @@ def _url(text: str, name: str) -> str:
     except ValueError:
         usable = False
     if not usable or len(text) > _LONGEST_URL or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadRequest(f"metadata: the Location of a {name} is no web address of up to {_LONGEST_URL} characters")
+        raise BadRequest(
+            f"metadata: the Location of a {name} is no web address of up to {_LONGEST_URL} characters", words="metadata_unreadable"
+        )
     return text
 
 
@@ -144,7 +168,9 @@ def _durations(provider: Element) -> Iterator[timedelta]:
             continue
         found = _DURATION.fullmatch(text.strip())
         if found is None or not text.isascii():
-            raise BadRequest("metadata: cacheDuration is no duration, like P1D or PT8H. Correct it in the directory")
+            raise BadRequest(
+                "metadata: cacheDuration is no duration, like P1D or PT8H. Correct it in the directory", words="metadata_unreadable"
+            )
         yield sum((int(count) * length for count, length in zip(found.groups("0"), _LENGTHS, strict=True)), timedelta())
 
 

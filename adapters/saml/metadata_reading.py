@@ -16,11 +16,15 @@ Element = Any
 def parsed_metadata(document: bytes, whose: str) -> Element:
     """The root. `whose` metadata it should be, for people. Raises `BadRequest`."""
     if len(document) > LONGEST_METADATA:
-        raise BadRequest(f"metadata: more than {LONGEST_METADATA >> 10} KiB")
+        raise BadRequest(
+            f"metadata: more than {LONGEST_METADATA >> 10} KiB", words="metadata_long", values={"most": LONGEST_METADATA >> 10}
+        )
     try:
         return parsed(document, message=False)
     except MessageRefused as refusal:
-        raise BadRequest(f"metadata: {refusal.reason}. Upload {whose} metadata as XML in UTF-8, without a document type") from None
+        raise BadRequest(
+            f"metadata: {refusal.reason}. Upload {whose} metadata as XML in UTF-8, without a document type", words="metadata_unreadable"
+        ) from None
 
 
 def ends_of(provider: Element) -> Iterator[datetime]:
@@ -31,7 +35,7 @@ def ends_of(provider: Element) -> Iterator[datetime]:
             continue
         at = moment(text.strip())
         if at is None:
-            raise BadRequest("metadata: validUntil is no time in UTC, like 2026-01-31T12:00:00Z")
+            raise BadRequest("metadata: validUntil is no time in UTC, like 2026-01-31T12:00:00Z", words="metadata_unreadable")
         yield at
 
 

@@ -40,9 +40,11 @@ def _service_provider(root: Element) -> Element:
     providers = [one for entity in entities for one in entity.findall(f"{{{METADATA}}}SPSSODescriptor")]
     ours = [one for one in providers if PROTOCOL in one.get("protocolSupportEnumeration", "").split()]
     if providers and not ours:
-        raise BadRequest(f"metadata: there must be an SPSSODescriptor whose protocolSupportEnumeration lists {PROTOCOL}")
+        raise BadRequest(
+            f"metadata: there must be an SPSSODescriptor whose protocolSupportEnumeration lists {PROTOCOL}", words="metadata_unreadable"
+        )
     if len(ours) != 1:
-        raise BadRequest("metadata: there must be one EntityDescriptor with one SPSSODescriptor for SAML 2.0")
+        raise BadRequest("metadata: there must be one EntityDescriptor with one SPSSODescriptor for SAML 2.0", words="metadata_unreadable")
     return ours[0]
 
 
@@ -53,7 +55,9 @@ def _endpoints(provider: Element) -> list[AcsEndpoint]:
             continue
         index = one.get("index", str(position)).strip()
         if not (index.isascii() and index.isdigit() and len(index) <= 5 and int(index) <= _LARGEST_INDEX):
-            raise BadRequest(f"metadata: the index of an AssertionConsumerService is a number up to {_LARGEST_INDEX}")
+            raise BadRequest(
+                f"metadata: the index of an AssertionConsumerService is a number up to {_LARGEST_INDEX}", words="metadata_unreadable"
+            )
         found.append(AcsEndpoint(int(index), one.get("Location") or "", is_default=boolean_of(one, "isDefault")))
     return found
 

@@ -8,6 +8,7 @@ from adapters.postgres.platform.account_overviews import PostgresAccountOverview
 from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLoginCounter
 from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
 from adapters.postgres.platform.configuration.objects import PostgresConfigurations
+from adapters.postgres.platform.expiries import PostgresExpiries
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
@@ -22,6 +23,7 @@ from core.frozen import Frozen
 from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.configurations import Configurations
+from core.usecases.platform.expiries import Expiries
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
@@ -48,6 +50,7 @@ class Platform(Frozen, kw_only=True):
     login_counter: LoginCounter
     storage: StorageSamples
     todos: OpenTodos
+    expiries: Expiries
     installation: Installation
     configurations: Configurations
 
@@ -94,6 +97,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
         todos=OpenTodos(PostgresTodos(pool), clock),
+        expiries=Expiries(PostgresExpiries(pool), clock),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
     )

@@ -14,8 +14,10 @@ from core.domain.federation.authorization_refusals import (
     RefusingEndpoint,
     refused_exchange,
     refused_request,
+    turned_away,
 )
 from core.domain.federation.oauth.authorization_codes import Claim, claim_of
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
 from entrypoints.bootstrap import Postern
@@ -35,6 +37,11 @@ def record_refused_request(postern: Postern, said: Mapping[str, str | None], wor
     if found is not None:
         reason, received = found
         _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
+
+
+def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusingEndpoint) -> None:
+    """A person who has signed in, and whom the application does not admit. The record says nothing about the person."""
+    _record(postern, application.registered.client_id, at, (turned_away(application.sign_in_policy), "", None))
 
 
 def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, request: TokenRequest | None) -> None:

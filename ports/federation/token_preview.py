@@ -1,5 +1,6 @@
 """Everything that a preview of a token is made of."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.email import Email
@@ -12,6 +13,9 @@ class PreviewLookup(Protocol):
 
     async def find(self, organization: OrganizationId, service_slug: str, user: UserId) -> PreviewedPerson | None:
         """None when there is no such service, or the person is neither a member of the organization nor a user of the service."""
+
+    async def find_all(self, organization: OrganizationId, user: UserId, limit: int) -> Sequence[PreviewedPerson]:
+        """The same for each service that the person may have to do with, by the names of the services."""
 
     async def find_named(self, organization_slug: str, service_slug: str, email: Email) -> PreviewedPerson | None:
         """For operators, who know names alone."""

@@ -19,7 +19,8 @@ class EndUserStore(Protocol):
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
 
-    async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
+    async def end_sessions(self, organization: OrganizationId, user: UserId, *, of_member: bool = False) -> int | None:
         """Ends the person's sessions in the organization's services, and approved codes that have no session yet, and no other sessions.
-        The account is held. Returns how many sessions ended; None when the person uses none of the organization's services.
+        The account is held. Returns how many sessions ended; None when the person uses none of the organization's services. `of_member`:
+        also the sessions in the organization itself; None when the person is no member.
         """

@@ -39,7 +39,7 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     await require_sound(page)
 
     # An organization of their own, which they approve as the owner of the installation.
-    await page.follow("Found an organization")
+    await page.follow("Create an organization")
     await require_sound(page)
     await enter(page, {"Name": "Acme Metals", "Short name": "acme"})
     await page.open("/ui/platform/organizations")

@@ -7,17 +7,12 @@ from importlib.metadata import version
 
 import pytest
 
+from ops.release.version import COPIES
 from tests.places import ROOT
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 HEADINGS = re.findall(r"^## (.+)$", CHANGELOG, re.MULTILINE)
-# The other places with the version, and the text around the version there.
-COPIES = {
-    "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
-    "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)",),
-    "ops/kubernetes/release/kustomization.yaml": (r"newTag: (\d+\.\d+\.\d+)",),
-}
 
 
 def numbers(text: str) -> tuple[int, ...]:

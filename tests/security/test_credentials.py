@@ -393,6 +393,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{us
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
 maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/members/{user_id}/sessions
 
 # Its settings
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding
@@ -423,6 +424,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/configuration
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/configuration/plan
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/configuration/apply
@@ -520,6 +522,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/assignments/{assignment_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}
@@ -569,6 +572,7 @@ everybody                         POST   /webhooks/billing
 
 # The platform
 ...g.   po.  no         platform-key GET    /api/platform/analytics/overview
+...g.   po.  no         platform-key GET    /api/platform/expiries
 ...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
 ...g.   po.  no         -         GET    /api/platform/management-keys
 ...g.   po.  no         -         POST   /api/platform/management-keys

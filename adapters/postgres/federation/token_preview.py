@@ -1,6 +1,6 @@
 """Everything that a preview of a token is made of, in one statement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
@@ -106,6 +106,10 @@ class PostgresTokenPreviews:
         parameters = {"organization": organization, "service": storable_text(service_slug), "user": user}
         return first(await ask_in_order(self._pool, _previewed, _FIND, parameters))
 
+    async def find_all(self, organization: OrganizationId, user: UserId, limit: int) -> Sequence[PreviewedPerson]:
+        parameters = {"organization": organization, "user": user, "limit": limit}
+        return await ask_in_order(self._pool, _previewed, _FIND_ALL, parameters)
+
     async def find_named(self, organization_slug: str, service_slug: str, email: Email) -> PreviewedPerson | None:
         parameters = {"organization": storable_text(organization_slug), "service": storable_text(service_slug), "email_key": email.key}
         return first(await ask_in_order(self._pool, _previewed, _FIND_NAMED, parameters))
@@ -137,6 +141,13 @@ _PREVIEWED: Final[LiteralString] = f"""
 _FIND: Final[LiteralString] = f"""
     {_PREVIEWED}
        and services.org_id = %(organization)s and services.slug = %(service)s and users.id = %(user)s
+"""
+
+_FIND_ALL: Final[LiteralString] = f"""
+    {_PREVIEWED}
+       and services.org_id = %(organization)s and users.id = %(user)s
+     order by services.name, services.id
+     limit %(limit)s
 """
 
 _FIND_NAMED: Final[LiteralString] = f"""

@@ -85,6 +85,9 @@ def _entry(
     impersonator_id: UUID | None,
     impersonator_email: str | None,
     impersonator_is_platform_owner: bool | None,
+    subject_id: UUID | None,
+    subject_email: str | None,
+    subject_name: str | None,
     forgotten: bool,
     address: str | None,
     user_agent: str | None,
@@ -100,6 +103,7 @@ def _entry(
         organization=organization,
         actor=_acting_key(actor_id, details.get(ACTING_KEY)) or actor,
         impersonator=_person(impersonator_id, impersonator_email, is_platform_owner=impersonator_is_platform_owner),
+        subject=_person(subject_id, subject_email, is_platform_owner=False, name=subject_name),
         address=FORGOTTEN_ADDRESS if forgotten else address,
         user_agent=FORGOTTEN_USER_AGENT if forgotten else user_agent,
         details={name: value for name, value in details.items() if name != ACTING_KEY},
@@ -150,6 +154,20 @@ PERSONAL_DIGEST: Final[LiteralString] = "sha256(salt || convert_to(jsonb_build_a
 # Entries and chains have no names, so the name is that of today.
 _MAY_SEE_ACTOR: Final[LiteralString] = may_see_name("entries.organization_id", "entries.actor_id")
 
+# Of the people whom entries are about, an organization sees those who still have to do with it.
+_IS_TIED: Final = """(
+                       exists (
+                           select from memberships
+                            where memberships.org_id = entries.organization_id and memberships.user_id = users.id
+                           offset 0
+                       )
+                    or exists (
+                           select from service_users
+                            where service_users.org_id = entries.organization_id and service_users.user_id = users.id
+                           offset 0
+                       )
+                   )"""
+
 # The limits of 1 change only the plan. The length of a page is a parameter, for which the planner assumes the worst case. Without the
 # limits the planner would read whole tables for a join, where each row needs one look into an index.
 _ENTRIES: Final[LiteralString] = f"""
@@ -158,6 +176,9 @@ _ENTRIES: Final[LiteralString] = f"""
            case when {has_name("actors")} and {_MAY_SEE_ACTOR} then {shown_name("actors")} end as actor_name,
            entries.impersonator_id, impersonators.email as impersonator_email,
            impersonators.is_platform_owner as impersonator_is_platform_owner,
+           subjects.id as subject_id, subjects.email as subject_email,
+           case when {has_name("subjects")} and {may_see_name("entries.organization_id", "subjects.id")}
+                then {shown_name("subjects")} end as subject_name,
            entries.action, entries.target_type, entries.target_id, host(personal.address) as address, personal.user_agent,
            entries.personal_digest is not null and personal.entry_id is null as forgotten,
            entries.success, entries.details || coalesce(personal.details, '{{}}') as details, entries.created_at
@@ -177,6 +198,14 @@ _ENTRIES: Final[LiteralString] = f"""
            ) as actors on true
       left join lateral (select email, is_platform_owner from users where users.id = entries.impersonator_id limit 1) as impersonators
              on true
+      left join lateral (
+                select id, email, name, given_name, family_name
+                  from users
+                 where users.id = case when entries.target_type = 'user' and entries.target_id ~ '^[0-9a-f-]{{36}}$'
+                                       then entries.target_id::uuid end
+                   and {_IS_TIED}
+                 limit 1
+           ) as subjects on true
 """
 
 # Each place in the chain is a number. So a page is found by its number, however far back, and the number of the last link is the total.

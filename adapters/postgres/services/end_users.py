@@ -1,5 +1,6 @@
 """End users in PostgreSQL. Each question is one statement whose cost grows with the organization and never with the installation."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -70,7 +71,7 @@ class _Used(Frozen):
 
 
 class _Ended(Frozen):
-    is_end_user: bool
+    is_known: bool
     sessions: int
 
 
@@ -119,11 +120,11 @@ class EndUserRows:
             name=first.person_name,
         )
 
-    async def end_sessions(self, organization: OrganizationId, user: UserId) -> int | None:
+    async def end_sessions(self, organization: OrganizationId, user: UserId, *, of_member: bool = False) -> int | None:
         parameters = {"organization": organization, "user": user}
         await self._statements.tell(_END_CODES, parameters)
-        (row,) = await self._statements.ask(_Ended, _END_SESSIONS, parameters)
-        return row.sessions if row.is_end_user else None
+        (row,) = await self._statements.ask(_Ended, _END_SESSIONS[of_member], parameters)
+        return row.sessions if row.is_known else None
 
 
 _MFA_ENABLED: Final[LiteralString] = f"""
@@ -282,21 +283,26 @@ _END_CODES: Final[LiteralString] = ending_codes(
     "user_id = %(user)s and service_id in (select id from services where org_id = %(organization)s)"
 )
 
-# Locks sessions in the order of their ids, as the marking of presence does. So two transactions that revoke or mark the same sessions
-# cannot deadlock.
-_END_SESSIONS: Final[LiteralString] = f"""
-    with recursive known as (
-             select exists (
+_USES_A_SERVICE: Final = """
                         select
                           from service_users
                           join services on services.id = service_users.service_id
                          where service_users.user_id = %(user)s and service_users.org_id = %(organization)s
-                    ) as is_end_user
-         ),
+"""
+_IS_MEMBER: Final = "select from memberships where memberships.user_id = %(user)s and memberships.org_id = %(organization)s"
+_IN_ORGANIZATION: Final = "sessions.user_id = %(user)s and sessions.organization_id = %(organization)s and sessions.revoked_at is null"
+
+
+# Locks sessions in the order of their ids, as the marking of presence does. So two transactions that revoke or mark the same sessions
+# cannot deadlock.
+def _end_sessions(tie: LiteralString, sessions: LiteralString) -> LiteralString:
+    """Ends these sessions of a person who has this tie to the organization, and those that came of them."""
+    return f"""
+    with recursive known as (select exists ({tie}) as is_known),
          ending as (
              select sessions.id
                from sessions, known
-              where known.is_end_user and {_IN_SERVICES}
+              where known.is_known and {sessions}
           union
              select sessions.id
                from ending
@@ -314,5 +320,11 @@ _END_SESSIONS: Final[LiteralString] = f"""
          ended as (
              update sessions set revoked_at = now() from living where sessions.id = living.id returning sessions.id
          )
-  select known.is_end_user, (select count(*) from ended) as sessions from known
+  select known.is_known, (select count(*) from ended) as sessions from known
 """
+
+
+_END_SESSIONS: Final[Mapping[bool, LiteralString]] = {
+    False: _end_sessions(_USES_A_SERVICE, _IN_SERVICES),
+    True: _end_sessions(_IS_MEMBER, _IN_ORGANIZATION),
+}

@@ -82,7 +82,7 @@ _LIST: Final[LiteralString] = f"select {WEBHOOK.names} from webhooks where org_i
 # The caller holds the organization's row, so nobody else takes the name meanwhile.
 _SAVE: Final[LiteralString] = f"""
     update webhooks
-       set {WEBHOOK.changes("id", "organization", "created_at")},
+       set {WEBHOOK.changes("id", "organization", "created_at", "failing_since")},
            failing_since = case when url = %(url)s and is_active = %(is_active)s then failing_since end,
            rests_until = case when url = %(url)s then rests_until end
      where id = %(id)s

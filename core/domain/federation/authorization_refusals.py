@@ -1,6 +1,6 @@
-"""The recorder of refusals: the last requests of an application that were refused, with the reason in words, what was received beside what
-is registered, and the change that helps. It keeps reasons and what the application itself chose (addresses of its own, scopes, names of
-parameters), and nothing about people: no `state`, no hint, no token, no address of a person.
+"""The recorder of refusals: the last requests of an application that were refused, and the people whom it did not admit, with the reason
+in words, what was received beside what is registered, and the change that helps. It keeps reasons and what the application itself chose
+(addresses of its own, scopes, names of parameters), and nothing about people: no `state`, no hint, no token, no address of a person.
 """
 
 import re
@@ -18,6 +18,7 @@ from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDE
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
 MOST_REFUSALS: Final = 50
@@ -57,6 +58,10 @@ class RefusalReason(StrEnum):
     SECRET_OWED = "secret_owed"  # noqa: S105 - a reason
     STRONGER_SIGN_IN = "stronger_sign_in"
     DIRECTORY_RESTRICTS = "directory_restricts"
+    NOT_MEMBER = "not_member"
+    """The application lets in members alone, and the person is none."""
+    NO_ROLE = "no_role"
+    """The application lets in people with a role alone, and the person has none."""
     SECRET_WRONG = "secret_wrong"  # noqa: S105 - a reason
     CREDENTIAL_MISSING = "credential_missing"
     KEYS_MISSING = "keys_missing"
@@ -172,6 +177,11 @@ def refused_request(word: str, description: str, said: Mapping[str, str | None])
         return reason, _received(reason, said) or (shown_word(field) if reason is RefusalReason.PARAMETER else "")
     found = RefusalReason.DIRECTORY_RESTRICTS if description == NO_APPLICATIONS else _BY_WORD.get(word)
     return None if found is None else (found, _received(found, said))
+
+
+def turned_away(policy: SignInPolicy) -> RefusalReason:
+    """The reason why an application with this policy did not admit a person who has signed in."""
+    return RefusalReason.NO_ROLE if policy is SignInPolicy.ASSIGNED else RefusalReason.NOT_MEMBER
 
 
 def _received(reason: RefusalReason, said: Mapping[str, str | None]) -> str:
@@ -303,6 +313,14 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.DIRECTORY_RESTRICTS: (
         "The person's directory lets them be signed in to no application",
         "Take the ProxyRestriction out at the directory, or let it name the entity id of the connection.",
+    ),
+    RefusalReason.NOT_MEMBER: (
+        "A person who is no member of the organization was not admitted",
+        "Invite the person, or let the application admit anyone. The person's page says who may sign in where",
+    ),
+    RefusalReason.NO_ROLE: (
+        "A person without a role in the application was not admitted",
+        "Assign a role of the application to the person, to their role or to a team, or let the application admit all members",
     ),
     RefusalReason.SECRET_WRONG: (
         "The client secret is not one of the service's",

@@ -31,6 +31,8 @@ from core.domain.secrets import Token
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen, replace
 
+MOST_VERDICTS: Final = 100
+"""The services of one organization that a person's page tells about."""
 # What the person keeps. Everything else is the organization's own knowledge.
 _OF_PERSON: Final = frozenset((OPENID, PROFILE, EMAIL))
 _OF_EACH_TOKEN: Final = frozenset(("exp", "iat", "jti", "sid", "at_hash", "nonce", "auth_time", "amr", "acr"))

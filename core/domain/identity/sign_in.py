@@ -93,8 +93,10 @@ class NamedAccount(Frozen):
     encoded: str | None
     mfa_enabled: bool
     knowledge: Knowledge
-    has_been_there: bool = False
-    """The person has signed in to this service before. An addition by the service's servers does not count."""
+    may_know_of_failures: bool = False
+    """The person is a member of the service's organization by their own act, or has signed in to this service before. An addition by the
+    service's servers does not count.
+    """
 
 
 class Attempt(Frozen):
@@ -142,7 +144,7 @@ class Confirmed(Frozen, kw_only=True):
     flow_is_open: bool = True
     """Nobody has signed in by the flow. True when the question had no `flow`."""
     destination: Destination | None = None
-    has_been_there: bool = False
+    may_know_of_failures: bool = False
     subscription: SubscriptionState = NO_SUBSCRIPTION
     tells_more: bool = False
     """See `OpenedSession.tells_more`."""

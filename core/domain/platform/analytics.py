@@ -79,7 +79,7 @@ def span(first: date | None, last: date | None, today: date) -> Span:
         # Thirty days before the end, which may be long ago.
         first = date.fromordinal(max(1, ends.toordinal() - DEFAULT_DAYS))
     if first > ends:
-        raise BadRequest("end_date: must not be before start_date")
+        raise BadRequest("end_date: must not be before start_date", words="since_until")
     return Span(first, ends)
 
 
@@ -91,7 +91,7 @@ def day_of(text: str | None, field: str) -> date | None:
         # `fromisoformat` alone also accepts weeks, and days without hyphens.
         day = date.fromisoformat(text)
     except ValueError:
-        raise BadRequest(f"{field}: not a day in the form YYYY-MM-DD") from None
+        raise BadRequest(f"{field}: not a day in the form YYYY-MM-DD", words="field_date") from None
     if day.isoformat() != text:
-        raise BadRequest(f"{field}: not a day in the form YYYY-MM-DD")
+        raise BadRequest(f"{field}: not a day in the form YYYY-MM-DD", words="field_date")
     return day

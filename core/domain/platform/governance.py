@@ -143,4 +143,6 @@ def change_tier(organization: Organization, old: Tier, terms: Terms, at: datetim
 def _require(organization: Organization, status: OrganizationStatus, done: str) -> None:
     if organization.status is not status:
         article = "an" if status is OrganizationStatus.ACTIVE else "a"
-        raise BadRequest(f"Only {article} {status} organization can be {done}; this one is {organization.status}")
+        raise BadRequest(
+            f"Only {article} {status} organization can be {done}; this one is {organization.status}", words="organization_state"
+        )

@@ -29,7 +29,7 @@ class SignInFilter(Frozen, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise BadRequest("until: must be later than since")
+            raise BadRequest("until: must be later than since", words="since_until")
 
     @property
     def is_empty(self) -> bool:

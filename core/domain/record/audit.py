@@ -40,6 +40,8 @@ class AuditEntry(Frozen, kw_only=True):
     organization: OrganizationId
     actor: Person | ActingKey | None
     impersonator: Person | None
+    subject: Person | None = None
+    """The person whom the entry is about, while the person is a member of the organization or uses one of its services."""
     action: str
     target_type: str
     target_id: str
@@ -63,9 +65,9 @@ class AuditFilter(Frozen, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.target_id is not None and self.target_type is None:
-            raise BadRequest("target_id: needs a target_type")
+            raise BadRequest("target_id: needs a target_type", words="target_without_kind")
         if self.since is not None and self.until is not None and self.since >= self.until:
-            raise BadRequest("until: must be later than since")
+            raise BadRequest("until: must be later than since", words="since_until")
 
     @property
     def is_empty(self) -> bool:
@@ -80,4 +82,4 @@ def require_reachable(page: Page) -> None:
     names a better way.
     """
     if page.offset + page.limit > MOST_COUNTED:
-        raise BadRequest(f"page: a filtered list ends after {MOST_COUNTED} entries; narrow it with since and until")
+        raise BadRequest(f"page: a filtered list ends after {MOST_COUNTED} entries; narrow it with since and until", words="span_narrower")

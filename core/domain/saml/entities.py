@@ -29,7 +29,11 @@ class KeyPair(Frozen):
 def entity_id(text: str) -> str:
     """Entity ids are compared letter by letter. Raises `BadRequest`."""
     if not 1 <= len(text) <= LONGEST_ENTITY_ID or _UNSUITABLE.search(text):
-        raise BadRequest(f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters")
+        raise BadRequest(
+            f"entity_id: 1 to {LONGEST_ENTITY_ID} characters without spaces or control characters",
+            words="entity_id_malformed",
+            values={"most": LONGEST_ENTITY_ID},
+        )
     return text
 
 

@@ -96,13 +96,13 @@ class KeyHolder(Frozen):
 
     def require(self, permission: Permission) -> None:
         if permission not in self.permissions:
-            raise Forbidden(f"This API key does not have the permission {permission}")
+            raise Forbidden(f"This API key does not have the permission {permission}", words="forbidden")
 
 
 def key_permissions(wanted: Collection[Permission]) -> tuple[Permission, ...]:
     """Each permission once, in the order of the request. Raises `BadRequest` for an empty list."""
     if not wanted:
-        raise BadRequest("permissions: at least one is required")
+        raise BadRequest("permissions: at least one is required", words="tick_one")
     return tuple(dict.fromkeys(wanted))
 
 
@@ -116,7 +116,11 @@ def key_expiry(days: int | None, now: datetime) -> datetime | None:
     if days is None:
         return None
     if not 1 <= days <= LONGEST_LIFE:
-        raise BadRequest(f"expires_in_days: 1 to {LONGEST_LIFE}, or leave it out for a key that does not expire")
+        raise BadRequest(
+            f"expires_in_days: 1 to {LONGEST_LIFE}, or leave it out for a key that does not expire",
+            words="key_life",
+            values={"most": LONGEST_LIFE},
+        )
     return now + timedelta(days=days)
 
 
@@ -125,12 +129,12 @@ def require_grantable(permissions: Iterable[Permission], held: Collection[Capabi
     missing = [permission for permission in permissions if permission.capability not in held]
     if missing:
         needed = ", ".join(f"{permission} (needs {permission.capability})" for permission in missing)
-        raise Forbidden(f"permissions: you cannot give a key what you may not do yourself: {needed}")
+        raise Forbidden(f"permissions: you cannot give a key what you may not do yourself: {needed}", words="rights_missing")
 
 
 def require_room(count: int) -> None:
     if count >= MOST_KEYS:
-        raise BadRequest(f"A service has at most {MOST_KEYS} API keys: delete one first")
+        raise BadRequest(f"A service has at most {MOST_KEYS} API keys: delete one first", words="limit_reached", values={"most": MOST_KEYS})
 
 
 def api_key_created(placed: PlacedKey, actor: Actor) -> Event:

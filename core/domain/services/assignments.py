@@ -66,7 +66,7 @@ class WantedAssignee(Frozen):
 
     def __post_init__(self) -> None:
         if sum(one is not None for one in (self.user, self.role, self.team)) != 1:
-            raise BadRequest("Send exactly one of user_id, organization_role and team")
+            raise BadRequest("Send exactly one of user_id, organization_role and team", words="assign_to_one")
 
 
 class AssignmentPage(Frozen):
@@ -92,7 +92,8 @@ def require_may_assign(to: Assignee, *, is_owner: bool, is_proved: bool) -> None
     if needs_owner(to) and not (is_owner and is_proved):
         raise Forbidden(
             "A directory decides who is in this team, or in a team that has this role of the organization. So only the owner of the"
-            " organization assigns a role to it, after a fresh proof"
+            " organization assigns a role to it, after a fresh proof",
+            words="owner_with_proof",
         )
 
 

@@ -24,7 +24,7 @@ def return_address(text: str, field: str, redirect_uris: Iterable[str], *, names
     """
     read = web_page(text.replace(_SESSION, "session") if names_session else text, field)
     if _origin(read) not in set(map(_origin, redirect_uris)):
-        raise BadRequest(f"{field}: must be on an origin of the service's redirect URIs")
+        raise BadRequest(f"{field}: must be on an origin of the service's redirect URIs", words="origin_of_redirect")
     return text
 
 

@@ -38,11 +38,15 @@ def client_keys(given: Mapping[str, Any]) -> Mapping[str, Json]:
     """The set as it is stored: of each key only the members that verifying needs. Raises `BadRequest`."""
     keys = given.get("keys")
     if not isinstance(keys, list | tuple) or not 1 <= len(keys) <= MOST_KEYS:
-        raise BadRequest(f"jwks: an object with `keys`, a list of 1 to {MOST_KEYS} public keys (RFC 7517)")
+        raise BadRequest(
+            f"jwks: an object with `keys`, a list of 1 to {MOST_KEYS} public keys (RFC 7517)",
+            words="jwks_malformed",
+            values={"most": MOST_KEYS},
+        )
     kept = [_key(key, f"jwks.keys[{at}]") for at, key in enumerate(keys)]
     ids = [key.get("kid") for key in kept]
     if len(kept) > 1 and (None in ids or len(set(ids)) < len(ids)):
-        raise BadRequest("jwks: of several keys, each needs a `kid` of its own")
+        raise BadRequest("jwks: of several keys, each needs a `kid` of its own", words="jwks_kid")
     return {"keys": kept}
 
 
@@ -51,22 +55,24 @@ def keys_destination(url: str) -> OutboundDestination:
     try:
         return destination(url)
     except NotADestination as refusal:
-        raise BadRequest(f"jwks_uri: {refusal}") from None
+        raise BadRequest(f"jwks_uri: {refusal}", words="web_address") from None
 
 
 def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
     """The keys of a published set that can verify assertions. Keys for other purposes are ignored. Raises `BadRequest`."""
     if status != 200:
-        raise BadRequest(f"jwks_uri: answers with status {status}")
+        raise BadRequest(f"jwks_uri: answers with status {status}", words="keys_status", values={"status": status})
     if len(body) > LARGEST_SET:
-        raise BadRequest(f"jwks_uri: answers with more than {LARGEST_SET >> 10} KiB")
+        raise BadRequest(
+            f"jwks_uri: answers with more than {LARGEST_SET >> 10} KiB", words="keys_too_long", values={"most": LARGEST_SET >> 10}
+        )
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):
-        raise BadRequest("jwks_uri: does not answer with JSON") from None
+        raise BadRequest("jwks_uri: does not answer with JSON", words="keys_not_published") from None
     keys = given.get("keys") if isinstance(given, dict) else None
     if not isinstance(keys, list):
-        raise BadRequest("jwks_uri: does not answer with a JSON Web Key Set (RFC 7517)")
+        raise BadRequest("jwks_uri: does not answer with a JSON Web Key Set (RFC 7517)", words="keys_not_published")
     kept: dict[Any, dict[str, Json]] = {}
     for one in keys[:MOST_PUBLISHED]:
         try:
@@ -78,28 +84,33 @@ def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
         # If a set has several keys, an assertion cannot name the key without an id.
         kept.pop(None, None)
     if not kept:
-        raise BadRequest("jwks_uri: publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures")
+        raise BadRequest(
+            "jwks_uri: publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures", words="keys_not_published"
+        )
     return {"keys": list(kept.values())[:MOST_KEYS]}
 
 
 def _key(given: Any, field: str) -> dict[str, Json]:
     if not isinstance(given, Mapping):
-        raise BadRequest(f"{field}: must be an object")
+        raise BadRequest(f"{field}: must be an object", words="jwks_malformed", values={"most": MOST_KEYS})
     if not _PRIVATE.isdisjoint(given):
-        raise BadRequest(f"{field}: contains a private key; send the public half alone, and replace this key: it is known to others now")
+        raise BadRequest(
+            f"{field}: contains a private key; send the public half alone, and replace this key: it is known to others now",
+            words="private_key",
+        )
     if given.get("use", "sig") != "sig":
-        raise BadRequest(f"{field}: use must be sig")
+        raise BadRequest(f"{field}: use must be sig", words="key_unsuitable")
     kind = given.get("kty")
     if kind == "RSA":
         numbers = {"n": _number(given, "n", field, SMALLEST_MODULUS, LARGEST_MODULUS), "e": _number(given, "e", field, 1, 4)}
     elif kind == "EC" and given.get("crv") == "P-256":
         numbers = {"crv": "P-256", **{name: _number(given, name, field, _COORDINATE, _COORDINATE) for name in ("x", "y")}}
     else:
-        raise BadRequest(f"{field}: must be an RSA key of 2048 to 4096 bits, or an EC key on P-256")
+        raise BadRequest(f"{field}: must be an RSA key of 2048 to 4096 bits, or an EC key on P-256", words="key_unsuitable")
     key: dict[str, Json] = {"kty": kind, **numbers, "use": "sig"}
     if "alg" in given:
         if given["alg"] not in KEY_ALGORITHMS[kind]:
-            raise BadRequest(f"{field}: alg must be {' or '.join(KEY_ALGORITHMS[kind])}")
+            raise BadRequest(f"{field}: alg must be {' or '.join(KEY_ALGORITHMS[kind])}", words="key_unsuitable")
         key["alg"] = given["alg"]
     if "kid" in given:
         key["kid"] = _key_id(given["kid"], field)
@@ -113,10 +124,10 @@ def _number(given: Mapping[str, Any], name: str, field: str, least: int, most: i
         length = len(urlsafe_b64decode(text + "=" * (-len(text) % 4)).lstrip(b"\0" if name in {"n", "e"} else b""))
         if least <= length <= most:
             return text
-    raise BadRequest(f"{field}: {name} does not follow RFC 7518, or the size of the key is not accepted")
+    raise BadRequest(f"{field}: {name} does not follow RFC 7518, or the size of the key is not accepted", words="key_unsuitable")
 
 
 def _key_id(given: Any, field: str) -> str:
     if not isinstance(given, str) or not 1 <= len(given) <= LONGEST_KEY_ID or not given.isprintable():
-        raise BadRequest(f"{field}: kid must be 1 to {LONGEST_KEY_ID} printable characters")
+        raise BadRequest(f"{field}: kid must be 1 to {LONGEST_KEY_ID} printable characters", words="jwks_kid")
     return given

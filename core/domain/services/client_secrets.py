@@ -38,18 +38,24 @@ class PlacedSecret(Frozen):
 
 def require_confidential(service: Service) -> None:
     if not service.service_type.is_confidential:
-        raise BadRequest(f"A {service.service_type} service is a public client, which cannot keep a secret: use PKCE instead")
+        raise BadRequest(
+            f"A {service.service_type} service is a public client, which cannot keep a secret: use PKCE instead", words="public_client"
+        )
 
 
 def require_room(count: int) -> None:
     if count >= MOST_AT_ONCE:
-        raise BadRequest(f"A service has at most {MOST_AT_ONCE} client secrets: delete one first")
+        raise BadRequest(
+            f"A service has at most {MOST_AT_ONCE} client secrets: delete one first", words="limit_reached", values={"most": MOST_AT_ONCE}
+        )
 
 
 def require_none(count: int) -> None:
     """Called before a service changes to a type that cannot keep a secret."""
     if count:
-        raise BadRequest("service_type: a service of this type cannot keep a secret; delete its client secrets first")
+        raise BadRequest(
+            "service_type: a service of this type cannot keep a secret; delete its client secrets first", words="public_client"
+        )
 
 
 def client_secret_created(secret: ClientSecret, service: Service, actor: Actor) -> Event:

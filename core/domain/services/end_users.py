@@ -80,14 +80,16 @@ def searched(text: str) -> str:
     """The text to find in normalized addresses, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
     wanted = Email(text.strip()).key
     if len(wanted) > LONGEST_SEARCH:
-        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
+        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters", words="text_too_long", values={"most": LONGEST_SEARCH})
     return wanted
 
 
 def require_reachable(page: Page, search: str) -> None:
     """A search does not show pages this far back. The reader searches for a longer text instead. Raises `BadRequest`."""
     if search and _is_far(page):
-        raise BadRequest(f"page: a search ends after {MOST_COUNTED} end users; search for a longer part of the address")
+        raise BadRequest(
+            f"page: a search ends after {MOST_COUNTED} end users; search for a longer part of the address", words="search_narrower"
+        )
 
 
 def is_dear(page: Page, search: str) -> bool:

@@ -34,14 +34,20 @@ class ServicePermission(Frozen):
 def permission_key(text: str) -> str:
     """The key of a new permission. Raises `BadRequest`."""
     if not _KEY.fullmatch(text):
-        raise BadRequest(f"key: 1 to {LONGEST_KEY} of a-z, 0-9, _, ., : and -")
+        raise BadRequest(
+            f"key: 1 to {LONGEST_KEY} of a-z, 0-9, _, ., : and -", words="permission_key_malformed", values={"most": LONGEST_KEY}
+        )
     return text
 
 
 def require_room(count: int) -> None:
     """Called before a permission is added to a service that has `count`. Raises `BadRequest`."""
     if count >= MOST_PERMISSIONS:
-        raise BadRequest(f"A service has at most {MOST_PERMISSIONS} permissions: delete one first")
+        raise BadRequest(
+            f"A service has at most {MOST_PERMISSIONS} permissions: delete one first",
+            words="limit_reached",
+            values={"most": MOST_PERMISSIONS},
+        )
 
 
 def permission_created(permission: ServicePermission, service: Service, actor: Actor) -> Event:

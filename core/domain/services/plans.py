@@ -89,14 +89,16 @@ def default_plan(plan: PlanId, service: ServiceId, now: datetime) -> Plan:
 def plan_name(text: str) -> str:
     name = one_line(text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
 def plan_key(text: str) -> str:
     """The key of a new plan. Raises `BadRequest`."""
     if not _KEY.fullmatch(text):
-        raise BadRequest("key: 1 to 50 of a-z, 0-9, - and _, with a letter or digit at both ends")
+        raise BadRequest(
+            "key: 1 to 50 of a-z, 0-9, - and _, with a letter or digit at both ends", words="short_name_malformed", values={"most": 50}
+        )
     return text
 
 
@@ -107,7 +109,7 @@ def free_key(name: str, taken: Collection[str]) -> str:
 
 def plan_price(cents: int) -> int:
     if not 0 <= cents <= HIGHEST_PRICE:
-        raise BadRequest(f"price_cents: 0 to {HIGHEST_PRICE}")
+        raise BadRequest(f"price_cents: 0 to {HIGHEST_PRICE}", words="field_bounds", values={"least": 0, "most": HIGHEST_PRICE})
     return cents
 
 
@@ -115,7 +117,7 @@ def plan_currency(text: str) -> str:
     """The currency in lower case."""
     currency = text.strip()
     if len(currency) != _CURRENCY_LETTERS or not (currency.isascii() and currency.isalpha()):
-        raise BadRequest("currency: three letters, such as usd")
+        raise BadRequest("currency: three letters, such as usd", words="currency_malformed")
     return currency.lower()
 
 
@@ -123,11 +125,15 @@ def plan_features(texts: Sequence[str]) -> tuple[str, ...]:
     """The features, in the order of the request."""
     features = tuple(one_line(text) for text in texts)
     if not all(1 <= len(feature) <= LONGEST_FEATURE for feature in features):
-        raise BadRequest(f"features: each 1 to {LONGEST_FEATURE} characters")
+        raise BadRequest(f"features: each 1 to {LONGEST_FEATURE} characters", words="line_length", values={"most": LONGEST_FEATURE})
     if len(set(features)) != len(features):
-        raise BadRequest("features: each may appear only once")
+        raise BadRequest("features: each may appear only once", words="field_once")
     if len(json.dumps(features)) > LARGEST_FEATURES:
-        raise BadRequest(f"features: together at most {LARGEST_FEATURES} bytes of JSON, since every access token carries them")
+        raise BadRequest(
+            f"features: together at most {LARGEST_FEATURES} bytes of JSON, since every access token carries them",
+            words="features_too_large",
+            values={"most": LARGEST_FEATURES},
+        )
     return features
 
 
@@ -136,7 +142,11 @@ def plan_price_id(text: str | None) -> str | None:
         return None
     identifier = text.strip()
     if not 1 <= len(identifier) <= LONGEST_PRICE_ID or not (identifier.isascii() and identifier.isprintable()):
-        raise BadRequest(f"billing_price_id: 1 to {LONGEST_PRICE_ID} printable ASCII characters, or null")
+        raise BadRequest(
+            f"billing_price_id: 1 to {LONGEST_PRICE_ID} printable ASCII characters, or null",
+            words="ascii_length",
+            values={"most": LONGEST_PRICE_ID},
+        )
     return identifier
 
 

@@ -65,14 +65,17 @@ def redirect_uri(text: str, field: str, *, private_use: bool) -> str:
         _require_web(scheme, authority, path, field)
     elif not private_use:
         raise BadRequest(
-            f"{field}: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]{_ELSE if _is_own(scheme) else ''}"
+            f"{field}: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]{_ELSE if _is_own(scheme) else ''}",
+            words="redirect_https",
         )
     elif not _is_own(scheme):
-        raise BadRequest(f"{field}: an application's own scheme is a name that no system has, best as in com.example.app:/callback")
+        raise BadRequest(
+            f"{field}: an application's own scheme is a name that no system has, best as in com.example.app:/callback", words="own_scheme"
+        )
     elif not path.startswith("/") and not authority:
-        raise BadRequest(f"{field}: a path must follow the scheme, as in com.example.app:/callback")
+        raise BadRequest(f"{field}: a path must follow the scheme, as in com.example.app:/callback", words="scheme_path")
     elif authority and not _AUTHORITY.fullmatch(authority):
-        raise BadRequest(f"{field}: the host is not valid")
+        raise BadRequest(f"{field}: the host is not valid", words="web_address")
     return text
 
 
@@ -91,33 +94,35 @@ def web_page(text: str, field: str) -> str:
 def _parts(text: str, field: str) -> tuple[str, str | None, str]:
     """Scheme, authority and path. The authority is None when there is none."""
     if len(text) > LONGEST_URI:
-        raise BadRequest(f"{field}: at most {LONGEST_URI} characters")
+        raise BadRequest(f"{field}: at most {LONGEST_URI} characters", words="text_too_long", values={"most": LONGEST_URI})
     if "#" in text:
-        raise BadRequest(f"{field}: must not have a fragment")
+        raise BadRequest(f"{field}: must not have a fragment", words="no_fragment")
     if not _CHARACTERS.fullmatch(text) or _ENCODED_CONTROL.search(text):
-        raise BadRequest(f"{field}: has a character that a URI cannot have (RFC 3986), or a *, which is no wildcard here")
+        raise BadRequest(
+            f"{field}: has a character that a URI cannot have (RFC 3986), or a *, which is no wildcard here", words="uri_character"
+        )
     found = _URI.fullmatch(text)
     if found is None:
-        raise BadRequest(f"{field}: must begin with a scheme in lower case, such as https:")
+        raise BadRequest(f"{field}: must begin with a scheme in lower case, such as https:", words="scheme_missing")
     authority, path = found["authority"], found["path"]
     if authority is not None and "@" in authority:
-        raise BadRequest(f"{field}: must not contain a user name or password")
+        raise BadRequest(f"{field}: must not contain a user name or password", words="no_password_in_address")
     if "[" in path or "]" in path or any(map(_DOT_SEGMENT.fullmatch, path.split("/"))):
-        raise BadRequest(f"{field}: the path must not contain brackets, or segments of one or two dots")
+        raise BadRequest(f"{field}: the path must not contain brackets, or segments of one or two dots", words="web_address")
     return found["scheme"], authority, path
 
 
 def _require_web(scheme: str, authority: str | None, path: str, field: str) -> None:
     found = _AUTHORITY.fullmatch(authority or "")
     if found is None or (path and not path.startswith("/")):
-        raise BadRequest(f"{field}: before the path there must be a host, a port if needed, and nothing else")
+        raise BadRequest(f"{field}: before the path there must be a host, a port if needed, and nothing else", words="web_address")
     host, port = found["host"], found["port"]
     if port is not None and int(port) > _LARGEST_PORT:
-        raise BadRequest(f"{field}: the port must be at most {_LARGEST_PORT}")
+        raise BadRequest(f"{field}: the port must be at most {_LARGEST_PORT}", words="web_address")
     if scheme == "http" and host not in _LOOPBACK:
-        raise BadRequest(f"{field}: http is only for localhost, 127.0.0.1 and [::1]")
+        raise BadRequest(f"{field}: http is only for localhost, 127.0.0.1 and [::1]", words="http_local_only")
     if not _is_host(host):
-        raise BadRequest(f"{field}: the host is not valid")
+        raise BadRequest(f"{field}: the host is not valid", words="web_address")
 
 
 def _is_host(host: str) -> bool:

@@ -45,12 +45,19 @@ class ConfiguredClaim(Frozen):
 def checked_claim(claim: ServiceClaim) -> ServiceClaim:
     """Raises `BadRequest`."""
     if not _CLAIM_NAME.fullmatch(claim.name):
-        raise BadRequest(f"name: 1 to {LONGEST_CLAIM_NAME} of A-Z, a-z, 0-9 and _.:/#@~+-, beginning with a letter, a digit or _")
+        raise BadRequest(
+            f"name: 1 to {LONGEST_CLAIM_NAME} of A-Z, a-z, 0-9 and _.:/#@~+-, beginning with a letter, a digit or _",
+            words="claim_name_malformed",
+            values={"most": LONGEST_CLAIM_NAME},
+        )
     if not claim.into or len(set(claim.into)) < len(claim.into):
-        raise BadRequest(f"into: at least one of {', '.join(ClaimPlace)}, each once")
+        raise BadRequest(f"into: at least one of {', '.join(ClaimPlace)}, each once", words="tick_one")
     # An assertion has no protocol's names: its attributes are the receiver's own words.
     if is_reserved(claim.name) and claim.into != (ClaimPlace.SAML,):
-        raise BadRequest(f"name: Postern's own tokens and the standards use {claim.name!r}; only into saml it may have this name")
+        raise BadRequest(
+            f"name: Postern's own tokens and the standards use {claim.name!r}; only into saml it may have this name",
+            words="claim_name_reserved",
+        )
     _require_argument(claim)
     return claim
 
@@ -59,26 +66,28 @@ def _require_argument(claim: ServiceClaim) -> None:
     match claim.source:
         case ClaimSource.PERSON_FIELD | ClaimSource.ORGANIZATION_FIELD:
             if not isinstance(claim.argument, str):
-                raise BadRequest(f"argument: for the source {claim.source}, the key of the field")
+                raise BadRequest(f"argument: for the source {claim.source}, the key of the field", words="claim_field")
         case ClaimSource.ORGANIZATION:
             if claim.argument not in set(OrganizationPart):
-                raise BadRequest(f"argument: for the source organization, one of {', '.join(OrganizationPart)}")
+                raise BadRequest(f"argument: for the source organization, one of {', '.join(OrganizationPart)}", words="claim_organization")
         case ClaimSource.CONSTANT:
             _require_constant(claim)
         case _:
             if claim.argument is not None:
-                raise BadRequest(f"argument: the source {claim.source} takes none")
+                raise BadRequest(f"argument: the source {claim.source} takes none", words="claim_takes_none")
 
 
 def _require_constant(claim: ServiceClaim) -> None:
     value = claim.argument
     if value is None:
-        raise BadRequest("argument: for the source constant, the value; it must not be null")
+        raise BadRequest("argument: for the source constant, the value; it must not be null", words="claim_constant")
     _require_plain(value, DEEPEST_CONSTANT)
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) > LARGEST_CONSTANT:
-        raise BadRequest(f"argument: a constant takes at most {LARGEST_CONSTANT} bytes of JSON")
+        raise BadRequest(f"argument: a constant takes at most {LARGEST_CONSTANT} bytes of JSON", words="claim_constant_unfit")
     if ClaimPlace.SAML in claim.into and not _fits_assertion(value):
-        raise BadRequest("argument: into saml, a constant is a text, a number, true or false, or a list of these")
+        raise BadRequest(
+            "argument: into saml, a constant is a text, a number, true or false, or a list of these", words="claim_constant_unfit"
+        )
 
 
 def _require_plain(value: Json, depth: int) -> None:
@@ -86,15 +95,17 @@ def _require_plain(value: Json, depth: int) -> None:
     match value:
         case str():
             if _CONTROL.search(value):
-                raise BadRequest("argument: a text in a constant has no control characters")
+                raise BadRequest("argument: a text in a constant has no control characters", words="claim_constant_unfit")
         case bool() | None:
             pass
         case int() | float():
             # False also for what is not a number. An integer of JSON may have thousands of digits, which no float has room for.
             if not -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER:
-                raise BadRequest(f"argument: a number in a constant is between -{_LARGEST_NUMBER} and {_LARGEST_NUMBER}")
+                raise BadRequest(
+                    f"argument: a number in a constant is between -{_LARGEST_NUMBER} and {_LARGEST_NUMBER}", words="claim_constant_unfit"
+                )
         case _ if depth == 0:
-            raise BadRequest(f"argument: a constant has at most {DEEPEST_CONSTANT} levels")
+            raise BadRequest(f"argument: a constant has at most {DEEPEST_CONSTANT} levels", words="claim_constant_unfit")
         case Mapping():
             for name, inner in value.items():
                 _require_plain(name, depth - 1)
@@ -114,14 +125,16 @@ def _is_scalar(value: Json) -> bool:
 
 def require_room(count: int) -> None:
     if count >= MOST_CLAIMS:
-        raise BadRequest(f"A service has at most {MOST_CLAIMS} claims: delete one first")
+        raise BadRequest(
+            f"A service has at most {MOST_CLAIMS} claims: delete one first", words="limit_reached", values={"most": MOST_CLAIMS}
+        )
 
 
 def require_known(claim: ServiceClaim, keys: Collection[str]) -> None:
     """`keys` are those of the fields of the claim's owner: the installation or the organization. Raises `BadRequest`."""
     if claim.source.is_field and claim.argument not in keys:
         owner = "installation" if claim.source is ClaimSource.PERSON_FIELD else "organization"
-        raise BadRequest(f"argument: the {owner} has no field with this key")
+        raise BadRequest(f"argument: the {owner} has no field with this key", words="claim_field_unknown")
 
 
 def service_claim_created(claim: ConfiguredClaim, service: Service, actor: Actor) -> Event:

@@ -58,14 +58,18 @@ class ServiceRole(ServiceRoleSettings, kw_only=True):
 def service_role_slug(text: str) -> str:
     """The slug of a new role. Raises `BadRequest`."""
     if not _SLUG.fullmatch(text):
-        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends")
+        raise BadRequest(
+            f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends",
+            words="short_name_malformed",
+            values={"most": LONGEST_SLUG},
+        )
     return text
 
 
 def role_permissions(keys: Collection[str]) -> tuple[str, ...]:
     """The keys as a role has them. Raises `BadRequest` for more of them than a service can have."""
     if len(keys) > MOST_PERMISSIONS:
-        raise BadRequest(f"permissions: at most {MOST_PERMISSIONS}")
+        raise BadRequest(f"permissions: at most {MOST_PERMISSIONS}", words="field_list", values={"most": MOST_PERMISSIONS})
     return tuple(sorted(set(keys)))
 
 
@@ -85,13 +89,17 @@ def stored_role(settings: Mapping[str, Any]) -> dict[str, Any]:
 def require_known(unknown: Collection[str]) -> None:
     """Raises `BadRequest` when a role names permissions that the service does not have."""
     if unknown:
-        raise BadRequest(f"permissions: the service has no permission {', '.join(sorted(unknown)[:_MOST_TOLD])}")
+        raise BadRequest(
+            f"permissions: the service has no permission {', '.join(sorted(unknown)[:_MOST_TOLD])}",
+            words="permissions_unknown",
+            values={"names": ", ".join(sorted(unknown)[:_MOST_TOLD])},
+        )
 
 
 def require_room(count: int) -> None:
     """Called before a role is added to a service that has `count`. Raises `BadRequest`."""
     if count >= MOST_ROLES:
-        raise BadRequest(f"A service has at most {MOST_ROLES} roles: delete one first")
+        raise BadRequest(f"A service has at most {MOST_ROLES} roles: delete one first", words="limit_reached", values={"most": MOST_ROLES})
 
 
 _MOST_TOLD: Final = 10

@@ -81,12 +81,14 @@ class HeldServiceUser(Frozen):
     def require_movable(self) -> None:
         """Raises `Forbidden` for an account that only its owner can move."""
         if not self.is_movable:
-            raise Forbidden("The owner has proved this address, or others use the account too: only its owner can change it")
+            raise Forbidden(
+                "The owner has proved this address, or others use the account too: only its owner can change it", words="platform_can_help"
+            )
 
     def fate(self) -> AccountFate:
         """The effect of deleting this user. Raises `Forbidden` for a person whom no service may remove."""
         if self.account.is_platform_owner or self.owns_an_organization:
-            raise Forbidden("The user owns an organization or is a platform owner")
+            raise Forbidden("The user owns an organization or is a platform owner", words="transfer_first")
         return AccountFate.DELETED if self.belongs_to_service else AccountFate.KEPT
 
 

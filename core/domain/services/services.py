@@ -211,7 +211,7 @@ def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
         return
     for name in _LASTING:
         if change.said.get(name):
-            raise Forbidden(f"{name}: this cannot be changed while you act in another person's name")
+            raise Forbidden(f"{name}: this cannot be changed while you act in another person's name", words="impersonating")
 
 
 class ListedService(Frozen):
@@ -267,7 +267,11 @@ def service_usage(current: int, organization: Organization, tier: Tier) -> Servi
 def service_slug(text: str) -> str:
     """The slug of a new service. It never changes. Raises `BadRequest`."""
     if not _SLUG.fullmatch(text):
-        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9 and -, with a letter or digit at both ends")
+        raise BadRequest(
+            f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9 and -, with a letter or digit at both ends",
+            words="slug_malformed",
+            values={"least": 1, "most": LONGEST_SLUG},
+        )
     return text
 
 
@@ -275,7 +279,7 @@ def service_name(text: str) -> str:
     """The name as it is stored. Raises `BadRequest`."""
     name = one_line(text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
@@ -299,7 +303,7 @@ def logout_destination(uri: str) -> OutboundDestination:
     try:
         return destination(uri)
     except NotADestination as refusal:
-        raise BadRequest(f"backchannel_logout_uri: {refusal}") from None
+        raise BadRequest(f"backchannel_logout_uri: {refusal}", words="web_address") from None
 
 
 def service_created(service: Service, actor: Actor) -> Event:
@@ -401,7 +405,11 @@ def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:
     _require_few_and_different(given, field, MOST_SCOPES)
     for at, scope in enumerate(given):
         if len(scope) > LONGEST_SCOPE or not _SCOPE.fullmatch(scope):
-            raise BadRequest(f'{field}[{at}]: 1 to {LONGEST_SCOPE} visible ASCII characters other than " and \\ (RFC 6749)')
+            raise BadRequest(
+                f'{field}[{at}]: 1 to {LONGEST_SCOPE} visible ASCII characters other than " and \\ (RFC 6749)',
+                words="scope_malformed",
+                values={"most": LONGEST_SCOPE},
+            )
     return tuple(given)
 
 
@@ -417,23 +425,25 @@ def _logout_uri(service: Service) -> str | None:
     if uri is None:
         return None
     if logout_destination(uri).scheme != "https" and not service.service_type.is_confidential:
-        raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service")
+        raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service", words="https_only")
     return uri
 
 
 def _require_one_source(jwks: object, jwks_uri: object) -> None:
     if jwks is not None and isinstance(jwks_uri, str):
-        raise BadRequest("jwks: the keys are sent here or published under jwks_uri, not both")
+        raise BadRequest("jwks: the keys are sent here or published under jwks_uri, not both", words="keys_twice")
 
 
 def _keys_of(service: Service, given: Mapping[str, Any]) -> Mapping[str, Json]:
     if not service.service_type.is_confidential:
-        raise BadRequest(f"jwks: a {service.service_type} service is a public client, which cannot keep a private key")
+        raise BadRequest(
+            f"jwks: a {service.service_type} service is a public client, which cannot keep a private key", words="public_client"
+        )
     return client_keys(given)
 
 
 def _require_few_and_different(given: Sequence[str], field: str, most: int) -> None:
     if len(given) > most:
-        raise BadRequest(f"{field}: at most {most}")
+        raise BadRequest(f"{field}: at most {most}", words="field_list", values={"most": most})
     if len(set(given)) < len(given):
-        raise BadRequest(f"{field}: each may appear only once")
+        raise BadRequest(f"{field}: each may appear only once", words="field_once")

@@ -85,7 +85,11 @@ def period_end(given: datetime) -> datetime:
     """The moment in UTC. Raises `BadRequest`."""
     # The comparison comes first: a moment outside the range cannot be converted to UTC.
     if not EARLIEST_END <= given <= LATEST_END:
-        raise BadRequest(f"current_period_end: between {EARLIEST_END:%Y-%m-%d} and {LATEST_END:%Y-%m-%d}")
+        raise BadRequest(
+            f"current_period_end: between {EARLIEST_END:%Y-%m-%d} and {LATEST_END:%Y-%m-%d}",
+            words="period_end_bounds",
+            values={"earliest": f"{EARLIEST_END:%Y-%m-%d}", "latest": f"{LATEST_END:%Y-%m-%d}"},
+        )
     return given.astimezone(UTC)
 
 

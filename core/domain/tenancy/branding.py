@@ -52,7 +52,7 @@ class LookChange(Frozen):
 
     def require_something(self) -> None:
         if all(isinstance(getattr(self, field), Unchanged) for field in _FIELDS):
-            raise BadRequest(f"Send at least one of {', '.join(_FIELDS)}")
+            raise BadRequest(f"Send at least one of {', '.join(_FIELDS)}", words="nothing_to_change")
 
     def applied(self, look: OrganizationLook) -> OrganizationLook:
         """Raises `BadRequest`."""
@@ -70,21 +70,27 @@ def logo_destination(text: str) -> OutboundDestination:
     try:
         return destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"logo_url: {refusal}") from None
+        raise BadRequest(f"logo_url: {refusal}", words="web_address") from None
 
 
 def logo_of(status: int, content: bytes) -> Logo:
     """The logo in the answer to our request. Raises `BadRequest`."""
     if status != 200:
-        raise BadRequest(f"logo_url: the server answered {status} in place of a picture; redirects are not followed")
+        raise BadRequest(
+            f"logo_url: the server answered {status} in place of a picture; redirects are not followed",
+            words="logo_status",
+            values={"status": status},
+        )
     if len(content) > LARGEST_LOGO:
-        raise BadRequest(f"logo_url: the picture has more than {LARGEST_LOGO >> 10} KiB")
+        raise BadRequest(f"logo_url: the picture has more than {LARGEST_LOGO >> 10} KiB", words="picture_large")
     image = image_of(content)
     if image is not None:
         if not image.fits(MOST_PIXELS):
-            raise BadRequest(f"logo_url: the picture has more than {MOST_PIXELS} pixels on a side")
+            raise BadRequest(
+                f"logo_url: the picture has more than {MOST_PIXELS} pixels on a side", words="picture_size", values={"most": MOST_PIXELS}
+            )
         return Logo(image.media_type, content)
-    raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture")
+    raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture", words="picture_unknown")
 
 
 def branding_updated(
@@ -107,9 +113,9 @@ def _link(field: str, text: str | None) -> str | None:
     try:
         place = destination(text.strip())
     except NotADestination as refusal:
-        raise BadRequest(f"{field}: {refusal}") from None
+        raise BadRequest(f"{field}: {refusal}", words="web_address") from None
     if place.scheme != "https":
-        raise BadRequest(f"{field}: must start with https://")
+        raise BadRequest(f"{field}: must start with https://", words="https_only")
     return text.strip()
 
 
@@ -118,5 +124,5 @@ def _color(text: str | None) -> str | None:
         return None
     color = brand_color(text.strip())
     if color is None:
-        raise BadRequest("primary_color: must be a colour like #0f5f5c")
+        raise BadRequest("primary_color: must be a colour like #0f5f5c", words="color_malformed")
     return color

@@ -66,7 +66,7 @@ class DomainRouteChange(Frozen, kw_only=True):
     def applied(self, before: DomainRoute, now: datetime) -> DomainRoute:
         """The route after the change; `before` itself when nothing changes. Raises `BadRequest`."""
         if self == DomainRouteChange():
-            raise BadRequest("Send at least one of upstream_provider_id, login_policy and join_policy")
+            raise BadRequest("Send at least one of upstream_provider_id, login_policy and join_policy", words="nothing_to_change")
         shared, own = (before.shared_provider, before.own_provider) if isinstance(self.provider, Unchanged) else self.named_provider
         after = replace(
             before,
@@ -83,7 +83,7 @@ def route_domain(text: str) -> str:
     """The name of the domain. Raises `BadRequest`."""
     name = domain_name(text)
     if name in FREE_MAIL:
-        raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own")
+        raise BadRequest("domain: anybody can have an address there, so it cannot be an organization's own", words="domain_for_anybody")
     return name
 
 
@@ -101,13 +101,15 @@ def named(provider: str | None) -> NamedProvider:
     try:
         return None, UpstreamProviderId(UUID(provider))
     except ValueError:
-        raise BadRequest(UNKNOWN_PROVIDER) from None
+        raise BadRequest(UNKNOWN_PROVIDER, words="provider_not_here") from None
 
 
 def require_provider(route: DomainRoute) -> None:
     """Raises `BadRequest`."""
     if route.login_policy is not LoginPolicy.PASSWORD_ALLOWED and route.provider is None:
-        raise BadRequest(f"login_policy: {route.login_policy} needs a provider: name it as upstream_provider_id")
+        raise BadRequest(
+            f"login_policy: {route.login_policy} needs a provider: name it as upstream_provider_id", words="route_needs_provider"
+        )
 
 
 TOO_MANY: Final = f"An organization has at most {MOST_ROUTES} domain routes"

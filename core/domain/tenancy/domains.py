@@ -67,7 +67,9 @@ def domain_name(text: str) -> str:
     except NotADestination:
         name = ""
     if not _LABELS.fullmatch(name) or len(name) > _LONGEST or address_of(name) is not None:
-        raise BadRequest("domain: must be a domain of yours, such as login.example.com; write other letters in ASCII (xn--…)")
+        raise BadRequest(
+            "domain: must be a domain of yours, such as login.example.com; write other letters in ASCII (xn--…)", words="domain_malformed"
+        )
     return name
 
 

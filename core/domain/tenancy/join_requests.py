@@ -111,20 +111,25 @@ class Asking(Frozen, kw_only=True):
     def require_pending(self) -> None:
         """Raises `BadRequest`."""
         if self.request.status is not JoinRequestStatus.PENDING:
-            raise BadRequest(f"This request has been {self.request.status} already")
+            raise BadRequest(f"This request has been {self.request.status} already", words="request_decided")
 
     def require_approvable(self) -> None:
         """The request must be pending. Raises `BadRequest`, `TeamLimitExceeded`."""
         # The organization must not learn that the account is deactivated.
         if self.account.deactivated_at is not None:
-            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is deactivated")
+            raise BadRequest(_CANNOT_BE_APPROVED, words="request_not_approvable", detail="the account is deactivated")
         if self.account.is_platform_owner:
-            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account is a platform owner's by now")
+            raise BadRequest(_CANNOT_BE_APPROVED, words="request_not_approvable", detail="the account is a platform owner's by now")
         if not _may_join(self.account, self.request.email, self.request.organization):
             # The account may belong to somebody else by now: the service or directory that made it can change its address.
-            raise BadRequest(_CANNOT_BE_APPROVED, detail="the account has not proved the address of the request any more")
+            raise BadRequest(
+                _CANNOT_BE_APPROVED, words="request_not_approvable", detail="the account has not proved the address of the request any more"
+            )
         if self.awaits_role:
-            raise BadRequest("This person has a pending invitation with another role: let them accept it, or revoke it first")
+            raise BadRequest(
+                "This person has a pending invitation with another role: let them accept it, or revoke it first",
+                words="invited_with_another_role",
+            )
         if self.member_count >= self.user_limit.max_users:
             raise TeamLimitExceeded
 

@@ -92,25 +92,25 @@ def mail_host(text: str) -> str:
     try:
         return host(text.strip())
     except NotADestination as refusal:
-        raise BadRequest(f"host: {refusal}") from None
+        raise BadRequest(f"host: {refusal}", words="host_malformed") from None
 
 
 def mail_port(number: int) -> int:
     if not 1 <= number <= 65535:
-        raise BadRequest("port: from 1 to 65535")
+        raise BadRequest("port: from 1 to 65535", words="field_bounds", values={"least": 1, "most": 65535})
     return number
 
 
 def mail_username(text: str) -> str:
     # The name becomes part of an SMTP command.
     if not 1 <= len(text) <= LONGEST_USERNAME or not text.isprintable():
-        raise BadRequest(f"username: 1 to {LONGEST_USERNAME} visible characters")
+        raise BadRequest(f"username: 1 to {LONGEST_USERNAME} visible characters", words="visible_length", values={"most": LONGEST_USERNAME})
     return text
 
 
 def mail_password(text: str) -> Secret:
     if not 1 <= len(text) <= LONGEST_PASSWORD or not text.isprintable():
-        raise BadRequest(f"password: 1 to {LONGEST_PASSWORD} visible characters")
+        raise BadRequest(f"password: 1 to {LONGEST_PASSWORD} visible characters", words="visible_length", values={"most": LONGEST_PASSWORD})
     return Secret(text)
 
 
@@ -120,7 +120,7 @@ def sender_name(text: str | None) -> str | None:
     name = typed_line("from_name", text)
     # “=?” begins an encoded word (RFC 2047), which would be decoded when the header is written.
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
-        raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters")
+        raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters", words="text_too_long", values={"most": LONGEST_FROM_NAME})
     return name or None
 
 

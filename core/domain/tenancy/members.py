@@ -256,7 +256,7 @@ def sought(text: str) -> str:
     """The text to find in addresses and names, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
     wanted = Email(text.strip()).key
     if len(wanted) > LONGEST_SEARCH:
-        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters")
+        raise BadRequest(f"search: at most {LONGEST_SEARCH} characters", words="text_too_long", values={"most": LONGEST_SEARCH})
     return wanted
 
 

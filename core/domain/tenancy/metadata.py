@@ -18,10 +18,12 @@ Metadata = Mapping[str, Json]
 def checked_metadata(given: Metadata) -> Metadata:
     """Raises `BadRequest` for an object that is too large, or nested too deeply."""
     if _depth(given) > DEEPEST:
-        raise BadRequest(f"metadata: at most {DEEPEST} objects and lists inside each other")
+        raise BadRequest(
+            f"metadata: at most {DEEPEST} objects and lists inside each other", words="metadata_nested", values={"most": DEEPEST}
+        )
     size = len(json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
-        raise BadRequest(f"metadata: at most {MOST_BYTES} bytes of JSON, not {size}")
+        raise BadRequest(f"metadata: at most {MOST_BYTES} bytes of JSON, not {size}", words="json_too_large", values={"most": MOST_BYTES})
     return given
 
 

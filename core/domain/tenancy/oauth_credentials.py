@@ -41,7 +41,7 @@ def client_secret(text: str) -> Secret:
 def _visible(field: str, text: str) -> str:
     # Both values go into requests to the provider. Providers issue only such characters (RFC 6749, appendix A).
     if not 1 <= len(text) <= LONGEST or not text.isascii() or not text.isprintable():
-        raise BadRequest(f"{field}: 1 to {LONGEST} visible ASCII characters")
+        raise BadRequest(f"{field}: 1 to {LONGEST} visible ASCII characters", words="ascii_length", values={"most": LONGEST})
     return text
 
 

@@ -155,21 +155,25 @@ def is_field_key(text: str) -> bool:
 def checked_field(field: ProfileField) -> ProfileField:
     """The field, with its texts tidied. Raises `BadRequest` for rules that contradict each other, and for what only others may have."""
     if not is_field_key(field.key):
-        raise BadRequest(f"key: 1 to {LONGEST_KEY} of a-z, 0-9 and _, beginning with a letter")
+        raise BadRequest(
+            f"key: 1 to {LONGEST_KEY} of a-z, 0-9 and _, beginning with a letter", words="key_malformed", values={"most": LONGEST_KEY}
+        )
     label = typed_line("label", field.label)
     if not 1 <= len(label) <= LONGEST_LABEL:
-        raise BadRequest(f"label: 1 to {LONGEST_LABEL} characters")
+        raise BadRequest(f"label: 1 to {LONGEST_LABEL} characters", words="field_length", values={"least": 1, "most": LONGEST_LABEL})
     if not field.written_by:
-        raise BadRequest(f"written_by: at least one of {', '.join(FieldWriter)}")
+        raise BadRequest(f"written_by: at least one of {', '.join(FieldWriter)}", words="tick_one")
     if not 0 <= field.position <= LAST_POSITION:
-        raise BadRequest(f"position: from 0 to {LAST_POSITION}")
+        raise BadRequest(f"position: from 0 to {LAST_POSITION}", words="field_bounds", values={"least": 0, "most": LAST_POSITION})
     _require_writers(field)
     if field.scope is not None and (field.organization is not None or field.scope not in FIELD_SCOPES):
-        raise BadRequest(f"scope: only fields of the installation have one; it is one of {', '.join(FIELD_SCOPES)}")
+        raise BadRequest(f"scope: only fields of the installation have one; it is one of {', '.join(FIELD_SCOPES)}", words="field_scope")
     if field.asked_at is not None and not field.is_written_by(FieldWriter.PERSON):
-        raise BadRequest("asked_at: only a field that the person may write can be asked for; add person to written_by")
+        raise BadRequest(
+            "asked_at: only a field that the person may write can be asked for; add person to written_by", words="field_not_written"
+        )
     if field.required and field.asked_at is None:
-        raise BadRequest("required: say in asked_at when the person is asked for a required field")
+        raise BadRequest("required: say in asked_at when the person is asked for a required field", words="field_required_when")
     return replace(field, label=label, rule=_checked_rule(field.kind, field.rule))
 
 
@@ -177,15 +181,19 @@ def _require_writers(field: ProfileField) -> None:
     """An installation has no directory, service or provider that could write its fields."""
     others = sorted(field.written_by - {FieldWriter.PERSON, FieldWriter.ADMINISTRATOR})
     if field.organization is None and others:
-        raise BadRequest(f"written_by: only person and administrator write fields of the installation, not {', '.join(others)}")
+        raise BadRequest(
+            f"written_by: only person and administrator write fields of the installation, not {', '.join(others)}", words="field_writers"
+        )
 
 
 def _checked_rule(kind: FieldKind, rule: FieldRule) -> FieldRule:
     foreign = sorted(set(rule.stated) - _BOUNDS_OF[kind])
     if foreign:
-        raise BadRequest(f"rule: a field of the kind {kind} has no {', '.join(foreign)}")
+        raise BadRequest(f"rule: a field of the kind {kind} has no {', '.join(foreign)}", words="field_rule_foreign")
     if kind is FieldKind.CHOICE and not rule.choices:
-        raise BadRequest(f"rule: choices: 1 to {MOST_CHOICES}, for a field of the kind choice")
+        raise BadRequest(
+            f"rule: choices: 1 to {MOST_CHOICES}, for a field of the kind choice", words="choices_missing", values={"most": MOST_CHOICES}
+        )
     longest = LONGEST_ITEM if kind is FieldKind.LIST else LONGEST_TEXT
     _require_bounds("min_length", rule.min_length, 0, longest)
     _require_bounds("max_length", rule.max_length, 1, longest)
@@ -198,29 +206,29 @@ def _checked_rule(kind: FieldKind, rule: FieldRule) -> FieldRule:
         if day is not None:
             _date(f"rule: {name}", day)
     if rule.earliest is not None and rule.latest is not None and rule.earliest > rule.latest:
-        raise BadRequest("rule: latest: not before earliest")
+        raise BadRequest("rule: latest: not before earliest", words="bounds_crossed")
     return replace(rule, choices=_choices(rule.choices))
 
 
 def _choices(given: Sequence[str]) -> tuple[str, ...]:
     if len(given) > MOST_CHOICES:
-        raise BadRequest(f"rule: choices: at most {MOST_CHOICES}")
+        raise BadRequest(f"rule: choices: at most {MOST_CHOICES}", words="field_list", values={"most": MOST_CHOICES})
     choices = tuple(typed_line("rule: choices", one) for one in given)
     if not all(1 <= len(one) <= LONGEST_CHOICE for one in choices):
-        raise BadRequest(f"rule: choices: each has 1 to {LONGEST_CHOICE} characters")
+        raise BadRequest(f"rule: choices: each has 1 to {LONGEST_CHOICE} characters", words="line_length", values={"most": LONGEST_CHOICE})
     if len(set(choices)) < len(choices):
-        raise BadRequest("rule: choices: each only once")
+        raise BadRequest("rule: choices: each only once", words="field_once")
     return choices
 
 
 def _require_bounds(name: str, value: float | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
-        raise BadRequest(f"rule: {name}: from {least} to {most}")
+        raise BadRequest(f"rule: {name}: from {least} to {most}", words="field_bounds", values={"least": least, "most": most})
 
 
 def _require_order(name: str, lower: float | None, upper: float | None) -> None:
     if lower is not None and upper is not None and lower > upper:
-        raise BadRequest(f"rule: {name}: not below the lower bound")
+        raise BadRequest(f"rule: {name}: not below the lower bound", words="bounds_crossed")
 
 
 def checked_value(field: ProfileField, given: Json) -> FieldValue:
@@ -328,9 +336,9 @@ def changed_values(before: KeptValues, given: Mapping[str, Json], writer: FieldW
     for key, value in given.items():
         field = fields.get(key)
         if field is None:
-            raise BadRequest(f"{key[:LONGEST_KEY]}: there is no such field")
+            raise BadRequest(f"{key[:LONGEST_KEY]}: there is no such field", words="field_unknown")
         if not field.is_written_by(writer):
-            raise BadRequest(f"{key}: cannot be written here, only by {', '.join(sorted(field.written_by))}")
+            raise BadRequest(f"{key}: cannot be written here, only by {', '.join(sorted(field.written_by))}", words="field_not_here")
         wanted = None if is_empty(field, value) else checked_value(field, value)
         if wanted is None and field.required and writer is FieldWriter.PERSON:
             raise BadRequest(f"{key}: this field is required", words="field_required")

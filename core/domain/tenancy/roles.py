@@ -145,14 +145,14 @@ def require_grantable(wanted: Collection[Capability], held: Collection[Capabilit
     """Nobody can give capabilities that they do not have. Raises `Forbidden`."""
     missing = sorted(set(wanted) - set(held))
     if missing:
-        raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}")
+        raise Forbidden(f"You cannot grant what you do not hold: {', '.join(missing)}", words="cannot_grant")
 
 
 def require_no_more(theirs: Collection[Capability], held: Collection[Capability]) -> None:
     """Nobody can change or remove a role or a person with more capabilities than their own. Raises `Forbidden`."""
     more = sorted(set(theirs) - set(held))
     if more:
-        raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}")
+        raise Forbidden(f"Only somebody who also holds these may do this: {', '.join(more)}", words="rights_missing")
 
 
 def kept_permissions(names: Collection[str]) -> frozenset[Capability]:
@@ -163,33 +163,39 @@ def kept_permissions(names: Collection[str]) -> frozenset[Capability]:
 def permissions_of(names: Collection[str]) -> frozenset[Capability]:
     """Raises `BadRequest` for a word that is not a capability."""
     if len(names) > MOST_NAMED:
-        raise BadRequest(f"permissions: at most {MOST_NAMED}")
+        raise BadRequest(f"permissions: at most {MOST_NAMED}", words="field_list", values={"most": MOST_NAMED})
     try:
         return frozenset(Capability(name) for name in names)
     except ValueError:
-        raise BadRequest(f"permissions: each must be one of {', '.join(Capability)}") from None
+        raise BadRequest(f"permissions: each must be one of {', '.join(Capability)}", words="field_choice") from None
 
 
 def role_slug(text: str) -> str:
     """The slug of a new role. Raises `BadRequest`."""
     if built_in(text) is not None:
-        raise BadRequest("slug: a built-in role has this slug; choose another")
+        raise BadRequest("slug: a built-in role has this slug; choose another", words="short_name_taken")
     if not _SLUG.fullmatch(text):
-        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends")
+        raise BadRequest(
+            f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends",
+            words="short_name_malformed",
+            values={"most": LONGEST_SLUG},
+        )
     return text
 
 
 def role_name(text: str) -> str:
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
 def role_description(text: str) -> str:
     description = typed_line("description", text)
     if len(description) > LONGEST_DESCRIPTION:
-        raise BadRequest(f"description: at most {LONGEST_DESCRIPTION} characters")
+        raise BadRequest(
+            f"description: at most {LONGEST_DESCRIPTION} characters", words="text_too_long", values={"most": LONGEST_DESCRIPTION}
+        )
     return description
 
 

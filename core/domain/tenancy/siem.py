@@ -107,14 +107,14 @@ def provider_named(text: str) -> SiemProvider:
     """Raises `BadRequest`."""
     provider = _BY_NAME.get(text.strip().lower().replace("-", "_").replace(" ", "_"))
     if provider is None:
-        raise BadRequest(f"provider_type: one of {', '.join(SiemProvider)}")
+        raise BadRequest(f"provider_type: one of {', '.join(SiemProvider)}", words="field_choice")
     return provider
 
 
 def siem_name(text: str) -> str:
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
@@ -123,12 +123,12 @@ def siem_destination(text: str) -> OutboundDestination:
     try:
         return destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"endpoint_url: {refusal}") from None
+        raise BadRequest(f"endpoint_url: {refusal}", words="web_address") from None
 
 
 def siem_batch_size(size: int) -> int:
     if not 1 <= size <= MOST_IN_A_BATCH:
-        raise BadRequest(f"batch_size: 1 to {MOST_IN_A_BATCH}")
+        raise BadRequest(f"batch_size: 1 to {MOST_IN_A_BATCH}", words="field_bounds", values={"least": 1, "most": MOST_IN_A_BATCH})
     return size
 
 
@@ -137,14 +137,18 @@ def credential(field: str, text: str | None) -> Secret | None:
     if not text:
         return None
     if len(text) > LONGEST_CREDENTIAL or _FIELD_VALUE.fullmatch(text) is None:
-        raise BadRequest(f"{field}: at most {LONGEST_CREDENTIAL} visible ASCII characters, with spaces between them")
+        raise BadRequest(
+            f"{field}: at most {LONGEST_CREDENTIAL} visible ASCII characters, with spaces between them",
+            words="ascii_length",
+            values={"most": LONGEST_CREDENTIAL},
+        )
     return Secret(text)
 
 
 def require_usable(credentials: SiemCredentials) -> None:
     """Raises `BadRequest` for a header that only we may write, or that must be missing."""
     if any(name.lower() in _OURS for name in authentication(SiemProvider.GENERIC, credentials)):
-        raise BadRequest("auth_header: this header is not for credentials")
+        raise BadRequest("auth_header: this header is not for credentials", words="header_not_for_credentials")
 
 
 def authentication(provider: SiemProvider, credentials: SiemCredentials) -> Mapping[str, str]:

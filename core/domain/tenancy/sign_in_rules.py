@@ -67,9 +67,9 @@ class SignInRulesChange(Frozen, kw_only=True):
         if not isinstance(self.session_hours, Unchanged):
             _require_within("session_lifetime_hours", self.session_hours, 1, LONGEST_SESSION_HOURS)
         if self.invitation_domains is not None and len(self.invitation_domains) > MOST_DOMAINS:
-            raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}")
+            raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}", words="field_list", values={"most": MOST_DOMAINS})
         if self == SignInRulesChange():
-            raise BadRequest("Send at least one of the rules")
+            raise BadRequest("Send at least one of the rules", words="nothing_to_change")
 
     def applied(self, before: SignInRules, now: datetime) -> SignInRules:
         """The rules after the change. A rule that already stands keeps its beginning, and so everybody keeps their grace period."""
@@ -132,7 +132,7 @@ def due_after(after: SignInRules) -> datetime | None:
 
 def _require_within(name: str, number: int | None, least: int, most: int) -> None:
     if number is not None and not least <= number <= most:
-        raise BadRequest(f"{name}: {least} to {most}")
+        raise BadRequest(f"{name}: {least} to {most}", words="field_bounds", values={"least": least, "most": most})
 
 
 def grace_is_over(due: datetime | None, now: datetime) -> bool:

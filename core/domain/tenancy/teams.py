@@ -74,14 +74,18 @@ class TeamMembers(Frozen):
 def team_slug(text: str) -> str:
     """The slug of a new team. Raises `BadRequest`."""
     if not _SLUG.fullmatch(text):
-        raise BadRequest(f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends")
+        raise BadRequest(
+            f"slug: 1 to {LONGEST_SLUG} of a-z, 0-9, - and _, with a letter or digit at both ends",
+            words="short_name_malformed",
+            values={"most": LONGEST_SLUG},
+        )
     return text
 
 
 def team_name(text: str) -> str:
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 

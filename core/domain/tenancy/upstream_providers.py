@@ -154,7 +154,7 @@ def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvid
         return provider
     if provider.kind is ProviderKind.OIDC or provider.was_ever_active:
         # Identities are stored with their issuer, so connected people would no longer be recognised.
-        raise BadRequest("issuer: it cannot be changed; for another one, make another provider")
+        raise BadRequest("issuer: it cannot be changed; for another one, make another provider", words="make_another_provider")
     return replace(provider, issuer=entity_id(named) if named else "")
 
 
@@ -163,14 +163,14 @@ def with_settings(provider: UpstreamProvider, change: SamlChange, now: datetime)
     before = provider.saml or NOTHING_SET
     after = change.applied(before, now)
     if provider.was_ever_active and after.subject_source != before.subject_source:
-        raise BadRequest("subject_source: it cannot be changed; for another one, make another provider")
+        raise BadRequest("subject_source: it cannot be changed; for another one, make another provider", words="make_another_provider")
     return after
 
 
 def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvider:
     """The provider turned on or off. None leaves it. Raises `BadRequest` for one that is not active."""
     if enabled and provider.state is not ConnectionState.ACTIVE:
-        raise BadRequest("enabled: the provider is not active yet: test it, and let an owner activate it")
+        raise BadRequest("enabled: the provider is not active yet: test it, and let an owner activate it", words="connection_untested")
     return provider if enabled is None else replace(provider, enabled=enabled)
 
 
@@ -243,7 +243,7 @@ def activated(provider: UpstreamProvider, now: datetime) -> UpstreamProvider:
 def require_seen(seen: str, digest: bytes) -> None:
     """Raises `BadRequest` for what is no digest, and `Conflict` for that of other settings than these."""
     if not _DIGEST.fullmatch(seen):
-        raise BadRequest("digest: send the digest of the settings that you have seen, 64 hexadecimal digits")
+        raise BadRequest("digest: send the digest of the settings that you have seen, 64 hexadecimal digits", words="page_out_of_date")
     if seen != digest.hex():
         raise Conflict(CHANGED_SINCE, words="settings_changed")
 
@@ -255,7 +255,7 @@ def sealing_context(provider: UpstreamProviderId) -> str:
 def provider_name(text: str) -> str:
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
@@ -264,28 +264,40 @@ def issuer(text: str) -> str:
     try:
         destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"issuer: {refusal}") from None
+        raise BadRequest(f"issuer: {refusal}", words="web_address") from None
     if "?" in text or len(text) > LONGEST_ISSUER:
-        raise BadRequest(f"issuer: a URL of at most {LONGEST_ISSUER} characters, without a query")
+        raise BadRequest(
+            f"issuer: a URL of at most {LONGEST_ISSUER} characters, without a query",
+            words="issuer_malformed",
+            values={"most": LONGEST_ISSUER},
+        )
     return text
 
 
 def scopes(texts: Sequence[str]) -> tuple[str, ...]:
     if len(texts) > MOST_SCOPES or not all(len(one) <= LONGEST_SCOPE and _SCOPE.fullmatch(one) for one in texts):
-        raise BadRequest(f"scopes: at most {MOST_SCOPES}, of at most {LONGEST_SCOPE} visible characters each, without quotes")
+        raise BadRequest(
+            f"scopes: at most {MOST_SCOPES}, of at most {LONGEST_SCOPE} visible characters each, without quotes",
+            words="scopes_malformed",
+            values={"count": MOST_SCOPES, "most": LONGEST_SCOPE},
+        )
     return tuple(dict.fromkeys(texts))
 
 
 def profile_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     """Raises `BadRequest`. A field that does not exist, or that providers may not write, is ignored at the sign-in: it may come later."""
     if len(given) > MOST_MAPPED:
-        raise BadRequest(f"profile_mapping: at most {MOST_MAPPED} claims")
+        raise BadRequest(f"profile_mapping: at most {MOST_MAPPED} claims", words="field_list", values={"most": MOST_MAPPED})
     if not all(1 <= len(claim) <= LONGEST_CLAIM and claim.isprintable() for claim in given):
-        raise BadRequest(f"profile_mapping: the name of a claim has 1 to {LONGEST_CLAIM} visible characters")
+        raise BadRequest(
+            f"profile_mapping: the name of a claim has 1 to {LONGEST_CLAIM} visible characters",
+            words="attribute_name",
+            values={"most": LONGEST_CLAIM},
+        )
     if not all(is_field_key(key) for key in given.values()):
-        raise BadRequest("profile_mapping: each claim is mapped to the key of a field")
+        raise BadRequest("profile_mapping: each claim is mapped to the key of a field", words="mapping_key")
     if len(set(given.values())) < len(given):
-        raise BadRequest("profile_mapping: each field only once")
+        raise BadRequest("profile_mapping: each field only once", words="field_once")
     return dict(given)
 
 
@@ -299,7 +311,11 @@ _CHECKS: Final[Checks] = {
 
 def require_room(count: int) -> None:
     if count >= MOST_PROVIDERS:
-        raise BadRequest(f"An organization has at most {MOST_PROVIDERS} upstream providers: delete one first")
+        raise BadRequest(
+            f"An organization has at most {MOST_PROVIDERS} upstream providers: delete one first",
+            words="limit_reached",
+            values={"most": MOST_PROVIDERS},
+        )
 
 
 def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
@@ -331,12 +347,12 @@ def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool
 def succeeding(provider: UpstreamProvider, former: UpstreamProviderId, before: Sequence[Voucher], now: datetime) -> UpstreamProvider:
     """The provider as the successor of a former one, and of those that the former one succeeds. Raises `BadRequest`."""
     if former == provider.id:
-        raise BadRequest("provider_id: a provider cannot succeed itself")
+        raise BadRequest("provider_id: a provider cannot succeed itself", words="provider_successor")
     itself = Voucher(provider.organization, provider.id)
     added = (one for one in (Voucher(provider.organization, former), *before) if one not in provider.succeeds and one != itself)
     succeeds = (*provider.succeeds, *added)
     if len(succeeds) > MOST_SUCCEEDED:
-        raise BadRequest(f"provider_id: a provider succeeds at most {MOST_SUCCEEDED} others")
+        raise BadRequest(f"provider_id: a provider succeeds at most {MOST_SUCCEEDED} others", words="provider_successor")
     return provider if succeeds == provider.succeeds else replace(provider, succeeds=succeeds, updated_at=now)
 
 

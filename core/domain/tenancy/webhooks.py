@@ -45,12 +45,13 @@ class WebhookChange(RecordChange, kw_only=True):
 
 class Webhook(WebhookSettings, kw_only=True):
     """`paused_at` is the time when Postern disabled the webhook because it had failed for days. `paused_at` is None when the webhook is
-    enabled, or when a person has disabled the webhook.
+    enabled, or when a person has disabled the webhook. `failing_since` is the first failure after the last success.
     """
 
     id: WebhookId
     organization: OrganizationId
     paused_at: datetime | None
+    failing_since: datetime | None = None
     created_at: datetime
     updated_at: datetime
 
@@ -68,7 +69,7 @@ def key_of(secret: Secret) -> bytes:
 def webhook_name(text: str) -> str:
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 
@@ -77,26 +78,28 @@ def webhook_destination(text: str) -> OutboundDestination:
     try:
         return destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"url: {refusal}") from None
+        raise BadRequest(f"url: {refusal}", words="web_address") from None
 
 
 def subscription(names: Collection[str]) -> tuple[str, ...]:
     """The subscribed events, each once, in the order of the catalogue. Raises `BadRequest`."""
     if not names:
-        raise BadRequest("events: name at least one")
+        raise BadRequest("events: name at least one", words="tick_one")
     if len(names) > len(_SUBSCRIBABLE) or not set(names) <= set(_SUBSCRIBABLE):
-        raise BadRequest(f"events: each once, and each one of {', '.join(_SUBSCRIBABLE)}")
+        raise BadRequest(f"events: each once, and each one of {', '.join(_SUBSCRIBABLE)}", words="tick_one")
     return tuple(name for name in _SUBSCRIBABLE if name in names)
 
 
 def require_room(count: int) -> None:
     if count >= MOST_WEBHOOKS:
-        raise BadRequest(f"An organization has at most {MOST_WEBHOOKS} webhooks: delete one first")
+        raise BadRequest(
+            f"An organization has at most {MOST_WEBHOOKS} webhooks: delete one first", words="limit_reached", values={"most": MOST_WEBHOOKS}
+        )
 
 
 def require_active(webhook: Webhook) -> None:
     if not webhook.is_active:
-        raise BadRequest("This webhook is disabled: enable it first")
+        raise BadRequest("This webhook is disabled: enable it first", words="webhook_disabled")
 
 
 def webhook_created(webhook: Webhook, actor: Actor) -> Event:

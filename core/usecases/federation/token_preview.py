@@ -5,8 +5,9 @@ from datetime import timedelta
 
 from core.domain.email import Email
 from core.domain.errors import NotFound
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.federation.token_preview import PreviewedPerson, TokenPreview, token_preview
+from core.domain.federation.token_preview import MOST_VERDICTS, PreviewedPerson, SignInVerdict, TokenPreview, token_preview, verdict
 from core.domain.identifiers import UserId
 from core.domain.tenancy.members import Member, told_of_office
 from core.domain.tenancy.roles import Capability
@@ -42,6 +43,14 @@ class TokenPreviews(Frozen):
         if found is None or found.application.organization != member.organization:
             raise NotFound("The organization has no such service, or nobody with this address has to do with it")
         return self._preview(_as_read(member, found.for_organization), scopes)
+
+    async def verdicts(self, member: Member, user: UserId) -> Sequence[tuple[RequestingApplication, SignInVerdict]]:
+        """For each service of the organization whether this person may sign in, and why; of people without a tie to the organization, for
+        none. Raises `Forbidden` for a member who may not see end users.
+        """
+        member.require(Capability.END_USERS_VIEW)
+        found = await self.lookup.find_all(member.organization, user, MOST_VERDICTS)
+        return [(one.application, verdict(one.for_organization)) for one in found]
 
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:
         """For operators. Raises `NotFound`."""

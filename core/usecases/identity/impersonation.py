@@ -94,7 +94,7 @@ class Impersonations(Frozen):
     async def end_in_browser(self, caller: Caller, actor: Actor) -> None:
         """Ends the session of a platform owner who acts in this person's name. May be repeated."""
         if caller.impersonator is None:
-            raise BadRequest("This session is the person's own")
+            raise BadRequest("This session is the person's own", words="session_in_use")
         await self.sessions.sign_out(caller.session, actor)
 
     async def witness(self, caller: Caller, method: str, path: str, actor: Actor, organization: OrganizationId | None = None) -> None:
@@ -115,10 +115,10 @@ async def _found(uow: UnitOfWork, caller: Caller, user: UserId, organization: st
         # The platform owner's session has ended since the request came in, with everything opened from it, so no impersonation may begin.
         raise Unauthorized("The session has ended")
     if found.account.is_platform_owner:
-        raise BadRequest("A platform owner cannot be impersonated")
+        raise BadRequest("A platform owner cannot be impersonated", words="no_acting_as_owner")
     if found.account.deactivated_at is not None:
         # The first request of such a session would be refused.
-        raise BadRequest("The account is deactivated")
+        raise BadRequest("The account is deactivated", words="account_deactivated")
     return found
 
 
@@ -143,14 +143,14 @@ def _context(organization: str, service: str, found: Impersonable) -> Context:
         if found.service is None:
             # The answer is the same whether or not such a service exists, and also for members of its organization who have never signed in
             # there.
-            raise BadRequest("The user does not use that service")
+            raise BadRequest("The user does not use that service", words="person_unknown_here")
         return open_context(found.service)
     if not organization:
         return PLATFORM
     membership = found.membership
     if membership is None:
         # The answer is the same whether or not the organization exists, because this user sees nothing of the organization.
-        raise BadRequest("The user is not a member of that organization")
+        raise BadRequest("The user is not a member of that organization", words="person_unknown_here")
     if not membership.is_active:
         raise OrganizationNotActive
     return Context(membership.organization, membership.organization_slug)

@@ -78,7 +78,7 @@ class LoginEvents(Frozen):
         user, sighting = None, None
         if named is not None:
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
-        told = audience(context, has_been_there=named is not None and named.has_been_there)
+        told = audience(context, may_know_of_failures=named is not None and named.may_know_of_failures)
         outcome = LoginOutcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
         async with self.unit_of_work() as uow:
             await self.log(uow, outcome)
@@ -131,9 +131,9 @@ def warning(knowledge: Knowledge, sighting: Sighting, *, mfa_enabled: bool) -> s
     return "new_device" if sighting.device is None and knowledge.sign_ins > 0 else None
 
 
-def audience(context: Context, *, has_been_there: bool) -> Context:
-    """Returns the context whose log gets a failed attempt. An organization sees only attempts of people who have signed in there. Otherwise
-    an organization could make anyone a user, try to sign in at its own page with this user's address, and learn how this user signs in
-    elsewhere.
+def audience(context: Context, *, may_know_of_failures: bool) -> Context:
+    """Returns the context whose log gets a failed attempt. An organization sees only attempts of its members by their own act, and of
+    people who have signed in there. Otherwise an organization could list anyone, try to sign in at its own page with this person's address,
+    and learn how this person signs in elsewhere.
     """
-    return context if has_been_there else PLATFORM
+    return context if may_know_of_failures else PLATFORM

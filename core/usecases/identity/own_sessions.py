@@ -40,7 +40,7 @@ class OwnSessions(Frozen):
         `BadRequest` for the caller's current session, and `NotFound` when this person has never had such a session.
         """
         if session == caller.session:
-            raise BadRequest("This is the session that you are using: sign out instead")
+            raise BadRequest("This is the session that you are using: sign out instead", words="session_in_use")
         async with self.unit_of_work() as uow:
             # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
             # session already.

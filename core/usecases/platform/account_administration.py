@@ -91,7 +91,9 @@ class AccountAdministration(Frozen):
             await uow.accounts.hold(account.id)
             is_active_owner = account.is_platform_owner and account.deactivated_at is None
             if is_active_owner and not await uow.platform_owners.exist_besides(account.id):
-                raise Conflict("This is the last active platform owner: make another first, with `postern owner create`")
+                raise Conflict(
+                    "This is the last active platform owner: make another first, with `postern owner create`", words="last_platform_owner"
+                )
             changed = await uow.accounts.deactivate(account.id, now)
             sessions = await end_access_counting(uow, account.id, now)
             if changed:
@@ -113,7 +115,7 @@ class AccountAdministration(Frozen):
                 # Another operator may have activated the account meanwhile.
                 account = await _find(uow, who, by)
                 if account.deactivated_at is not None:
-                    raise Conflict("This account cannot be activated: its person was forgotten")
+                    raise Conflict("This account cannot be activated: its person was forgotten", words="account_forgotten")
             if changed:
                 await _record(uow, "user.activated", account, by, {})
             await uow.commit()
@@ -236,9 +238,9 @@ async def _find(uow: UnitOfWork, who: Email | UserId, by: Authority | str) -> Ac
     if account is None:
         raise _unknown(who)
     if isinstance(by, Authority) and by.actor.user == account.id:
-        raise BadRequest("This is your own account: another platform owner has to do it")
+        raise BadRequest("This is your own account: another platform owner has to do it", words="another_platform_owner")
     if isinstance(by, Authority) and by.actor.key is not None and account.is_platform_owner:
-        raise Forbidden("Management keys do nothing to platform owners")
+        raise Forbidden("Management keys do nothing to platform owners", words="forbidden")
     return account
 
 

@@ -71,10 +71,10 @@ class PlatformOwners(Frozen):
             if account.is_platform_owner:
                 return account
             if account.deactivated_at is not None:
-                raise BadRequest("The account is deactivated")
+                raise BadRequest("The account is deactivated", words="account_deactivated")
             if not account.address_is_proved:
                 # A stranger may have registered the account and may know its password.
-                raise BadRequest("The account's e-mail address must be verified first")
+                raise BadRequest("The account's e-mail address must be verified first", words="account_unproved")
             await uow.platform_owners.put_in_office(user, now)
             await _end_what_no_owner_may_have(uow, user)
             await uow.record(_created(user, promoted=True, actor=actor))
@@ -87,7 +87,9 @@ class PlatformOwners(Frozen):
         owner has been removed meanwhile.
         """
         if user == by:
-            raise BadRequest("You cannot demote yourself or the last platform owner: another platform owner has to do it")
+            raise BadRequest(
+                "You cannot demote yourself or the last platform owner: another platform owner has to do it", words="another_platform_owner"
+            )
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             account = await _held(uow, user, by)
@@ -103,7 +105,7 @@ class PlatformOwners(Frozen):
     async def _hash(self, email: Email, password: Password) -> str:
         require_acceptable(password, email)
         if self.common_passwords.contains(password):
-            raise BadRequest("The password is among the most common ones: choose another")
+            raise BadRequest("The password is among the most common ones: choose another", words="password_common")
         return await self.passwords.hash(password)
 
     async def _make(self, uow: UnitOfWork, email: Email, encoded: str) -> UserId:
@@ -118,7 +120,7 @@ class PlatformOwners(Frozen):
         if existing is None and await self._disown(uow, email, encoded, now):
             existing = await self._promote(uow, email)
         if existing is None:
-            raise Conflict("The account with this e-mail is deactivated")
+            raise Conflict("The account with this e-mail is deactivated", words="account_deactivated")
         return existing
 
     async def _disown(self, uow: UnitOfWork, email: Email, encoded: str, now: datetime) -> bool:

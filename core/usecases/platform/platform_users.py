@@ -47,7 +47,10 @@ class PlatformUsers(Frozen):
         """
         reason = reason_of(reason)
         if user == by:
-            raise BadRequest("Another platform owner has to do it: your own second factor you disable with DELETE /api/user/mfa")
+            raise BadRequest(
+                "Another platform owner has to do it: your own second factor you disable with DELETE /api/user/mfa",
+                words="another_platform_owner",
+            )
         found = await self.mfa(user)
         return await self.second_factors.force_disable(user, found.email, actor, reason, language=found.language)
 

@@ -76,12 +76,12 @@ class Assignments(Frozen):
             service = found(await uow.services.hold(member.organization, service_slug))
             role = await uow.service_roles.get(service.id, role_slug)
             if role is None:
-                raise BadRequest("role: the service has no such role")
+                raise BadRequest("role: the service has no such role", words="role_unknown")
             if isinstance(to, ToPerson) and not await uow.assignments.is_known(service.organization, service.id, to.user):
-                raise BadRequest("user_id: neither a member of the organization nor a user of the service")
+                raise BadRequest("user_id: neither a member of the organization nor a user of the service", words="person_unknown_here")
             assignment = Assignment(AssignmentId(self.system.ids.new()), service.id, role.id, role.slug, to, self.system.clock.now())
             if not await uow.assignments.add(service.organization, assignment):
-                raise Conflict("The role is assigned so already")
+                raise Conflict("The role is assigned so already", words="role_given_already")
             await uow.record(assignment_added(assignment, service, actor))
             await uow.commit()
         return assignment
@@ -111,11 +111,11 @@ async def _assignee(uow: UnitOfWork, organization: OrganizationId, wanted: Wante
     if wanted.role is not None:
         role = await uow.assignments.role(organization, wanted.role)
         if role is None:
-            raise BadRequest("organization_role: there is no such role")
+            raise BadRequest("organization_role: there is no such role", words="role_unknown")
         return role
     team = await uow.assignments.team(organization, wanted.team or "")
     if team is None:
-        raise BadRequest("team: there is no such team")
+        raise BadRequest("team: there is no such team", words="team_unknown")
     return team
 
 

@@ -129,7 +129,7 @@ class Checkouts(Frozen):
         external_id = last.external_id or ""
         try:
             if not await self._closed(external_id) and not last.has_led_somewhere and await self._required().is_checkout_paid(external_id):
-                raise BadRequest("The last checkout of this person has been completed: wait for its subscription")
+                raise BadRequest("The last checkout of this person has been completed: wait for its subscription", words="checkout_running")
         except PaymentRefused as refused:
             raise _failed(refused) from None
         except PaymentUnavailable as away:
@@ -245,7 +245,9 @@ class Checkouts(Frozen):
         return_address(return_url, "return_url", [*portal.redirect_uris, *self.pages])
         provider = self._required()
         if portal.customer is None:
-            raise BadRequest("The organization is not a customer of the payment provider yet: nobody has begun a checkout")
+            raise BadRequest(
+                "The organization is not a customer of the payment provider yet: nobody has begun a checkout", words="no_checkout_yet"
+            )
         try:
             return await provider.open_portal(portal.customer, return_url)
         except PaymentRefused as refused:
@@ -272,13 +274,15 @@ def _require_offered(offer: PlanOffer | None, wish: Wish) -> tuple[PlanOffer, st
     return_address(wish.success_url, "success_url", offer.redirect_uris, names_session=True)
     return_address(wish.cancel_url, "cancel_url", offer.redirect_uris)
     if offer.plan is None:
-        raise BadRequest("plan_id: there is no such plan")
+        raise BadRequest("plan_id: there is no such plan", words="plan_unfit")
     if offer.plan_service != offer.service:
-        raise BadRequest("plan_id: the plan belongs to another service")
+        raise BadRequest("plan_id: the plan belongs to another service", words="plan_unfit")
     if offer.price is None:
-        raise BadRequest("plan_id: the plan has no billing_price_id, so nobody can buy it")
+        raise BadRequest("plan_id: the plan has no billing_price_id, so nobody can buy it", words="plan_unfit")
     if offer.has_living:
-        raise BadRequest("The person has a subscription to this service already: it is changed in the billing portal")
+        raise BadRequest(
+            "The person has a subscription to this service already: it is changed in the billing portal", words="subscribed_already"
+        )
     return offer, offer.price
 
 

@@ -42,18 +42,18 @@ class EndUsers(Frozen):
             raise NotFound(_UNKNOWN)
         return found
 
-    async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor) -> int:
+    async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor, *, of_member: bool = False) -> int:
         """Sign the person out of the organization's services, from the person's next request on. Authorization codes and device codes that
-        wait for a session there become invalid. Sessions elsewhere, and in the organization itself, stay. May be repeated. Raises
-        `NotFound`.
+        wait for a session there become invalid. Sessions elsewhere, and in the organization itself, stay. `of_member` ends those in the
+        organization itself as well. May be repeated. Raises `NotFound`.
         """
         async with self.unit_of_work() as uow:
             # Lock the account against a concurrent exchange of a code: either the exchange has added its session already, or the exchange
             # waits and then finds the code gone.
             await uow.accounts.hold(user)
-            ended = await uow.end_users.end_sessions(organization, user)
+            ended = await uow.end_users.end_sessions(organization, user, of_member=of_member)
             if ended is None:
-                raise NotFound(_UNKNOWN)
+                raise NotFound(_NO_MEMBER if of_member else _UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
             # Commit also when no session has ended: codes that were approved a moment ago have no session yet, and are removed too.
@@ -61,4 +61,5 @@ class EndUsers(Frozen):
         return ended
 
 
+_NO_MEMBER: Final = "The organization has no such member"
 _UNKNOWN: Final = "The organization has no such end user"

@@ -47,7 +47,9 @@ class ServicePermissions(Frozen):
                 ServicePermissionId(self.system.ids.new()), service.id, key, description, self.system.clock.now()
             )
             if not await uow.permissions.add(permission):
-                raise Conflict("key: the service has a permission with this key, or had one; a key is not used again")
+                raise Conflict(
+                    "key: the service has a permission with this key, or had one; a key is not used again", words="key_used_once"
+                )
             await uow.record(permission_created(permission, service, actor))
             await uow.commit()
         return permission

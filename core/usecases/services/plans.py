@@ -52,9 +52,11 @@ class Plans(Frozen):
                 raise NotFound("There is no such service")
             taken = await uow.plans.keys(found.id)
             if len(taken) >= MOST_PLANS:
-                raise BadRequest(f"A service has at most {MOST_PLANS} plans: delete one first")
+                raise BadRequest(
+                    f"A service has at most {MOST_PLANS} plans: delete one first", words="limit_reached", values={"most": MOST_PLANS}
+                )
             if wanted_key in taken:
-                raise Conflict("key: the service already has a plan with this key")
+                raise Conflict("key: the service already has a plan with this key", words="short_name_taken")
             now = self.system.clock.now()
             plan = Plan(
                 id=PlanId(self.system.ids.new()),
@@ -74,7 +76,9 @@ class Plans(Frozen):
         longer manage services.
         """
         if not change.said:
-            raise BadRequest(f"Send at least one of {', '.join(names_of(change)[:-1])} and {names_of(change)[-1]}")
+            raise BadRequest(
+                f"Send at least one of {', '.join(names_of(change)[:-1])} and {names_of(change)[-1]}", words="nothing_to_change"
+            )
         terms = stored_terms(change.said)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
@@ -97,7 +101,7 @@ class Plans(Frozen):
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             held = _found(await uow.plans.hold(member.organization, service, plan))
             if held.subscription_count:
-                raise BadRequest("The plan has active subscriptions")
+                raise BadRequest("The plan has active subscriptions", words="plan_in_use")
             await uow.plans.delete(plan, self.system.clock.now())
             await uow.record(plan_deleted(held.plan, member.organization, service, actor))
             await uow.commit()

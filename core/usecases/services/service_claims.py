@@ -69,7 +69,7 @@ class ServiceClaims(Frozen):
         """A change of the source needs the argument of the new source. Raises the errors of `create`."""
         said = {name: value for name in _CHANGEABLE if (value := getattr(change, name)) is not UNCHANGED}
         if not said:
-            raise BadRequest("Send at least one of name, source, argument and into")
+            raise BadRequest("Send at least one of name, source, argument and into", words="nothing_to_change")
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug))
@@ -114,4 +114,4 @@ def _existing(claim: ConfiguredClaim | None) -> ConfiguredClaim:
 
 
 def _taken() -> Conflict:
-    return Conflict("name: the service already has a claim of this name")
+    return Conflict("name: the service already has a claim of this name", words="name_taken")

@@ -66,7 +66,7 @@ class ServiceRoles(Frozen):
                 updated_at=now,
             )
             if not await uow.service_roles.add(role):
-                raise Conflict("slug: the service has a role with this slug, or had one; a slug is not used again")
+                raise Conflict("slug: the service has a role with this slug, or had one; a slug is not used again", words="key_used_once")
             await uow.record(service_role_created(role, service, actor))
             await uow.commit()
         return role
@@ -74,7 +74,7 @@ class ServiceRoles(Frozen):
     async def change(self, member: Member, service_slug: str, slug: str, change: ServiceRoleChange, actor: Actor) -> ServiceRole:
         """The change counts from the next request on. Raises `NotFound`, `BadRequest`, `Forbidden`."""
         if not change.said:
-            raise BadRequest("Send at least one of name, description, permissions and given_to_everybody")
+            raise BadRequest("Send at least one of name, description, permissions and given_to_everybody", words="nothing_to_change")
         settings = stored_role(change.said)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)

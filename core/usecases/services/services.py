@@ -72,7 +72,7 @@ class OrganizationServices(Frozen):
                 raise OrganizationNotActive
             usage.require_room()
             if not await uow.services.add(service):
-                raise Conflict("slug: the organization already has a service with this slug")
+                raise Conflict("slug: the organization already has a service with this slug", words="service_slug_taken")
             await uow.plans.add(plan)
             await uow.record_all([service_created(service, actor), plan_created(plan, service.organization, service.slug, actor)])
             await uow.commit()
@@ -98,7 +98,7 @@ class OrganizationServices(Frozen):
         redirect URIs.
         """
         if not change.said:
-            raise BadRequest("Send at least one field")
+            raise BadRequest("Send at least one field", words="nothing_to_change")
         require_nothing_lasting(change, actor)
         if isinstance(change.jwks_uri, str):
             change = change.with_published(await self._published(change.jwks_uri))
@@ -141,7 +141,10 @@ class OrganizationServices(Frozen):
     def _require_callable(self, service: Service) -> None:
         uri = service.backchannel_logout_uri
         if uri is not None and not self.outbound.may_call(logout_destination(uri)):
-            raise BadRequest("backchannel_logout_uri: this address is not public, and the operator of this installation has not allowed it")
+            raise BadRequest(
+                "backchannel_logout_uri: this address is not public, and the operator of this installation has not allowed it",
+                words="address_not_public",
+            )
 
 
 class RegisteredServices(Frozen):

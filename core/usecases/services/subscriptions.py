@@ -92,7 +92,7 @@ class Subscriptions(Frozen):
                 updated_at=now,
             ).settled(now)
             if not await uow.subscriptions.add(subscription):
-                raise Conflict("The user has an active subscription")
+                raise Conflict("The user has an active subscription", words="plan_in_use")
             await uow.record(subscription_created(subscription, _by(holder, actor)))
             await uow.commit()
         return subscription
@@ -123,7 +123,7 @@ class Subscriptions(Frozen):
                 return before
             revives = after.status.lives and not before.status.lives
             if revives and await uow.plans.offer(holder.service, after.plan) is None:
-                raise BadRequest("The plan is no longer offered")
+                raise BadRequest("The plan is no longer offered", words="plan_gone")
             after = replace(after, updated_at=now)
             await uow.subscriptions.save(after, overridden_at=now)
             await uow.record(subscription_changed(before, after, _by(holder, actor)))
@@ -179,7 +179,7 @@ def _of_service(plan: Plan | None, holder: KeyHolder) -> Plan:
     if plan is None:
         raise NotFound("There is no such plan")
     if plan.service != holder.service:
-        raise Forbidden("The plan belongs to another service")
+        raise Forbidden("The plan belongs to another service", words="plan_unfit")
     return plan
 
 

@@ -103,11 +103,11 @@ class Callers(Frozen):
             # Strangers must not be able to fill an organization's log.
             await witness(caller, standing.organization if standing is not None and standing.role else None)
         if caller.service:
-            raise Forbidden(IN_A_SERVICE)
+            raise Forbidden(IN_A_SERVICE, words="not_a_member")
         if standing is None:
             raise NotFound("There is no such organization", words="organization_unknown")
         if caller.organization and caller.organization != slug:
-            raise Forbidden(NOT_YOUR_ORGANIZATION)
+            raise Forbidden(NOT_YOUR_ORGANIZATION, words="not_a_member")
         if not standing.role or not standing.relations:
             raise Forbidden(NOT_A_MEMBER, words="not_a_member")
         if participation is Participation.ACTIVE and not standing.organization_is_active:

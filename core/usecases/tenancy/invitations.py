@@ -85,7 +85,7 @@ class Invitations(Frozen):
         be invited.
         """
         if role == BuiltInRole.OWNER:
-            raise BadRequest("role: to change the owner, transfer the ownership")
+            raise BadRequest("role: to change the owner, transfer the ownership", words="transfer_instead")
         now = self.system.clock.now()
         token, mailed = self.system.secrets.mailed_token(), self.system.secrets.mailed_token()
         async with self.unit_of_work() as uow:
@@ -93,18 +93,23 @@ class Invitations(Frozen):
             # The mail names a person who invites, so a management key invites in the name of the person who answers for it.
             prospect = await uow.invitations.prospect(member.organization, member.responsible, email, now)
             if granted is not None and (prospect is None or not prospect.capabilities):
-                raise Forbidden("Nobody answers for this management key any more: an owner has to adopt it before it can invite people")
+                raise Forbidden(
+                    "Nobody answers for this management key any more: an owner has to adopt it before it can invite people",
+                    words="key_unanswered",
+                )
             if prospect is not None and granted is not None and not prospect.inviter_is_own:
-                raise Forbidden("Whoever answers for this management key has not confirmed that they belong to the organization")
+                raise Forbidden(
+                    "Whoever answers for this management key has not confirmed that they belong to the organization", words="key_unanswered"
+                )
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
             offered = await uow.roles.assignable(member.organization, role)
             if offered is None:
-                raise BadRequest("role: the organization has no such role")
+                raise BadRequest("role: the organization has no such role", words="role_unknown")
             require_may_offer(offered, prospect.capabilities if granted is None else prospect.capabilities & granted)
             require_invitable(email, prospect.domains)
             if prospect.is_member:
-                raise BadRequest("email: this person is already a member")
+                raise BadRequest("email: this person is already a member", words="already_member")
             wait = prospect.seconds_to_wait(now)
             if wait > 0:
                 raise RateLimited("Too many invitations in the last hour, to this address or altogether", retry_after=wait)
@@ -126,7 +131,7 @@ class Invitations(Frozen):
                 mailed_digest=None if prospect.has_mail_server else mailed.digest(),
             )
             if not await uow.invitations.add(invitation):
-                raise BadRequest("email: this address has a pending invitation; revoke it first")
+                raise BadRequest("email: this address has a pending invitation; revoke it first", words="already_invited")
             mail = self.templates.mail(
                 "invitation",
                 email.address,

@@ -106,7 +106,9 @@ class MailServers:
             updated_at=now,
         )
         if not self._post.may_use(server.host):
-            raise BadRequest("host: this address is not public, and the operator of this installation has not allowed it")
+            raise BadRequest(
+                "host: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+            )
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
@@ -252,10 +254,10 @@ class MailServers:
         try:
             address = self._syntax.parse(text.strip()).address
         except BadRequest as refusal:
-            raise BadRequest("from_email: not a valid e-mail address", detail=refusal.detail) from None
+            raise BadRequest("from_email: not a valid e-mail address", words="email_invalid", detail=refusal.detail) from None
         if not address.isascii():
             # Mail from a non-ASCII sender needs SMTPUTF8 at each receiving server, and few have it.
-            raise BadRequest("from_email: write the address in ASCII")
+            raise BadRequest("from_email: write the address in ASCII", words="email_ascii")
         return address
 
 

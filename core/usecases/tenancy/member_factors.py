@@ -27,7 +27,9 @@ class MemberFactors(Frozen):
         """
         reason = reason_of(reason)
         if user == caller.user:
-            raise BadRequest("Another member has to do it: your own second factor you disable with DELETE /api/user/mfa")
+            raise BadRequest(
+                "Another member has to do it: your own second factor you disable with DELETE /api/user/mfa", words="another_member"
+            )
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             require_capability(acting, Capability.MEMBERS_MANAGE)
@@ -35,7 +37,9 @@ class MemberFactors(Frozen):
             require_no_more(target.capabilities, acting.capabilities)
             await uow.accounts.hold(user)
             if not await uow.members.belongs_here_alone(caller.organization, user):
-                raise Forbidden("This account is not your organization's alone: the owners of the platform can help")
+                raise Forbidden(
+                    "This account is not your organization's alone: the owners of the platform can help", words="platform_can_help"
+                )
             account = target.account
             disabled = await self.mfa.force_end(
                 uow, user, account.email, actor, reason=reason, language=account.language, organization=caller.organization

@@ -82,16 +82,16 @@ class Members(Frozen):
         `NotFound`.
         """
         if user == caller.user:
-            raise BadRequest("You cannot change your own role")
+            raise BadRequest("You cannot change your own role", words="own_role")
         if slug == BuiltInRole.OWNER:
-            raise BadRequest("role: to make somebody the owner, transfer the ownership")
+            raise BadRequest("role: to make somebody the owner, transfer the ownership", words="transfer_instead")
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
             target = target_in(known, user)
             role = await uow.roles.assignable(caller.organization, slug)
             if role is None:
-                raise BadRequest("role: there is no such role")
+                raise BadRequest("role: there is no such role", words="role_unknown")
             require_no_more(target.capabilities, acting.capabilities)
             require_grantable(role.needed, acting.grantable)
             if target.membership.role == role.slug:
@@ -182,15 +182,15 @@ class Members(Frozen):
         Raises `BadRequest` when that person is not a member, or is deactivated, and `Forbidden` when the caller is no longer the owner.
         """
         if user == caller.user:
-            raise BadRequest("new_owner_user_id: you are already the owner")
+            raise BadRequest("new_owner_user_id: you are already the owner", words="already_owner")
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
             target = known.get(user)
             if target is None:
-                raise BadRequest("new_owner_user_id: this user is not a member of the organization")
+                raise BadRequest("new_owner_user_id: this user is not a member of the organization", words="owner_not_member")
             if target.account.deactivated_at is not None:
-                raise BadRequest("new_owner_user_id: this user is deactivated")
+                raise BadRequest("new_owner_user_id: this user is deactivated", words="account_deactivated")
             handed = await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
             await self.ownerships.tell_heir(uow, target.account, handed)
             await uow.record(ownership_transferred(caller.organization, caller.user, user, actor))
@@ -242,5 +242,5 @@ def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
     if target is None:
         raise NotFound("There is no such member")
     if target.membership.role == BuiltInRole.OWNER:
-        raise BadRequest("This cannot be done to the owner: transfer the ownership first")
+        raise BadRequest("This cannot be done to the owner: transfer the ownership first", words="transfer_first")
     return target

@@ -65,7 +65,7 @@ class Organizations(Frozen):
         async with self.unit_of_work() as uow:
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
             if chosen is None:
-                raise Forbidden(NOT_A_MEMBER)
+                raise Forbidden(NOT_A_MEMBER, words="not_a_member")
             require_second_factor(chosen.second_factor_due, self.system.clock.now())
             await uow.commit()
 
@@ -91,10 +91,12 @@ class Organizations(Frozen):
         return Founded(organization, opener.account, owner, await self.sessions.tokens(opened))
 
     async def found_in_browser(self, caller: Caller, slug: str, name: str, actor: Actor) -> Organization:
-        """As `found`, without a session in the organization: the browser's own session is good for it."""
+        """As `found`, without a session in the organization: the browser's own session is good for it. Whoever may approve the organization
+        has approved it.
+        """
         wanted, most = await self._wanted(caller, slug, name)
         async with self.unit_of_work() as uow:
-            organization, _, _ = await self._founded(uow, caller, wanted, most)
+            organization, _, _ = await self._founded(uow, caller, wanted, most, approves=True)
             await uow.record(organization_created(organization, actor))
             await uow.commit()
         return organization
@@ -126,7 +128,7 @@ class Organizations(Frozen):
         return organization, largest(await self.tiers.list()).id if governs else FREE
 
     async def _founded(
-        self, uow: UnitOfWork, caller: Caller, organization: Organization, most: TierId
+        self, uow: UnitOfWork, caller: Caller, organization: Organization, most: TierId, *, approves: bool = False
     ) -> tuple[Organization, Membership, Opener]:
         opener = await uow.sessions.hold_opener(caller.session, caller.user)
         if opener is None:
@@ -136,6 +138,9 @@ class Organizations(Frozen):
             raise BadRequest("Confirm your e-mail address first", words="address_unproved")
         if opener.account.is_platform_owner:
             organization = replace(organization, tier=most)
+            if approves and caller.impersonator is None and not organization.is_active:
+                now = organization.created_at
+                organization = replace(organization, status=OrganizationStatus.ACTIVE, approved_at=now, approved_by=caller.user)
         added = await uow.organizations.add(organization)
         if added is None:
             raise Conflict("slug: another organization already has it", words="slug_taken")
@@ -162,7 +167,7 @@ class Organizations(Frozen):
         and in other people's configurations. Raises `BadRequest`, `NotFound`, and `Forbidden` when the caller may no longer do this.
         """
         if name is None and metadata is None:
-            raise BadRequest("Send at least one field")
+            raise BadRequest("Send at least one field", words="nothing_to_change")
         new_name = None if name is None else organization_name(name)
         kept = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:

@@ -39,7 +39,7 @@ class Ownerships(Frozen):
     async def of(self, caller: Caller, slug: str) -> OrganizationOverview:
         """The organization with this slug, for its members. Raises `NotFound`, and `Forbidden` for a token of another organization."""
         if caller.organization and caller.organization != slug:
-            raise Forbidden(NOT_YOUR_ORGANIZATION)
+            raise Forbidden(NOT_YOUR_ORGANIZATION, words="not_a_member")
         for one in await self.lookup.list(caller.user):
             if one.organization.slug == slug:
                 return one
@@ -107,7 +107,7 @@ class Ownerships(Frozen):
 def require_in_person(caller: Caller) -> None:
     """Raises `Forbidden` while somebody impersonates the caller."""
     if caller.impersonator is not None:
-        raise Forbidden("Only the person themselves can say where they belong")
+        raise Forbidden("Only the person themselves can say where they belong", words="person_says")
 
 
 async def _require_owner(uow: UnitOfWork, organization: OrganizationId, user: UserId) -> None:

@@ -96,14 +96,14 @@ class ProfileFields(Frozen):
         async with self.unit_of_work() as uow:
             known, held = await _held(uow, member)
             if len(known) >= MOST_FIELDS:
-                raise BadRequest(f"At most {MOST_FIELDS} fields: delete one first")
+                raise BadRequest(f"At most {MOST_FIELDS} fields: delete one first", words="limit_reached", values={"most": MOST_FIELDS})
             if wish.position is None:
                 field = replace(field, position=max((one.position for one in known), default=-1) + 1)
                 field = checked_field(field)
             # Claims outlive the fields that they are made of.
             await _require_writers(uow, field, field.written_by, held)
             if not await uow.profile_fields.add(field):
-                raise Conflict("There is already a field with this key")
+                raise Conflict("There is already a field with this key", words="short_name_taken")
             await uow.record(field_created(field, actor))
             await uow.commit()
         return field
@@ -113,7 +113,9 @@ class ProfileFields(Frozen):
         claims are made of the field, further writers are added, and the caller may not manage claims.
         """
         if wish == NOTHING:
-            raise BadRequest("Send at least one of label, rule, written_by, scope, required, asked_at and position")
+            raise BadRequest(
+                "Send at least one of label, rule, written_by, scope, required, asked_at and position", words="nothing_to_change"
+            )
         async with self.unit_of_work() as uow:
             known, held = await _held(uow, member)
             before = _found(known, key)

@@ -55,7 +55,7 @@ async def hold_members(
         return Acting(able.holder.capabilities, ""), known
     acting = known.get(member.user)
     if acting is None:
-        raise Forbidden(NOT_A_MEMBER)
+        raise Forbidden(NOT_A_MEMBER, words="not_a_member")
     require_standing(member, acting, in_any_state=in_any_state)
     return Acting(acting.capabilities, acting.membership.role, _unconfirmed(member, acting)), known
 

@@ -64,9 +64,13 @@ class Roles(Frozen):
             require_capability(acting, Capability.ROLES_MANAGE)
             await require_may_grant(uow, acting, role.permissions, now)
             if await uow.roles.count(caller.organization) >= MOST_ROLES:
-                raise BadRequest(f"An organization has at most {MOST_ROLES} roles of its own: delete one first")
+                raise BadRequest(
+                    f"An organization has at most {MOST_ROLES} roles of its own: delete one first",
+                    words="limit_reached",
+                    values={"most": MOST_ROLES},
+                )
             if not await uow.roles.add(role):
-                raise Conflict("The organization already has a role with this slug")
+                raise Conflict("The organization already has a role with this slug", words="short_name_taken")
             await uow.record(role_created(role, actor))
             await uow.commit()
         return role
@@ -87,7 +91,7 @@ class Roles(Frozen):
         that a directory's team carries gets further capabilities from an owner alone: `Forbidden`, `FreshProofNeeded`.
         """
         if name is None and description is None and permissions is None:
-            raise BadRequest("Send at least one of name, description and permissions")
+            raise BadRequest("Send at least one of name, description and permissions", words="nothing_to_change")
         wanted_name = None if name is None else role_name(name)
         wanted_description = None if description is None else role_description(description)
         wanted_permissions = None if permissions is None else permissions_of(permissions)
@@ -127,7 +131,7 @@ class Roles(Frozen):
             found = _found(await uow.roles.hold(caller.organization, role))
             require_no_more(found.permissions, held)
             if not await uow.roles.delete(role):
-                raise Conflict("This role is in use: a member or a team has it, or a pending invitation offers it")
+                raise Conflict("This role is in use: a member or a team has it, or a pending invitation offers it", words="role_in_use")
             await uow.record(role_deleted(found, actor))
             await uow.commit()
 

@@ -81,7 +81,10 @@ class Siem(Frozen):
         """
         to = siem_destination(endpoint_url)
         if not self.outbound.may_call(to):
-            raise BadRequest("endpoint_url: this address is not public, and the operator of this installation has not allowed it")
+            raise BadRequest(
+                "endpoint_url: this address is not public, and the operator of this installation has not allowed it",
+                words="address_not_public",
+            )
         provider = provider_named(provider_type)
         now = self.system.clock.now()
         wanted = SiemConfiguration(
@@ -131,7 +134,7 @@ class Siem(Frozen):
                 raise NotFound(_NONE)
             configuration = stored.configuration
             if not configuration.is_active:
-                raise BadRequest("The export is disabled: enable it first")
+                raise BadRequest("The export is disabled: enable it first", words="siem_disabled")
             await uow.record(siem_tested(configuration, actor))
             await uow.commit()
         refused = await self._refused(stored)
@@ -172,7 +175,7 @@ class Siem(Frozen):
         try:
             return opened(self.keyring, before.configuration.id, before.sealed_credentials)
         except CannotOpen:
-            raise BadRequest(f"api_key: {SEALED_SHUT}") from None
+            raise BadRequest(f"api_key: {SEALED_SHUT}", words="secret_unreadable") from None
 
 
 _NONE = "The organization exports to no SIEM"

@@ -77,6 +77,8 @@ class OrganizationSignInRules(Frozen):
             email = self.syntax.parse(f"somebody@{text}")
         except BadRequest as refusal:
             raise BadRequest(
-                "invitation_domains: each must be the domain of an e-mail address, such as acme.example", detail=refusal.detail
+                "invitation_domains: each must be the domain of an e-mail address, such as acme.example",
+                words="domains_malformed",
+                detail=refusal.detail,
             ) from None
         return email.domain

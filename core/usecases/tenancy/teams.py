@@ -75,7 +75,7 @@ class Teams(Frozen):
                 updated_at=now,
             )
             if not await uow.teams.add(team):
-                raise Conflict("A team of the organization has this slug, or had it once: choose another")
+                raise Conflict("A team of the organization has this slug, or had it once: choose another", words="key_used_once")
             await uow.record(team_created(team, actor))
             await uow.commit()
         return team
@@ -88,13 +88,13 @@ class Teams(Frozen):
         and `FreshProofNeeded` for the role of a team that a directory fills.
         """
         if name is None and role is None:
-            raise BadRequest("Send at least one of name and role")
+            raise BadRequest("Send at least one of name and role", words="nothing_to_change")
         wanted_name = None if name is None else team_name(name)
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
             before = _found(await uow.teams.get(caller.organization, slug))
             if before.is_directorys and wanted_name not in {None, before.name}:
-                raise BadRequest("name: the directory names this team")
+                raise BadRequest("name: the directory names this team", words="team_named_there")
             after = before if wanted_name is None else replace(before, name=wanted_name)
             if role is not None and role != before.role:
                 await _require_carried(uow, caller, acting, before)
@@ -161,21 +161,29 @@ class Teams(Frozen):
         acting = await _hold(uow, caller)
         team = _found(await uow.teams.get(caller.organization, slug))
         if team.is_directorys:
-            raise BadRequest("The directory fills this team: change its members there")
+            raise BadRequest("The directory fills this team: change its members there", words="team_filled_there")
         return acting, team
 
 
 def require_room(present: int, former: int) -> None:
     if present >= MOST_TEAMS:
-        raise BadRequest(f"An organization has at most {MOST_TEAMS} teams: delete one first")
+        raise BadRequest(
+            f"An organization has at most {MOST_TEAMS} teams: delete one first", words="limit_reached", values={"most": MOST_TEAMS}
+        )
     if former >= MOST_FORMER_TEAMS:
-        raise BadRequest(f"An organization that has deleted {MOST_FORMER_TEAMS} teams can make no more: slugs are not used again")
+        raise BadRequest(
+            f"An organization that has deleted {MOST_FORMER_TEAMS} teams can make no more: slugs are not used again",
+            words="teams_used_up",
+            values={"most": MOST_FORMER_TEAMS},
+        )
 
 
 def require_fit_for_directory(carried: Collection[Capability]) -> None:
     """Raises `BadRequest` when a team that a directory fills may not carry these capabilities."""
     if Capability.ROLES_MANAGE in carried:
-        raise BadRequest(f"role: a team that a directory fills cannot carry {Capability.ROLES_MANAGE.value}")
+        raise BadRequest(
+            f"role: a team that a directory fills cannot carry {Capability.ROLES_MANAGE.value}", words="team_of_directory_role"
+        )
 
 
 async def _hold(uow: UnitOfWork, caller: Member) -> Acting:
@@ -189,10 +197,10 @@ async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str
     if not slug:
         return None
     if slug == BuiltInRole.OWNER:
-        raise BadRequest("role: a team cannot be the owner")
+        raise BadRequest("role: a team cannot be the owner", words="team_no_owner")
     role = await uow.roles.assignable(caller.organization, slug)
     if role is None:
-        raise BadRequest("role: there is no such role")
+        raise BadRequest("role: there is no such role", words="role_unknown")
     await require_may_grant(uow, acting, role.capabilities, at)
     return role
 

@@ -184,7 +184,9 @@ class OrganizationUpstreamProviders(Frozen):
         """
         settings = await self._with_certificates(settings, certificates)
         if not change.said and settings.is_empty:
-            raise BadRequest("Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping")
+            raise BadRequest(
+                "Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping", words="nothing_to_change"
+            )
         wanted, secret = change.stored, change.client_secret
         sealed = None if isinstance(secret, Unchanged) else self._sealed(provider, secret)
         now = self.system.clock.now()
@@ -205,7 +207,7 @@ class OrganizationUpstreamProviders(Frozen):
                 return before
             after = replace(after, updated_at=now)
             if not await uow.upstream_providers.save(after, sealed):
-                raise BadRequest(_NAME_TAKEN)
+                raise BadRequest(_NAME_TAKEN, words="name_taken")
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
             await uow.commit()
         return after
@@ -217,7 +219,7 @@ class OrganizationUpstreamProviders(Frozen):
         async with self.unit_of_work() as uow:
             _, deleted = await held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):
-                raise Conflict("A domain route leads to this provider: change the route first")
+                raise Conflict("A domain route leads to this provider: change the route first", words="route_leads_here")
             await uow.upstream_providers.delete(provider)
             await uow.record(provider_deleted(deleted, actor))
             await uow.commit()
@@ -226,7 +228,7 @@ class OrganizationUpstreamProviders(Frozen):
         if certificates is None:
             return settings
         if len(certificates) > MOST_CERTIFICATES:
-            raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}")
+            raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}", words="certificates_most", values={"most": MOST_CERTIFICATES})
         return replace(settings, by_hand=tuple([await self.documents.read_certificate(one) for one in certificates]))
 
     def _sealed(self, provider: UpstreamProviderId, secret: str) -> bytes:
@@ -245,7 +247,7 @@ async def add(uow: UnitOfWork, made: NewProvider, actor: Actor) -> None:
     """Stores a new provider. The caller has locked the organization. Raises `BadRequest`."""
     require_room(await uow.upstream_providers.count(made.provider.organization))
     if not await uow.upstream_providers.add(made.provider, made.sealed_secret, made.sealed_key):
-        raise BadRequest(_NAME_TAKEN)
+        raise BadRequest(_NAME_TAKEN, words="name_taken")
     await uow.record(provider_created(made.provider, actor))
 
 
@@ -288,9 +290,9 @@ def found(provider: T | None) -> T:
 
 def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange) -> None:
     if before.kind is ProviderKind.SAML and change.is_of_openid_connect:
-        raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
+        raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none", words="provider_kind")
     if before.kind is ProviderKind.OIDC and not settings.is_empty:
-        raise BadRequest("A provider of the kind oidc has no settings of SAML")
+        raise BadRequest("A provider of the kind oidc has no settings of SAML", words="provider_kind")
 
 
 _NAME_TAKEN: Final = "name: the organization has an upstream provider of this name"

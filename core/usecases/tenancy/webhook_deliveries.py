@@ -68,11 +68,11 @@ class WebhookDeliveries(Frozen):
         """
         end = self.clock.now() if until is None else until
         if since >= end:
-            raise BadRequest("since: must be before until, and in the past")
+            raise BadRequest("since: must be before until, and in the past", words="since_until")
         async with self.unit_of_work() as uow:
             held = await held_active(uow, member, webhook)
             if event_type is not None and event_type not in held.events:
-                raise BadRequest("event_type: the webhook does not subscribe to it")
+                raise BadRequest("event_type: the webhook does not subscribe to it", words="webhook_event")
             replayed = await uow.webhook_deliveries.replay(webhook, since, end, event_type, MOST_REPLAYED)
             await uow.webhook_deliveries.ring()
             await uow.commit()

@@ -87,7 +87,7 @@ class Webhooks(Frozen):
             await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
             require_room(await uow.webhooks.count(member.organization))
             if not await uow.webhooks.add(webhook, sealed):
-                raise BadRequest(_NAME_TAKEN)
+                raise BadRequest(_NAME_TAKEN, words="name_taken")
             await uow.record(webhook_created(webhook, actor))
             await uow.commit()
         return NewWebhook(webhook, secret)
@@ -96,7 +96,7 @@ class Webhooks(Frozen):
         """Raises `BadRequest`, `NotFound`."""
         said = {**change.said}
         if not said:
-            raise BadRequest("Send at least one of name, url, events and is_active")
+            raise BadRequest("Send at least one of name, url, events and is_active", words="nothing_to_change")
         if "name" in said:
             said["name"] = webhook_name(said["name"])
         if "events" in said:
@@ -112,7 +112,7 @@ class Webhooks(Frozen):
                 return before
             after = replace(after, updated_at=self.system.clock.now())
             if not await uow.webhooks.save(after):
-                raise BadRequest(_NAME_TAKEN)
+                raise BadRequest(_NAME_TAKEN, words="name_taken")
             await uow.record(webhook_updated(before, after, actor))
             await uow.commit()
         return after
@@ -154,7 +154,9 @@ class Webhooks(Frozen):
 
     def _require_callable(self, url: str) -> None:
         if not self.outbound.may_call(webhook_destination(url)):
-            raise BadRequest("url: this address is not public, and the operator of this installation has not allowed it")
+            raise BadRequest(
+                "url: this address is not public, and the operator of this installation has not allowed it", words="address_not_public"
+            )
 
 
 async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:

@@ -69,10 +69,21 @@ class Pages:
         return self.said(title, explained, language, good=good, onward=onward, brand=brand)
 
     def said(
-        self, title: str, explained: str, language: Language, *, good: bool, onward: str = "", label: str = "", brand: Branding = POSTERN
+        self,
+        title: str,
+        explained: str,
+        language: Language,
+        *,
+        good: bool,
+        onward: str = "",
+        label: str = "",
+        brand: Branding = POSTERN,
+        request: str = "",
     ) -> bytes:
-        """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on."""
-        values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label}
+        """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on, `request` the id of the
+        request if the page names it.
+        """
+        values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label, "request": request}
         return self.page("outcome.html", language, brand=brand, **values)
 
     def leaving(

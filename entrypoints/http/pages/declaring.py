@@ -67,8 +67,8 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
-# Nothing leads on from these. A refusal of too many requests itself says when to try again.
-_FOR_NOW: Final = {429: Advised(), 500: Advised("common.later"), 503: Advised("common.later")}
+# A refusal of too many requests itself says when to try again.
+_FOR_NOW: Final = {429: Advised("", TO_ACCOUNT), 500: Advised("common.later", TO_ACCOUNT), 503: Advised("common.later", TO_ACCOUNT)}
 _ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUNT)
 
 
@@ -143,7 +143,9 @@ def refused_page(refused: Refused, advised: Advised, language: Language, request
     onward, label = ("", "") if advised.onward is None else (advised.onward.place, text(advised.onward.label))
     named = {"request": request_id} if advised.names_request else {}
     explained = text(advised.text, **named) if advised.text else ""
-    return shipped_pages().said(in_words(refused, text), explained, language, good=False, onward=onward, label=label)
+    # Whoever asks for help names the request, and an operator finds its story in the log.
+    request = request_id if status_of(refused) in _FOR_NOW else ""
+    return shipped_pages().said(in_words(refused, text), explained, language, good=False, onward=onward, label=label, request=request)
 
 
 class DeclarePage:

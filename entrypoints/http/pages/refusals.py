@@ -1,6 +1,8 @@
 """The text of a refusal on a page, in the reader's language."""
 
-from core.domain.errors import NotFound
+from math import ceil
+
+from core.domain.errors import NotFound, RateLimited
 from entrypoints.http.machinery.error_shapes import Refused, message_of
 from entrypoints.http.machinery.errors import NotAsDeclared
 from ports.texts import Text
@@ -13,6 +15,8 @@ def in_words(refused: Refused, text: Text) -> str:
         return text("refusals.not_as_declared")
     if kind is NotFound and message_of(refused) == NotFound.text:
         return text("refusals.no_such_page")
+    if isinstance(refused, RateLimited):
+        return text("refusals.rate_limited", count=max(1, ceil(refused.retry_after / 60)))
     if isinstance(refused, type):
         return text(f"refusals.{refused.code.lower()}")
     return text(f"refusals.{refused.words}", **refused.values)

@@ -80,7 +80,7 @@ WRONG = {
     # A question begins as it ends.
     Language.SPANISH: r"[„“”]|\s[;:!?]|^[^¿]*\?|^[^¡]*!|\b(tú|tu|tus|ti|contigo)\b",
     # Before a colon and within quotation marks stands a space that does not break; before the other marks, a narrow one.
-    Language.FRENCH: r"[„“”]|[^\u00a0]:|[^\u202f][;!?]|«[^\u00a0]|[^\u00a0]»|\b(tu|ton|ta|tes|toi)\b",
+    Language.FRENCH: r"[„“”]|[^\u00a0]:(?!/)|[^\u202f][;!?]|«[^\u00a0]|[^\u00a0]»|\b(tu|ton|ta|tes|toi)\b",
 }
 
 

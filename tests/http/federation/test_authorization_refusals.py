@@ -19,8 +19,11 @@ from core.domain.federation.authorization_refusals import (
 )
 from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
 from entrypoints.bootstrap import Postern
-from tests.http.client import Received
+from tests.conftest import CapturedLog
+from tests.http.client import Client, Received
+from tests.http.federation.arriving import Arriving
 from tests.http.federation.relying import CALLBACK, CHALLENGE, Application, Relying
+from tests.http.people import People
 from tests.patience import PATIENCE
 
 Read = Callable[..., Awaitable[list[dict[str, Any]]]]
@@ -90,6 +93,28 @@ async def test_a_refused_authorization_request_is_kept_with_what_was_received_be
     assert "ada@" not in str(found)
     # Nobody else's application has it.
     assert (await read(relying.shop, 0)) == []
+
+
+@pytest.mark.parametrize(("policy", "reason"), [("members", "not_member"), ("assigned", "no_role")])
+async def test_a_person_who_is_not_admitted_leaves_the_reason_and_nothing_about_themselves(
+    policy: str, reason: str, postern: Postern, people: People, client: Client, log: CapturedLog
+) -> None:
+    scene = Arriving(postern, people, client, log)
+    scene.set(scene.app, sign_in_policy=policy)
+    ada = people.add("ada@example.org")
+    tab = await scene.signed_in(ada).tab().open(scene.asking())
+    assert tab.status == 403
+    # Whoever looks at the page again was refused once.
+    await tab.open(tab.place)
+    # Nobody is asked, so nobody was turned away.
+    await scene.signed_in(people.session_of(ada)).request("GET", scene.asking(prompt="none"))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: postern.federation.refusal_recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while not (rows := people.rows("select place, reason, received, expected from authorization_refusals")):
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert rows == [{"place": "authorize", "reason": reason, "received": "", "expected": ""}]
 
 
 async def test_a_refused_token_request_is_kept(relying: Relying, read: Read) -> None:

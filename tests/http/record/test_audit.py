@@ -90,6 +90,7 @@ async def test_an_entry_says_who_did_what_to_whom_from_where(scene: AuditScene) 
             "action": "user.invited",
             "target_type": "user",
             "target_id": str(scene.admin.user),
+            "subject": {"id": str(scene.admin.user), "email": "admin@acme.example", "name": None},
             "ip_address": "2001:db8::7",
             "user_agent": "Mozilla/5.0",
             "success": True,

@@ -126,6 +126,7 @@ async def test_a_webhook_is_made_and_its_secret_shown_once(scene: WebhookScene) 
         "events": ["user.joined", "user.removed"],
         "is_active": True,
         "paused_at": None,
+        "failing_since": None,
         "created_at": made["created_at"],
         "updated_at": made["created_at"],
     }

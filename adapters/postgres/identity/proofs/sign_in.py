@@ -19,7 +19,7 @@ from adapters.postgres.identity.upstream.identities import is_connected, vouchin
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, has_come, is_listed
+from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, is_listed, may_know_of_failures
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
@@ -88,7 +88,7 @@ class _Attempt(DestinationRow, RealmRow):
     language: str | None
     address_vouched_by: str | None
     mfa_enabled: bool
-    has_been_there: bool = False
+    may_know_of_failures: bool = False
     knowledge: dict[str, Any]
 
     def attempt(self) -> Attempt:
@@ -108,7 +108,7 @@ class _Attempt(DestinationRow, RealmRow):
             language=Language.of(self.language),
             address_vouched_by=Voucher.of(self.address_vouched_by),
         )
-        return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.has_been_there)
+        return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.may_know_of_failures)
 
 
 class _Confirmed:
@@ -123,7 +123,7 @@ class _Confirmed:
         belongs_to_several: bool,
         is_listed: bool,
         owes_answers: bool,
-        has_been_there: bool,
+        may_know_of_failures: bool,
         subscription: Mapping[str, Any] | None,
         tells_more: bool,
         is_admitted: bool | None,
@@ -140,7 +140,7 @@ class _Confirmed:
             destination=None
             if destination is None
             else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
-            has_been_there=has_been_there,
+            may_know_of_failures=may_know_of_failures,
             subscription=subscription_state(subscription),
             tells_more=tells_more,
             belongs_to_several=belongs_to_several,
@@ -290,13 +290,7 @@ _AND_DESTINATION: Final[LiteralString] = f", destination as ({_NAMED})"
 
 _DESTINATION_COLUMNS: Final[LiteralString] = f""",
          destination.*,
-         exists (
-             select
-               from service_users
-              where service_users.service_id = destination.service_id
-                and service_users.user_id = users.id
-                and {has_come()}
-         ) as has_been_there
+         {may_know_of_failures("destination.organization_id", "destination.service_id", "users.id")} as may_know_of_failures
 """
 
 # The statements by whether the request shows a device token, and whether the request names a service.
@@ -365,13 +359,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
            {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,
-           exists (
-               select
-                 from service_users
-                where service_users.service_id = services.id
-                  and service_users.user_id = users.id
-                  and {has_come()}
-           ) as has_been_there,
+           {may_know_of_failures("services.org_id", "services.id", "users.id")} as may_know_of_failures,
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.org_id", "users.id")} as tells_more
     from users

@@ -59,7 +59,7 @@ def sealing_context(certificate: SamlCertificateId) -> str:
 def require_enabled(configuration: Configuration | None) -> Configuration:
     """The configuration, if SAML is enabled. Raises `BadRequest`."""
     if configuration is None or not configuration.enabled:
-        raise BadRequest("SAML is not enabled for this service: enable it first")
+        raise BadRequest("SAML is not enabled for this service: enable it first", words="saml_off")
     return configuration
 
 

@@ -139,7 +139,7 @@ def name_id_format(text: str) -> NameIdFormat:
     for one in NameIdFormat:
         if text in {one.value, one.short}:
             return one
-    raise BadRequest(f"name_id_format: one of {', '.join(one.short for one in NameIdFormat)}, or its URI")
+    raise BadRequest(f"name_id_format: one of {', '.join(one.short for one in NameIdFormat)}, or its URI", words="field_choice")
 
 
 def changed(before: Configuration, change: ConfigurationChange, now: datetime) -> Configuration:
@@ -152,7 +152,8 @@ def changed(before: Configuration, change: ConfigurationChange, now: datetime) -
     if after.require_signed_requests and not after.signing_certificates and (is_another or change.require_signed_requests is True):
         raise BadRequest(
             "require_signed_requests: no signing certificate of the service provider is known. Set this to false, or upload metadata"
-            " with the certificate first"
+            " with the certificate first",
+            words="requests_unsigned",
         )
     return checked(after)
 
@@ -196,18 +197,18 @@ def checked(configuration: Configuration) -> Configuration:
     if configuration.attribute_mapping is not None:
         _require_attributes(configuration.attribute_mapping)
     if not configuration.sign_assertions and not configuration.sign_response:
-        raise BadRequest("sign_assertions, sign_response: at least one must be true, or nobody could trust the answer")
+        raise BadRequest("sign_assertions, sign_response: at least one must be true, or nobody could trust the answer", words="sign_one")
     return configuration
 
 
 def filled(before: Configuration, understood: Understood, now: datetime) -> Configuration:
     """The configuration with the content of the metadata. Anything that the metadata do not mention stays as it is. Raises `BadRequest`."""
     if understood.valid_until is not None and understood.valid_until <= now:
-        raise BadRequest("metadata: validUntil has passed. Upload the service provider's current metadata")
+        raise BadRequest("metadata: validUntil has passed. Upload the service provider's current metadata", words="metadata_expired")
     if len(understood.acs_endpoints) > MOST_ENDPOINTS:
-        raise BadRequest(f"metadata: at most {MOST_ENDPOINTS} assertion consumer services")
+        raise BadRequest(f"metadata: at most {MOST_ENDPOINTS} assertion consumer services", words="metadata_too_much")
     if len(understood.signing_certificates) > MOST_CERTIFICATES:
-        raise BadRequest(f"metadata: at most {MOST_CERTIFICATES} signing certificates")
+        raise BadRequest(f"metadata: at most {MOST_CERTIFICATES} signing certificates", words="metadata_too_much")
     for one in understood.acs_endpoints:
         web_page(one.url, "metadata: AssertionConsumerService")
     for url in filter(None, (understood.slo_url, understood.slo_response_url)):
@@ -215,7 +216,8 @@ def filled(before: Configuration, understood: Understood, now: datetime) -> Conf
     if before.require_signed_requests and not understood.signing_certificates:
         raise BadRequest(
             "metadata: there is no signing certificate, but require_signed_requests is true. Upload metadata with the certificate,"
-            " or set require_signed_requests to false first"
+            " or set require_signed_requests to false first",
+            words="requests_unsigned",
         )
     return checked(
         replace(
@@ -255,7 +257,7 @@ def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
     section 2.2.3). Raises `BadRequest`.
     """
     if not endpoints:
-        raise BadRequest("metadata: there is no AssertionConsumerService with the binding HTTP-POST")
+        raise BadRequest("metadata: there is no AssertionConsumerService with the binding HTTP-POST", words="metadata_no_post")
     for wanted in (True, None):
         for one in endpoints:
             if one.is_default is wanted:
@@ -278,18 +280,22 @@ def configuration_disabled(service: Service, actor: Actor) -> Event:
 
 
 def _missing(name: str) -> BadRequest:
-    return BadRequest(f"{name}: required when SAML is enabled")
+    return BadRequest(f"{name}: required when SAML is enabled", words="saml_required")
 
 
 def _require_attributes(mapping: Mapping[str, Any]) -> None:
     sources = set(Source)
     if len(mapping) > MOST_ATTRIBUTES:
-        raise BadRequest(f"attribute_mapping: at most {MOST_ATTRIBUTES} attributes")
+        raise BadRequest(f"attribute_mapping: at most {MOST_ATTRIBUTES} attributes", words="field_list", values={"most": MOST_ATTRIBUTES})
     for source, name in mapping.items():
         if source not in sources:
-            raise BadRequest(f"attribute_mapping: a source is one of {', '.join(Source)}")
+            raise BadRequest(f"attribute_mapping: a source is one of {', '.join(Source)}", words="field_choice")
         if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_ATTRIBUTE or _UNSUITABLE_IN_NAME.search(name):
-            raise BadRequest(f"attribute_mapping: the name of {source} is 1 to {LONGEST_ATTRIBUTE} characters, without control characters")
+            raise BadRequest(
+                f"attribute_mapping: the name of {source} is 1 to {LONGEST_ATTRIBUTE} characters, without control characters",
+                words="attribute_name",
+                values={"most": LONGEST_ATTRIBUTE},
+            )
 
 
 def _told(configuration: Configuration) -> Mapping[str, Json]:

@@ -250,13 +250,25 @@ def usable_settings(settings: SamlSettings) -> SamlSettings:
     if settings.metadata_url:
         _require_destination("metadata_url", settings.metadata_url)
     if not _are_sources((settings.subject_source,)):
-        raise BadRequest(f"subject_source: name_id, or the name of an attribute, of at most {LONGEST_SOURCE} visible characters")
+        raise BadRequest(
+            f"subject_source: name_id, or the name of an attribute, of at most {LONGEST_SOURCE} visible characters",
+            words="source_malformed",
+            values={"most": LONGEST_SOURCE},
+        )
     if len(settings.email_sources) > MOST_SOURCES or not _are_sources(settings.email_sources):
-        raise BadRequest(f"email_sources: at most {MOST_SOURCES}, each name_id or the name of an attribute")
+        raise BadRequest(
+            f"email_sources: at most {MOST_SOURCES}, each name_id or the name of an attribute",
+            words="sources_malformed",
+            values={"most": MOST_SOURCES},
+        )
     if len(settings.contexts) > MOST_CONTEXTS or not all(0 < len(one) <= LONGEST_CONTEXT and _is_visible(one) for one in settings.contexts):
-        raise BadRequest(f"requested_contexts: at most {MOST_CONTEXTS}, of at most {LONGEST_CONTEXT} visible characters each")
+        raise BadRequest(
+            f"requested_contexts: at most {MOST_CONTEXTS}, of at most {LONGEST_CONTEXT} visible characters each",
+            words="contexts_malformed",
+            values={"count": MOST_CONTEXTS, "most": LONGEST_CONTEXT},
+        )
     if len(settings.certificates) > MOST_CERTIFICATES:
-        raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}")
+        raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}", words="certificates_most", values={"most": MOST_CERTIFICATES})
     return settings
 
 
@@ -271,7 +283,7 @@ def _is_visible(text: str) -> bool:
 def _require_page(field: str, text: str) -> None:
     """An address of the directory that browsers go to: over https, or on this very machine."""
     if text and _require_destination(field, text) != "https":
-        raise BadRequest(f"{field}: must begin with https://")
+        raise BadRequest(f"{field}: must begin with https://", words="https_only")
 
 
 # A directory without a certificate may run on the machine itself.
@@ -283,7 +295,7 @@ def _require_destination(field: str, text: str) -> str:
     try:
         found = destination(text)
     except NotADestination as refusal:
-        raise BadRequest(f"{field}: {refusal}") from None
+        raise BadRequest(f"{field}: {refusal}", words="web_address") from None
     return "https" if found.host in _THIS_MACHINE else found.scheme
 
 

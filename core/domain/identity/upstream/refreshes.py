@@ -202,7 +202,9 @@ def approved(settings: SamlSettings, fingerprint: str) -> SamlSettings:
     """Raises `NotFound`."""
     one = _waits(settings, fingerprint)
     if len(settings.certificates) >= MOST_CERTIFICATES:
-        raise BadRequest(f"certificates: at most {MOST_CERTIFICATES}: remove one first")
+        raise BadRequest(
+            f"certificates: at most {MOST_CERTIFICATES}: remove one first", words="certificates_most", values={"most": MOST_CERTIFICATES}
+        )
     return replace(settings, certificates=(*settings.certificates, one), waiting=_without(settings, one))
 
 

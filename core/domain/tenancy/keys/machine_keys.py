@@ -52,7 +52,7 @@ def key_name(text: str) -> str:
     """The name as it is stored. Raises `BadRequest`."""
     name = typed_line("name", text)
     if not 1 <= len(name) <= LONGEST_NAME:
-        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters")
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
     return name
 
 

@@ -163,20 +163,20 @@ def _known(words: type[Word], names: Iterable[str]) -> Iterable[Word]:
 def wanted_capabilities(wanted: Collection[Word]) -> tuple[Word, ...]:
     """Each capability once, in the order of the request. Raises `BadRequest` for an empty list."""
     if not wanted:
-        raise BadRequest("capabilities: at least one is required")
+        raise BadRequest("capabilities: at least one is required", words="tick_one")
     return tuple(dict.fromkeys(wanted))
 
 
 def end_of_life(days: int, now: datetime) -> datetime:
     """Raises `BadRequest`."""
     if not 1 <= days <= LONGEST_LIFE:
-        raise BadRequest(f"expires_in_days: 1 to {LONGEST_LIFE}")
+        raise BadRequest(f"expires_in_days: 1 to {LONGEST_LIFE}", words="field_bounds", values={"least": 1, "most": LONGEST_LIFE})
     return now + timedelta(days=days)
 
 
 def require_keys_room(count: int) -> None:
     if count >= MOST_KEYS:
-        raise BadRequest(f"There are at most {MOST_KEYS} management keys: end one first")
+        raise BadRequest(f"There are at most {MOST_KEYS} management keys: end one first", words="limit_reached", values={"most": MOST_KEYS})
 
 
 def management_key_created(key: ManagementKey, actor: Actor) -> Event:

@@ -51,7 +51,7 @@ def product_named(text: str) -> DirectoryProduct:
     try:
         return DirectoryProduct(text)
     except ValueError:
-        raise BadRequest("directory: choose one of the list") from None
+        raise BadRequest("directory: choose one of the list", words="field_choice") from None
 
 
 def source_named(text: str) -> str:

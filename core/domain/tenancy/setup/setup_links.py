@@ -160,7 +160,7 @@ def require_purpose(known: KnownSetupLink, purpose: SetupPurpose) -> None:
 def wanted_purposes(wanted: Collection[SetupPurpose]) -> tuple[SetupPurpose, ...]:
     """Each purpose once, in the order in which people set them up. Raises `BadRequest`."""
     if not wanted:
-        raise BadRequest("purposes: at least one is required")
+        raise BadRequest("purposes: at least one is required", words="tick_one")
     return tuple(purpose for purpose in SetupPurpose if purpose in set(wanted))
 
 
@@ -168,7 +168,7 @@ def require_may_make(purposes: Sequence[SetupPurpose], held: frozenset[Capabilit
     """Nobody makes a link that does what they may not do. Raises `Forbidden`."""
     missing = sorted(frozenset[Capability]().union(*(_NEEDED[one] for one in purposes)) - held)
     if missing:
-        raise Forbidden(f"A link for these purposes takes {', '.join(missing)}")
+        raise Forbidden(f"A link for these purposes takes {', '.join(missing)}", words="rights_missing")
 
 
 def user_name(text: str) -> str:
@@ -181,7 +181,11 @@ def user_name(text: str) -> str:
 
 def require_links_room(count: int) -> None:
     if count >= MOST_LINKS:
-        raise BadRequest(f"An organization has at most {MOST_LINKS} set-up links: ended ones go after thirty days")
+        raise BadRequest(
+            f"An organization has at most {MOST_LINKS} set-up links: ended ones go after thirty days",
+            words="setup_links_most",
+            values={"most": MOST_LINKS},
+        )
 
 
 def setup_link_created(link: SetupLink, actor: Actor) -> Event:

@@ -149,7 +149,7 @@ class Admission(Frozen):
             sighting = self.devices.judge(approach, knowledge)
             if method is None:
                 await uow.mfa.fail_preauthentication(preauthentication)
-                told = audience(context, has_been_there=confirmed.has_been_there)
+                told = audience(context, may_know_of_failures=confirmed.may_know_of_failures)
                 await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
                 raise Unauthorized("The code is not valid", words="wrong_code")
             now = self.system.clock.now()

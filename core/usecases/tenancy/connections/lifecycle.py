@@ -116,7 +116,7 @@ class Connections(Frozen):
         the provider in hand.
         """
         if bool(document) == bool(address):
-            raise BadRequest("Send either url or document")
+            raise BadRequest("Send either url or document", words="url_or_document")
         fetched = document or await self.fetch(address)
         known = await self.lookup.directory(provider)
         settings = None if known is None or known.organization != member.organization else known.settings
@@ -180,7 +180,7 @@ class Connections(Frozen):
             _, before = await held(uow, member, provider)
             _saml(before)
             if following is None or present is None or before.next_certificate != following.certificate:
-                raise Conflict("There is no next certificate: make one first")
+                raise Conflict("There is no next certificate: make one first", words="next_certificate_missing")
             sealed = self._sealed_again(following, next_private_key_context(provider), private_key_context(provider))
             former = self._sealed_again(present, private_key_context(provider), former_private_key_context(provider))
             await uow.upstream_providers.advance(provider, following.certificate, sealed, former, self.clock.now())
@@ -250,7 +250,7 @@ def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
     """Raises `BadRequest`."""
     sso = metadata.address(SamlBinding.REDIRECT)
     if sso is None:
-        raise BadRequest("metadata: there is no SingleSignOnService with the binding HTTP-Redirect")
+        raise BadRequest("metadata: there is no SingleSignOnService with the binding HTTP-Redirect", words="metadata_no_redirect")
     slo = next(iter(sorted(metadata.sign_out, key=lambda one: one.binding is not SamlBinding.REDIRECT)), None)
     return SamlChange(
         sso_url=sso,
@@ -276,5 +276,5 @@ async def _save(uow: UnitOfWork, before: UpstreamProvider, after: UpstreamProvid
 
 def _saml(provider: UpstreamProvider) -> SamlSettings:
     if provider.kind is not ProviderKind.SAML or provider.saml is None:
-        raise BadRequest("The provider is not of the kind saml")
+        raise BadRequest("The provider is not of the kind saml", words="provider_kind")
     return provider.saml

@@ -82,8 +82,8 @@ class DomainRoutes(Frozen):
             if added is None:
                 standing = await uow.domain_routes.standing(member.organization, route.name)
                 if standing.has_domain:
-                    raise Conflict("domain: the organization has a route for this domain")
-                raise BadRequest(TOO_MANY if standing.count >= MOST_ROUTES else UNKNOWN_PROVIDER)
+                    raise Conflict("domain: the organization has a route for this domain", words="domain_has_route")
+                raise BadRequest(TOO_MANY if standing.count >= MOST_ROUTES else UNKNOWN_PROVIDER, words="domain_route_refused")
             await uow.record(route_created(added, actor))
             await uow.commit()
         return added
@@ -99,7 +99,7 @@ class DomainRoutes(Frozen):
             if after.join_policy not in {before.join_policy, JoinPolicy.OFF}:
                 require_may_admit(rights)
             if after.provider != before.provider and not provider_is_known and after.shared_provider not in self.configured:
-                raise BadRequest(UNKNOWN_PROVIDER)
+                raise BadRequest(UNKNOWN_PROVIDER, words="provider_not_here")
             await uow.domain_routes.save(after)
             await uow.record(route_updated(before, after, actor))
             await uow.commit()

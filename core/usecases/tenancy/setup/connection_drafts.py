@@ -100,7 +100,7 @@ class ConnectionDrafts(Frozen):
         try:
             named = entity_id(issuer)
         except BadRequest as refusal:
-            raise BadRequest(f"issuer: {refusal.message}") from None
+            raise BadRequest(f"issuer: {refusal.message}", words="web_address") from None
         try:
             read = await self.connections.documents.read_certificate(certificate)
         except BadRequest as refusal:

@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.branding import Branding
 from core.domain.errors import OrganizationNotActive, Refusal
+from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
 from core.domain.federation.oauth.authorizations import UnknownRecipient, stored
@@ -41,6 +42,7 @@ from entrypoints.http.pages.flows import (
     to,
     to_proof,
 )
+from entrypoints.http.refusal_recording import record_turned_away
 from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
 
 GO_ON: Final = "/ui/authorize"
@@ -187,9 +189,15 @@ async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome)
     if isinstance(outcome, UnfinishedAuthorization):
         if outcome.step is AuthorizationStep.PROVE:
             return to_proof(GO_ON, flow)
+        _tell_turned_away(postern, outcome)
         return to(_PLACES[outcome.step], flow)
     answered_on_the_way(postern, flow.request, outcome.answered)
     return left(call, flow, outcome.answered)
+
+
+def _tell_turned_away(postern: Postern, outcome: UnfinishedAuthorization) -> None:
+    if outcome.step is AuthorizationStep.TURN_AWAY:
+        record_turned_away(postern, outcome.application, RefusingEndpoint.AUTHORIZE)
 
 
 def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
@@ -246,6 +254,7 @@ _PROMPTS: Final = {
 async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthorization) -> Page:
     """Begins a flow that keeps the request while the person goes through the next steps."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
+    _tell_turned_away(postern, unfinished)
     # A person who is already signed in must sign in again.
     again = unfinished.signed_in is not None or insists_on_sign_in(request)
     wanted = Wanted(

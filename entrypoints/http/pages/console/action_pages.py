@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.records import facts_of, shown
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
 
 
 class EndingForm(BoundForm, frozen=True, kw_only=True):
@@ -34,6 +34,7 @@ class SeenForm(BoundForm, frozen=True, kw_only=True):
 def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{act.name}", act.endpoint
 
+    pressed = button(resource.key_of(f"act_{act.name}"))
     shape = act.shape or Shape(endpoint, (), BoundForm if act.seen is None else SeenForm)
 
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -54,7 +55,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             ends=(),
             wanted="",
             inputs=await drawn(visit, shape.inputs, texts),
-            facts=[(label, cell) for label, cell in facts_of(act.facts, visit, record) if cell.kind != "none"],
+            facts=facts_of(act.facts, visit, record),
             digest=digest,
         )
 
@@ -67,7 +68,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         try:
             done = await visit.ask(endpoint, body=_body(endpoint, shape, call.body, act))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, shape.inputs)
             if act.seen is not None:
                 # The settings have changed, perhaps: the page shows what they are now.
                 return Answer(await question(visit, {}, errors), status)
@@ -79,7 +80,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             return Answer(shown_once(resource, visit, secret, onward), 200)
         if act.told is not None:
             return Answer(await shown(resource, visit, await resource.find(visit), told=act.told(done)), 200)
-        return redirect(f"{visit.here(resource.at)}?done=ended" if act.leaves else f"{onward}?done=done")
+        return redirect(f"{visit.here(resource.at) if act.leaves else onward}?done={pressed}")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
     asking = [console.get(at, of=endpoint)(stated(confirm, f"confirm_{act.name}_of_{resource.name}", at))]
@@ -97,6 +98,7 @@ def _body(endpoint: Endpoint, shape: Shape, form: Any, act: Act) -> Any:
 
 def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/end", ending.endpoint
+    pressed = button(resource.key_of("end"))
 
     async def question(visit: PageVisit, record: Any, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         counts = () if ending.counts is None else await ending.counts(visit, record)
@@ -130,7 +132,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
         except Refusal as problem:
             errors, status = explained(visit, problem)
             return Answer(await question(visit, await resource.find(visit), errors), status)
-        return redirect(f"{visit.here(resource.at)}?done=ended")
+        return redirect(f"{visit.here(resource.at)}?done={pressed}")
 
     return (
         console.get(at, of=endpoint)(stated(confirm, f"ask_to_end_{resource.name}", at)),

@@ -6,7 +6,8 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from core.frozen import Frozen
+from core.domain.tenancy.roles import BuiltInRole
+from core.frozen import Frozen, replace
 from ports.texts import Text
 
 Value = Callable[[Any], Any]
@@ -46,9 +47,11 @@ class Column(Frozen):
     beside: Value | None = None
     link: Callable[[Any, Mapping[str, str]], str] | None = None
     """The address that the cell leads to, from the row and the values of the page's path."""
+    said: Callable[[Any, Text], str] | None = None
+    """A sentence about the row, in place of a value."""
 
     def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
-        value = self.value(row)
+        value = self.value(row) if self.said is None else self.said(row, text)
         href = "" if self.link is None else self.link(row, path)
         beside = "" if self.beside is None else str(self.beside(row) or "")
         if value is None or value in ("", [], ()):
@@ -66,6 +69,11 @@ def in_words(value: Any, text: Text) -> str:
     if isinstance(value, str):
         return str(text(f"console.value.{value_key(value)}"))
     return ", ".join(in_words(one, text) for one in value)
+
+
+def role_in_words(role: str, text: Text) -> str:
+    """A built-in role of the organization in the reader's language, or an own role by its short name."""
+    return str(text(f"roles.{role}")) if role in frozenset(BuiltInRole) else role
 
 
 def value_key(value: str) -> str:
@@ -131,8 +139,13 @@ def state(
     return Column(label, "state", _of(name), said.__getitem__ if isinstance(said, Mapping) else said)
 
 
+def sentence(said: Callable[[Any, Text], str], label: str, *, beside: str | Value | None = None) -> Column:
+    """A sentence about the row, in the reader's language."""
+    return Column(label, "text", lambda row: row, beside=None if beside is None else _of(beside), said=said)
+
+
 def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str]) -> Column:
-    return Column(column.label, column.kind, column.value, column.words, column.beside, to)
+    return replace(column, link=to)
 
 
 def rows_of(columns: Sequence[Column], rows: Sequence[Any], text: Text, path: Mapping[str, str]) -> Sequence[Sequence[Cell]]:

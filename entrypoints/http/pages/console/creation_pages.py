@@ -43,7 +43,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         try:
             made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, inputs)
             return Answer(await form(visit, sent_texts(inputs, call.body), errors), status)
         key = making.key or resource.key
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)
@@ -59,4 +59,4 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
 
 def shown_once(resource: Resource, visit: PageVisit, secret: str, onward: str) -> bytes:
     head = Head(title=resource.text(visit, "secret_title"), crumbs=resource.above(visit))
-    return visit.show("secret.html", resource.position, head, secret=secret, onward=onward)
+    return visit.show("secret.html", resource.position, head, secret=secret, onward=onward, elsewhere=resource.elsewhere(visit))

@@ -61,6 +61,8 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         answer, rows = None, ()
         errors, status = explained(visit, problem)
     older, newer = _around(answer, len(rows), paging)
+    if resource.folded is not None and not given:
+        rows = resource.folded(rows)
     head = Head(
         title=resource.text(visit, "title"),
         crumbs=resource.crumbs(visit),
@@ -88,6 +90,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
             for label, where, of in resource.beneath
             if visit.may(of)
         ],
+        "elsewhere": resource.elsewhere(visit),
         "empty": (resource.text(visit, "empty_title"), resource.text(visit, "empty_text")),
         "older": None if older is None else {**given, **older},
         "newer": None if newer is None else {**given, **newer},

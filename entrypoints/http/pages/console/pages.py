@@ -3,7 +3,7 @@
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.pages.console.organization import events, overview, search, sign_ins
+from entrypoints.http.pages.console.organization import events, expiries, overview, search, sign_ins
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import (
     certificates_pages,
@@ -34,6 +34,7 @@ CONSOLE: Final = Endpoints(
         *overview.PAGES,
         *search.PAGES,
         *sign_ins.PAGES,
+        *expiries.PAGES,
         *members.PAGES,
         *person.PAGES,
         *end_users.PAGES,

@@ -20,10 +20,14 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, H
 def record_page(resource: Resource) -> Endpoint:
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
+        if resource.instead is not None and (where := await resource.instead(visit)):
+            return redirect(where)
         return Answer(await shown(resource, visit, await resource.find(visit), done=call.query.done), 200)
 
     of = resource.record or resource.listed
-    return console.get(resource.one, of=of)(stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink))
+    return console.get(resource.one, of=of, also=resource.also)(
+        stated(handler, f"show_one_of_{resource.name}", resource.one, query=DoneLink)
+    )
 
 
 async def shown(
@@ -50,12 +54,13 @@ async def shown(
     )
     ending = resource.ending
     return visit.show(
-        "record.html",
+        resource.template,
         resource.position,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
         sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
             for act in resource.acts
@@ -67,11 +72,14 @@ async def shown(
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
         told=told,
+        **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
 
 
 def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
-    return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in columns]
+    """What is empty says nothing."""
+    cells = ((column.label, column.cell(record, visit.text, visit.path)) for column in columns)
+    return [(visit.text(label), cell) for label, cell in cells if cell.kind != "none"]
 
 
 def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
@@ -120,7 +128,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             only = [one for one in inputs if one in own or one.required]
             await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, inputs)
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)
         return redirect(f"{onward}?done=saved")
 

@@ -154,10 +154,24 @@ class Resource(Frozen, kw_only=True):
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
     beneath: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages that the list leads to, with its filters in their query: the text key, the template of the address, and the endpoint."""
+    elsewhere: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
+    """Text keys and values of what somebody enters in another system. The list and the page of a new secret show it, to be copied."""
     main: Callable[[PageVisit], ButtonLink | None] | None = None
     """The main action of the list, where it is another than a form of `making`."""
     crumbs: Callable[[PageVisit], Sequence[tuple[str, str]]] = lambda _visit: ()
     """The pages above the list."""
+    titled: Callable[[PageVisit, Any], str] | None = None
+    """The title of the record's page, where the name of the thing is none."""
+    instead: Callable[[PageVisit], Awaitable[str]] | None = None
+    """The address of another page that has the same thing, if one does. The record's page leads there."""
+    folded: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    """Puts like rows of the list together, unless a filter chooses among them."""
+    template: str = "record.html"
+    """The template of the record's page, for a record that shows more than facts."""
+    more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
+    """What the template shows beside."""
+    also: tuple[Endpoint, ...] = ()
+    """The endpoints that `more` asks."""
 
     @property
     def one(self) -> str:
@@ -166,10 +180,16 @@ class Resource(Frozen, kw_only=True):
 
     def call(self, visit: PageVisit, record: Any) -> str:
         """The title of the record's page."""
+        if self.titled is not None:
+            return self.titled(visit, record)
         return self.text(visit, "title") if self.is_single else self.called(record)
 
     def text(self, visit: PageVisit, name: str, **values: object) -> str:
-        return visit.text(f"console.{self.name}.{name.replace('-', '_')}", **values)
+        return visit.text(self.key_of(name), **values)
+
+    def key_of(self, name: str) -> str:
+        """The text key of this part."""
+        return f"console.{self.name}.{name.replace('-', '_')}"
 
     def rows_in(self, answer: Any) -> Sequence[Any]:
         rows: Sequence[Any] = attrgetter(self.rows)(answer) if self.rows else answer

@@ -4,6 +4,7 @@ A browser sends text alone. `body_of` makes the endpoint's body from it, so that
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -18,20 +19,22 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import value_key
-from entrypoints.http.pages.console.forms import STEP, WAS, Choice, Input, InputKind, Shape
+from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
 from entrypoints.http.pages.console.visit import PageVisit
 
 
 class WrongInput(Exception):
-    """A value that the body's type does not take. `problem` is in English, as programs get it."""
+    """A value that the body's type does not take, of this input; or a body that the inputs of the form cannot mend."""
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}")
-        self.field = field
-        self.problem = problem
+    def __init__(self, one: Input | None, given: Any = "") -> None:
+        super().__init__("" if one is None else one.name)
+        self.input = one
+        self.given = given
 
 
 Problem = WrongInput | Refusal
+# The place at the start of a refusal's message: `redirect_uris[0]: …`.
+_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:\.[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
 
 def _plain(value: Any) -> Any:
@@ -58,6 +61,17 @@ _TEXTS: Final[Mapping[InputKind, Callable[[Any], str]]] = MappingProxyType(
         InputKind.JSON: lambda value: json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) if value else "",
         InputKind.VALUE: lambda value: value if isinstance(value, str) and not _is_json(value) else json.dumps(value, ensure_ascii=False),
         InputKind.MOMENT: lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M"),
+    }
+)
+
+
+_MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
+    {
+        InputKind.JSON: "console.not_json",
+        InputKind.MOMENT: "console.not_a_moment",
+        InputKind.CHOICE: "refusals.field_choice",
+        InputKind.TICKS: "refusals.field_choice",
+        InputKind.LINES: "console.lines_do_not_fit",
     }
 )
 
@@ -134,8 +148,8 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     try:
         return convert(body, shaped.endpoint.body_type)
     except NotAsDeclared as refusal:
-        place, _, problem = refusal.message.partition(": ")
-        raise WrongInput(place.partition("[")[0].replace(".", STEP), problem or place) from None
+        wrong, _ = _placed(refusal.message, shaped.inputs)
+        raise WrongInput(wrong, "" if wrong is None else getattr(form, wrong.field)) from None
 
 
 def _sent(one: Input, given: Any) -> Any:
@@ -163,7 +177,7 @@ def _parsed(one: Input, given: str) -> Any:
         if one.kind is InputKind.MOMENT:
             return datetime.fromisoformat(given).replace(tzinfo=UTC).isoformat()
     except (ValueError, RecursionError):
-        raise WrongInput(one.field, "is not valid JSON" if one.kind is InputKind.JSON else "is not a date and a time") from None
+        raise WrongInput(one, given) from None
     return given
 
 
@@ -193,10 +207,42 @@ def example_of(shaped: Shape) -> Mapping[str, Any]:
     return {one.name: [] if one.takes_several else "…" for one in shaped.inputs if one.required}
 
 
-def explained(visit: PageVisit, problem: Problem) -> tuple[Mapping[str, str], int]:
-    """The errors of a form after a problem, and the status of the answer. Raises what is no fault of the form."""
+def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) -> tuple[Mapping[str, str], int]:
+    """The errors of a form with these inputs after a problem, and the status of the answer. Raises what is no fault of the form."""
     if isinstance(problem, WrongInput):
-        return {problem.field: visit.text("console.wrong_input", problem=problem.problem)}, 400
+        one = problem.input
+        return ({"": visit.text("refusals.bad_request")} if one is None else {one.field: _misfit(visit, one, problem.given)}), 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
-    return {getattr(problem, "field", ""): visit.said(problem)}, status_of(problem)
+    one, line = _placed(problem.message, inputs)
+    said = visit.said(problem)
+    if one is not None and one.kind is InputKind.LINES and line is not None:
+        said = visit.text("console.at_line", number=line + 1, problem=said)
+    return {getattr(problem, "field", "") if one is None else one.field: said}, status_of(problem)
+
+
+def _placed(message: str, inputs: Sequence[Input]) -> tuple[Input | None, int | None]:
+    """The input that a message for programs is about, and the number of the line in it."""
+    found = _PLACE.match(message)
+    if found is None:
+        return None, None
+    one = next((one for one in inputs if one.name == found["name"] or found["name"].startswith(f"{one.name}.")), None)
+    return one, None if found["line"] is None else int(found["line"])
+
+
+def _misfit(visit: PageVisit, one: Input, given: Any) -> str:
+    """The reader's words for a value that does not have the type of its field."""
+    if one.kind is InputKind.NUMBER:
+        least, most = one.attributes.get("min"), one.attributes.get("max")
+        return (
+            visit.text("refusals.field_number")
+            if least is None or most is None
+            else visit.text("refusals.field_bounds", least=least, most=most)
+        )
+    if one.kind in _MISFITS:
+        return visit.text(_MISFITS[one.kind])
+    text = given.reveal() if isinstance(given, Secret) else given
+    if not text.strip():
+        return visit.text("refusals.field_text")
+    most = one.attributes.get("maxlength")
+    return visit.text("refusals.text_too_long", most=most) if most is not None and len(text) > most else visit.text("console.does_not_fit")

@@ -30,7 +30,14 @@ from entrypoints.http.pages.refusals import in_words
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
-_NOTICES: Final = frozenset({"made", "saved", "unchanged", "ended", "done"})
+_NOTICES: Final = frozenset({"made", "saved", "unchanged"})
+_BUTTONS: Final[set[str]] = set()
+
+
+def button(key: str) -> str:
+    """The text key of a button. The page after its form says by these words what was done."""
+    _BUTTONS.add(key)
+    return key
 
 
 class DoneLink(msgspec.Struct, frozen=True):
@@ -59,7 +66,7 @@ class Head(Frozen, kw_only=True):
     main: ButtonLink | None = None
     curl: str = ""
     done: str = ""
-    """The word in the query of the page, after a form."""
+    """The word in the query of the page, after a form: one of `_NOTICES`, or the text key of a button."""
     errors: Mapping[str, str] = NO_ERRORS
     """By the name of the field; errors about no field have the name ""."""
 
@@ -105,11 +112,8 @@ class PageVisit:
         return curl(self.postern.foundation.public_url, endpoint, {**self.path, **path}, body=body, query=query)
 
     def said(self, refusal: Refusal) -> str:
-        """A refusal in the reader's language. If its words only repeat its code, the message for programs says what is wrong."""
-        known = in_words(refusal, self.text)
-        if refusal.words != refusal.code.lower() or refusal.message == type(refusal).text:
-            return known
-        return self.text("console.refused_because", refused=known, problem=refusal.message)
+        """A refusal in the reader's language."""
+        return in_words(refusal, self.text)
 
     def show(self, template: str, position: PagePosition, head: Head, **values: Any) -> bytes:
         caller, person = self.call.caller, self.person
@@ -128,7 +132,7 @@ class PageVisit:
             head=head,
             errors=head.errors,
             managed=self.call.request.managed,
-            done=self.text(f"console.done.{head.done}") if head.done in _NOTICES else "",
+            done=self._done(head.done),
             person=person.email.address,
             person_name=person.profile.shown_name or "",
             person_portrait=portrait(person.user, person.profile, person.email),
@@ -137,6 +141,12 @@ class PageVisit:
             now=self.postern.foundation.clock.now(),
             **values,
         )
+
+    def _done(self, done: str) -> str:
+        """What the last form has done. The word stands in the address, so it may be anything."""
+        if done in _BUTTONS:
+            return self.text("console.done.by_button", button=self.text(done))
+        return self.text(f"console.done.{done}") if done in _NOTICES else ""
 
     def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
         """The side list. An entry leads to the first of its tabs that the caller may open."""

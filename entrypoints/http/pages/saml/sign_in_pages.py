@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
+from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, wants_second_factor
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
 from core.domain.federation.saml.sign_in import as_authorization
@@ -57,6 +58,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
 from entrypoints.http.pages.saml.messages import REQUEST, SAML_FORM, in_address, in_form
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page
+from entrypoints.http.refusal_recording import record_turned_away
 
 _SSO: Final = "/saml/{org_slug}/{service_slug}/sso"
 _AUTHENTICATE: Final = "/saml/{org_slug}/{service_slug}/authenticate"
@@ -370,6 +372,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
                 show("authorization/consent.html", action=form_of(FINISH, flow), hidden=hidden, scopes=outcome.tells, **where), 200
             )
         case AuthorizationStep.TURN_AWAY:
+            record_turned_away(postern, outcome.application, RefusingEndpoint.SAML)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
         case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
             return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)

@@ -18,7 +18,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, Id, example
+from entrypoints.http.machinery.fields import EmailText, Id, ServiceUuid, SlugOfOrganization, SlugOfService, UserUuid, example
 from entrypoints.http.routes.services.services import ServicePath
 
 
@@ -127,6 +127,48 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
         email = postern.foundation.email_syntax.parse(query.email)
         return _answer(await previews.preview_of(call.caller, path.org_slug, path.service_slug, email, scopes))
     return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast(UUID, query.user_id)), scopes))
+
+
+class VerdictsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    user_id: UserUuid
+
+
+class ServiceVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the person may sign in to one of the organization's services."""
+
+    service_id: ServiceUuid
+    slug: SlugOfService
+    name: Annotated[str, example("Billing")]
+    """The service's name."""
+    sign_in: PreviewedSignIn
+    """Whether the person may sign in, and by which rule."""
+
+
+class ServiceVerdicts(msgspec.Struct, frozen=True):
+    """The services of the organization that the person may have to do with."""
+
+    services: Sequence[ServiceVerdict]
+    """The first hundred, by name. Empty for people who are neither members of the organization nor users of one of its services."""
+
+
+@endpoint.get(
+    "/api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts",
+    caller=able(Capability.SERVICES_MANAGE, impersonated=True),
+    keys=True,
+    tags=("end-users",),
+)
+async def list_sign_in_verdicts(call: Call[None, None, VerdictsPath, Member], postern: Postern) -> ServiceVerdicts:
+    """See to which services a person may sign in, and why
+
+    Nobody is signed in. Of people whom your organization has merely listed, the answer does not say whether the account is deactivated or
+    lacks a second factor. A member may have to do with every service, and others with the services that they use. You also need the
+    capability `end_users.view`.
+    """
+    found = await postern.federation.token_previews.verdicts(call.caller, UserId(call.path.user_id))
+    return ServiceVerdicts(
+        [ServiceVerdict(service_id=one.service, slug=one.slug, name=one.name, sign_in=_sign_in(said)) for one, said in found]
+    )
 
 
 def _answer(preview: TokenPreview) -> TokenPreviewRecord:

@@ -22,6 +22,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
+    EmailAddress,
     Id,
     IsPlatformOwner,
     OrganizationUuid,
@@ -123,10 +124,20 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """When the action took place."""
 
 
+class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """The person whom an entry is about, with today's address."""
+
+    id: Id
+    email: EmailAddress
+    name: PersonName | None
+
+
 class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the audit log."""
 
     org_id: OrganizationUuid
+    subject: AuditSubject | msgspec.UnsetType = msgspec.UNSET
+    """The person whom the entry is about; absent unless it is somebody who is a member or uses one of the organization's services."""
 
 
 class DetailedPagination(Pagination, frozen=True):
@@ -219,7 +230,9 @@ def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagina
 
 
 def logged(reader: Member, entry: AuditEntry) -> AuditEntryRecord:
-    return AuditEntryRecord(org_id=entry.organization, **parts_of(reader, entry))
+    about = entry.subject
+    subject = msgspec.UNSET if about is None else AuditSubject(id=about.id, email=about.email, name=about.name)
+    return AuditEntryRecord(org_id=entry.organization, subject=subject, **parts_of(reader, entry))
 
 
 def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:

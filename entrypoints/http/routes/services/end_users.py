@@ -203,3 +203,20 @@ async def revoke_end_user_sessions(call: Call[None, None, EndUserPath, Member], 
     """
     ended = await postern.services.end_users.end_sessions(call.caller.organization, UserId(call.path.user_id), call.actor)
     return SessionsRevoked("The end user is signed out of the organization's services", ended)
+
+
+@endpoint.delete(
+    "/api/organizations/{org_slug}/members/{user_id}/sessions",
+    caller=able(Capability.MEMBERS_MANAGE, impersonated=True),
+    keys=True,
+    tags=("members",),
+)
+async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], postern: Postern) -> SessionsRevoked:
+    """Sign a member out of the organization and its services
+
+    The member's sessions and refresh tokens there stop working with the next request, and so do codes and approved devices that have no
+    session yet. Sessions elsewhere continue, and so does the membership: the member can sign in again. You may repeat this.
+    """
+    user = UserId(call.path.user_id)
+    ended = await postern.services.end_users.end_sessions(call.caller.organization, user, call.actor, of_member=True)
+    return SessionsRevoked("The member is signed out of the organization and its services", ended)

@@ -86,6 +86,8 @@ class WebhookRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether events are sent."""
     paused_at: datetime | None
     """When we disabled the webhook, because it had failed for five days; null if we did not."""
+    failing_since: datetime | None
+    """The first failure after the last delivery that succeeded; null if the last one succeeded."""
     created_at: CreatedAt
     updated_at: UpdatedAt
 

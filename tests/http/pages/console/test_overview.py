@@ -4,6 +4,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 
 
 async def test_the_overview_says_what_needs_a_decision_and_leads_there(console: ConsoleScene) -> None:
+    console.tenants.service(console.acme, "board")
     tab = await console.at()
     assert tab.status == 200
     assert "Nothing waits for a decision" in tab.page.text

@@ -95,7 +95,8 @@ async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene
     form = console.fields(f"{webhook}/end")
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
-        assert tab.place == "/ui/o/acme/events?done=ended"
+        assert tab.place == "/ui/o/acme/events?done=console.webhooks.end"
+        assert "Done: Remove the webhook" in tab.page.text
     assert console.people.rows("select from webhooks") == []
 
 
@@ -125,3 +126,22 @@ async def test_a_form_of_another_session_is_out_of_date(console: ConsoleScene) -
 async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
     assert (await console.at(f"{EVENTS}/none")).status == 404
     assert (await console.at(f"{EVENTS}/01a20686-52f3-77fe-b295-49fbf1cdd2d2")).status == 404
+
+
+async def test_what_was_done_is_said_by_the_words_of_a_button_alone(console: ConsoleScene) -> None:
+    assert "Done: Remove the webhook" in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
+    for invented in ("console.webhooks.title", "You%20have%20won", "made.x", "refusals.forbidden"):
+        assert "Done:" not in (await console.at(f"{EVENTS}?done={invented}")).page.text
+
+
+async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console: ConsoleScene) -> None:
+    webhook = await made(console)
+    assert "Fails" not in (await console.at(EVENTS)).page.text.replace("Fails since", "")
+    console.people.change("update webhooks set failing_since = now() - interval '1 hour'")
+    tab = await console.at(EVENTS)
+    assert 'class="state bad">Fails<' in tab.shown.body.decode()
+    assert "Fails since" in (await console.at(webhook)).page.text
+    # A new address has not failed yet.
+    form = console.fields(f"{webhook}/change")
+    await console.tab._go("POST", form.action, {**form.fields, "url": "https://crm.example.org/other"})
+    assert console.people.rows("select failing_since from webhooks") == [{"failing_since": None}]

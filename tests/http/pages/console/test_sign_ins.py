@@ -14,6 +14,7 @@ from tests.http.client import refused
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.pages.console.test_exports import lines
 from tests.http.people import Person
+from tests.http.signing_in import PASSWORD, Browser
 from tests.http.tenants import Tenant, UsedService
 
 API = "/api/organizations/acme/sign-ins"
@@ -189,3 +190,91 @@ def test_each_reason_has_words(language: Language) -> None:
     assert all(text(_outcome(failure)[0]) for failure in LoginFailure)
     assert text(_outcome("got_in")[0])
     assert SIGN_IN_LOG.exported
+
+
+async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: Log) -> None:
+    console = log_of.console
+    board = console.tenants.service(console.acme, "board")
+    console.people.change("update services set sign_in_policy = 'assigned' where id = %s", board.id)
+    tab = await console.at(f"/people/{log_of.mary.user}")
+    for said in ("Nobody has signed in yet", "May this person sign in?", "The application lets in people with a role alone", "Yes", "No"):
+        assert said in tab.page.text, said
+    log_of.add(log_of.mary, to=log_of.shop, failure=LoginFailure.WRONG_PASSWORD)
+    tab = await console.at(f"/people/{log_of.mary.user}")
+    assert "Wrong password" in tab.page.text
+    assert f"/ui/o/acme/sign-ins?person={log_of.mary.user}" in tab.page.links
+    console.tenants.assign(board, user_id=log_of.mary.user)
+    assert "The person has a role in the application" in (await console.at(f"/people/{log_of.mary.user}")).page.text
+
+
+async def test_verdicts_are_for_those_who_manage_applications_and_about_people_here(log_of: Log) -> None:
+    console = log_of.console
+    asked = f"/api/organizations/acme/users/{log_of.mary.user}/sign-in-verdicts"
+    (shop,) = (await console.request("GET", asked, by=console.ada)).ok()["services"]
+    assert (shop["slug"], shop["sign_in"]["may_sign_in"]) == ("shop", True)
+    stranger, _ = console.stranger()
+    assert (await console.request("GET", asked, by=stranger)).status == 403
+    assert (await console.request("GET", asked.replace(str(log_of.mary.user), str(stranger.user)), by=console.ada)).ok() == {"services": []}
+    member = console.people.add()
+    console.tenants.join(member, console.acme)
+    assert (await console.request("GET", asked, by=member)).status == 403
+    tab = await console.browser(member).tab().open(f"/ui/o/acme/people/{log_of.mary.user}")
+    assert tab.status == 200
+    assert "May this person sign in?" not in tab.page.text
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+async def test_a_wrong_password_of_a_member_by_their_own_act_is_in_the_log(log_of: Log, is_own: bool) -> None:
+    console = log_of.console
+    person = await console.people.with_password(PASSWORD)
+    console.tenants.join(person, console.acme, listed=not is_own)
+    assert (await Browser(console.client).login(person, "wrong", org_slug="acme", service_slug="shop")).status == 401
+    found = [(one["email"], one["failure"]) for one in (await log_of.listed("?success=false"))["sign_ins"]]
+    assert found == ([(person.email, "wrong_password")] if is_own else [])
+
+
+async def test_a_member_who_is_an_end_user_too_has_one_page(log_of: Log) -> None:
+    console, mary = log_of.console, log_of.mary
+    console.tenants.uses(mary, log_of.shop)
+    teams = "/api/organizations/acme/teams"
+    (await console.request("POST", teams, {"slug": "sales", "name": "Sales"}, by=console.ada)).ok(201)
+    assert (await console.request("PUT", f"{teams}/sales/members/{mary.user}", by=console.ada)).status == 204
+    tab = await console.at(f"/people/users/{mary.user}")
+    assert tab.place == f"/ui/o/acme/people/{mary.user}"
+    for said in (
+        "Member",
+        "Latest sign-ins",
+        "May this person sign in?",
+        "Access",
+        "What happened to this person",
+        "Remove from the organization",
+    ):
+        assert said in tab.page.text, said
+    assert "/ui/o/acme/applications/shop" in tab.page.links
+    guest = console.people.add("guest@example.org")
+    console.tenants.uses(guest, log_of.shop)
+    tab = await console.at(f"/people/users/{guest.user}")
+    assert tab.place == f"/ui/o/acme/people/users/{guest.user}"
+    assert "guest@example.org" in tab.page.text
+    stranger, theirs = console.stranger()
+    assert (await console.at(f"/people/users/{stranger.user}")).status == 404
+    assert (await theirs.open(f"/ui/o/acme/people/{mary.user}")).status == 403
+
+
+async def test_all_sessions_of_a_member_here_end_and_no_others(log_of: Log) -> None:
+    console, mary = log_of.console, log_of.mary
+    here = [await console.tenants.token_in(mary, place) for place in (console.acme, log_of.shop)]
+    elsewhere = await console.tenants.token_in(mary, None)
+    assert "End all sessions here" in (await console.at(f"/people/{mary.user}")).page.text
+    tab = await console.at(f"/people/{mary.user}/end-sessions")
+    assert "End the sessions of" in tab.page.text
+    await console.submit(f"/people/{mary.user}/end-sessions")
+    assert [(await console.client.get("/api/user", token=token)).status for token in (*here, elsewhere)] == [401, 401, 200]
+    assert "End all sessions here" not in (await console.at(f"/people/{mary.user}")).page.text
+    asked = f"/api/organizations/acme/members/{mary.user}/sessions"
+    assert (await console.request("DELETE", asked, by=console.ada)).ok()["sessions_revoked"] == 0
+    guest, (stranger, _) = console.people.add(), console.stranger()
+    console.tenants.uses(guest, log_of.shop)
+    assert (await console.request("DELETE", asked.replace(str(mary.user), str(guest.user)), by=console.ada)).status == 404
+    assert (await console.request("DELETE", asked, by=stranger)).status == 403
+    assert (await console.request("DELETE", asked, by=mary)).status == 403

@@ -61,7 +61,7 @@ def _form(call: AnyCall, postern: Postern, name: str, slug: str, errors: Mapping
         slug=slug,
         longest_name=LONGEST_NAME,
         longest_slug=LONGEST_SLUG,
-        approves=postern.tenancy.organizations.auto_approve,
+        approves=postern.tenancy.organizations.auto_approve or call.caller.is_platform_owner,
         errors=errors,
         action=NEW,
     )

@@ -19,6 +19,7 @@ from entrypoints.http.routes.tenancy.webhook_deliveries import (
     test_webhook,
 )
 from entrypoints.http.routes.tenancy.webhooks import (
+    WebhookRecord,
     change_webhook,
     create_webhook,
     delete_webhook,
@@ -27,9 +28,29 @@ from entrypoints.http.routes.tenancy.webhooks import (
     list_webhooks,
     rotate_webhook_secret,
 )
+from ports.outbound import Failure
 
 _DELIVERED: Final = {True: ("console.state.delivered", Tone.GOOD), False: ("console.state.not_delivered", Tone.BAD)}
 _ACTIVE: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+
+
+def _standing(webhook: WebhookRecord) -> str:
+    return "failing" if webhook.is_active and webhook.failing_since else "active" if webhook.is_active else "off"
+
+
+_STANDING: Final = {
+    "failing": ("console.webhooks.failing", Tone.BAD),
+    "active": ("console.state.active", Tone.GOOD),
+    "off": ("console.state.off", Tone.WARN),
+}
+
+
+def _problem(error: str) -> tuple[str, Tone]:
+    key = f"console.delivery_problem.{error}"
+    return (key if error in _PROBLEMS else "console.delivery_problem.other"), Tone.PLAIN
+
+
+_PROBLEMS: Final = frozenset(one.value for one in Failure)
 
 
 async def _delivered(visit: PageVisit) -> Sequence[Choice]:
@@ -58,11 +79,11 @@ WEBHOOKS: Final = Resource(
     at=EVENTS,
     listed=list_webhooks,
     rows="webhooks",
-    columns=(plain("name"), code("url"), state("is_active", _ACTIVE), when("created_at")),
+    columns=(plain("name"), code("url"), state(_standing, _STANDING), when("failing_since"), when("created_at")),
     parameter="webhook_id",
     record=get_webhook,
-    state=(lambda webhook: webhook.is_active, _ACTIVE.__getitem__),
-    facts=(code("url"), listed("events"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
+    state=(_standing, _STANDING.__getitem__),
+    facts=(code("url"), listed("events"), when("failing_since"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
     sections=(
         Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),
@@ -83,7 +104,7 @@ DELIVERIES: Final = Resource(
         code("event_type"),
         state("delivered", _DELIVERED),
         number("response_status_code"),
-        number("attempt_count"),
+        state("delivery_error", _problem, "console.field.delivery_error"),
         when("next_retry_at"),
         when("created_at", "console.field.happened_at"),
     ),
@@ -94,7 +115,7 @@ DELIVERIES: Final = Resource(
     facts=(
         number("response_status_code"),
         plain("response_body"),
-        plain("delivery_error"),
+        state("delivery_error", _problem, "console.field.delivery_error"),
         number("attempt_count"),
         when("next_retry_at"),
         when("created_at", "console.field.happened_at"),

@@ -42,6 +42,7 @@ SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
 SEARCH: Final = f"{HOME}/search"
 SIGN_INS: Final = f"{HOME}/sign-ins"
+EXPIRIES: Final = f"{HOME}/ends-soon"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, get_organization.caller)
 MEMBERS_TAB: Final = Tab("console.tab.members", PEOPLE, list_members.caller)

@@ -142,7 +142,7 @@ async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) 
 
 async def latest(visit: PageVisit, columns: Sequence[Column], **wanted: object) -> tuple[Sequence[Column], Sequence[Sequence[Cell]], str]:
     """The newest sign-ins of one person, or to one application: columns, rows, and the address of all of them."""
-    answer = await visit.ask(list_sign_ins, query={**wanted, "limit": LATEST})
+    answer = await visit.ask(list_sign_ins, query={**{name: str(value) for name, value in wanted.items()}, "limit": LATEST})
     (name, value), *_ = wanted.items()
     return columns, rows_of(columns, answer.sign_ins, visit.text, visit.path), f"{visit.here(SIGN_INS)}?{name}={value}"
 

@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
 JOBS: Final = f"{HOME}/jobs"
+EXPIRIES: Final = f"{HOME}/ends-soon"
 ORGANIZATIONS: Final = f"{HOME}/organizations"
 PEOPLE: Final = f"{HOME}/people"
 OWNERS: Final = f"{PEOPLE}/owners"
@@ -24,6 +25,7 @@ DOCUMENTS: Final = f"{SETTINGS}/documents"
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
 JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER)
+EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER)
 ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
 PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER)
 OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER)
@@ -36,7 +38,7 @@ AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
-OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, JOBS_TAB))
+OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB))
 ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB,))
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
 TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))

@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.forms import Shape
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, explained, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
 
 
 class QuestionSubject(Frozen):
@@ -54,7 +54,6 @@ class Question(Frozen, kw_only=True):
     """The things that end, in the reader's language."""
     step_up: StepUp | None = None
     kind: str = "primary"
-    done: str = "done"
 
 
 _QUESTIONS: Final[list[Question]] = []
@@ -70,6 +69,7 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
     asked = question.shape
     form = EndingForm if question.typed is not None else BoundForm if asked is None else asked.form
     stated_more: dict[str, Any] = {} if question.step_up is None else {"step_up": question.step_up}
+    pressed = button(f"{question.texts}.{question.name}")
     name = f"{question.name}_by_{question.texts}".replace(".", "_")
 
     async def page(visit: PageVisit, subject: QuestionSubject, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -107,11 +107,11 @@ def question_pages(question: Question) -> Sequence[Endpoint]:
         try:
             shown = await question.do(visit, subject, None if asked is None else body_of(asked, call.body))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem)
+            errors, status = explained(visit, problem, () if asked is None else asked.inputs)
             return Answer(await page(visit, subject, texts, errors), status)
         if isinstance(shown, Answer):
             return shown
-        return redirect(shown or f"{subject.at}?done={question.done}")
+        return redirect(shown or f"{subject.at}?done={pressed}")
 
     return (
         console.get(question.at, of=question.of, **stated_more)(stated(ask_for, f"ask_to_{name}", question.at)),

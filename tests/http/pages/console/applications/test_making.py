@@ -84,7 +84,7 @@ async def test_a_refused_address_stands_at_its_question_and_the_rest_stays(conso
     await console.at(f"{AT}/~new")
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="web", addresses="http://billing.example.com/")
     assert tab.status == 400
-    assert "http is only for localhost" in tab.page.text
+    assert "http:// is only for localhost" in tab.page.text
     fields = console.fields(f"{AT}/~new").fields
     assert fields["addresses"] == "http://billing.example.com/"
     assert fields["name"] == "Billing"

@@ -42,7 +42,7 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     form = console.fields(f"{crm}/saml-certificate/activate")
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
-        assert tab.place == f"/ui/o/acme{crm}/saml-certificate?done=done"
+        assert tab.place == f"/ui/o/acme{crm}/saml-certificate?done=console.saml.activate"
         assert states(console) == ["active"]
 
 

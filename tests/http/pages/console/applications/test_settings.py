@@ -187,7 +187,7 @@ async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing
     assert "19.00 EUR" in console.tab.page.text
     await console.at(f"{billing}/plans/{plan['id']}/end")
     await console.submit(f"{billing}/plans/{plan['id']}/end")
-    assert console.tab.place == f"/ui/o/acme{billing}/plans?done=ended"
+    assert console.tab.place == f"/ui/o/acme{billing}/plans?done=console.plans.end"
     assert "19.00 EUR" not in console.tab.page.text
 
 
@@ -198,7 +198,7 @@ async def test_the_end_of_an_application_counts_what_ends_and_asks_for_its_name(
     tab = await console.submit(f"{billing}/settings/end", typed="billing")
     assert tab.status == 400
     tab = await console.submit(f"{billing}/settings/end", typed="Billing")
-    assert tab.place == f"/ui/o/acme{AT}?done=ended"
+    assert tab.place == f"/ui/o/acme{AT}?done=console.application.end"
     assert console.people.rows("select from services") == []
     # An administrator is no owner.
     other = await made(console, "Other")

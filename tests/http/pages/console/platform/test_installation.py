@@ -13,7 +13,7 @@ async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> Non
            values (%s, 'mail', '{"to": "secret@example.org"}', 'dead', 7, now(), now(), 'The mail server answered 550')""",
         DEAD,
     )
-    assert "1 background job was given up" in (await platform.at()).page.text
+    assert "1 background job has failed" in (await platform.at()).page.text
     tab = await platform.at("/jobs")
     assert "550" in tab.page.text
     assert "secret@example.org" not in tab.page.text
@@ -21,7 +21,7 @@ async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> Non
     form = next(form for form in tab.page.forms if form.action == action)
     for _ in range(2):
         tab = await platform.tab._go("POST", action, form.fields)
-        assert tab.place == f"{HOME}/jobs?done=done"
+        assert tab.place == f"{HOME}/jobs?done=console.jobs.revive"
     assert platform.people.rows("select state, attempts from jobs") == [{"state": "waiting", "attempts": 0}]
     (row,) = platform.audited("platform.job.revived")
     assert (row["actor_id"], row["target_id"], row["details"]) == (platform.grace.user, DEAD, {"kind": "mail"})
@@ -31,7 +31,7 @@ async def test_signing_keys_are_rotated(platform: PlatformScene) -> None:
     await platform.postern.foundation.signing_keys.ensure()
     before = {row["id"] for row in platform.people.rows("select id from signing_keys where state = 'next'")}
     tab = await platform.answer("/signing-keys/rotate")
-    assert tab.place == f"{HOME}/signing-keys?done=done"
+    assert tab.place == f"{HOME}/signing-keys?done=console.installation_keys.rotate"
     assert {row["id"] for row in platform.people.rows("select id from signing_keys where state = 'current'")} == before
     assert {row["actor_id"] for row in platform.audited("platform.signing_keys.rotated")} == {platform.grace.user}
 

@@ -42,7 +42,7 @@ async def test_a_pending_organization_is_approved_with_a_tier(platform: Platform
     tab = await platform.at(one(platform))
     assert "Waiting for approval" in tab.page.text
     tab = await platform.answer(f"{one(platform)}/approve", tier_id=tier["id"])
-    assert tab.place.endswith("?done=done")
+    assert tab.place.endswith("?done=console.governed.act_approve")
     assert (state_of(platform)["status"], state_of(platform)["tier_id"]) == ("active", tier["id"])
     # The same again: it does not wait any more.
     platform.people.change("update all_organizations set status = 'pending', approved_at = null")
@@ -84,5 +84,5 @@ async def test_a_deletion_counts_what_ends_and_asks_for_the_name(platform: Platf
     assert (await platform.send_to(f"{HOME}{one(platform)}/end", typed="globex")).status == 400
     assert not state_of(platform)["gone"]
     tab = await platform.send_to(f"{HOME}{one(platform)}/end", typed="acme")
-    assert tab.place == f"{LIST}?done=ended"
+    assert tab.place == f"{LIST}?done=console.governed.end"
     assert state_of(platform)["gone"]

@@ -49,7 +49,7 @@ async def test_nobody_ends_their_own_access_or_that_of_the_last_owner(platform: 
 
 async def test_a_reset_of_access_mails_a_link_and_shows_none(platform: PlatformScene) -> None:
     tab = await platform.answer(f"{one(platform)}/reset-access")
-    assert tab.place.endswith("?done=done")
+    assert tab.place.endswith("?done=console.people.reset_access")
     assert "token=" not in tab.page.text
     assert len(platform.people.rows("select from jobs where kind = 'mail'")) == 1
     # It stands in the installation's log, and in that of each organization of the person.
@@ -74,7 +74,7 @@ async def test_sessions_are_listed_and_ended(platform: PlatformScene) -> None:
     form = next(form for form in tab.page.forms if form.action == action)
     for _ in range(2):
         tab = await platform.tab._go("POST", action, form.fields)
-        assert tab.place.endswith("/sessions?done=ended")
+        assert tab.place.endswith("/sessions?done=console.people.end_session")
     assert (await platform.acmes.open("/ui/organizations")).place.startswith("/ui/sign-in")
     # A session of somebody else is none of this person's.
     other = f"{HOME}{one(platform)}/sessions/{platform.grace.session}/end"

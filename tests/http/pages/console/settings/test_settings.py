@@ -113,7 +113,7 @@ async def test_the_ownership_goes_to_a_member(console: ConsoleScene) -> None:
     tab = await console.submit(f"{SETTINGS}/danger/transfer", user_id=str(stranger.user))
     assert tab.status in {400, 404}
     tab = await console.submit(f"{SETTINGS}/danger/transfer", user_id=str(person.user))
-    assert tab.place == "/ui/o/acme?done=done"
+    assert tab.place == "/ui/o/acme?done=console.danger.transfer"
     roles = {
         row["user_id"]: row["role"]
         for row in console.people.rows("select user_id, role from memberships where org_id = %s", console.acme.id)

@@ -23,7 +23,7 @@ from entrypoints.http.routes.services.services import ServicePath, get_service
 _FACTS: Final = (
     words("service_type"),
     state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
-    yes_or_no("trusted"),
+    yes_or_no(lambda service: not service.trusted, "console.field.asks_for_consent"),
     listed("redirect_uris"),
     copied("slug"),
     when("created_at"),

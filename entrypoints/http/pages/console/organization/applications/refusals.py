@@ -1,4 +1,4 @@
-"""The last refused requests of an application, each with the reason and the mend."""
+"""The last refused requests of an application and the people whom it did not admit, each with the reason and the mend."""
 
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.services.services import ServicePath
@@ -16,6 +17,8 @@ _MEND: Final = {
     RefusalReason.REDIRECT_UNREGISTERED: application_tabs.SIGN_IN,
     RefusalReason.REDIRECT_MISSING: application_tabs.SIGN_IN,
     RefusalReason.REDIRECT_DIFFERS: application_tabs.SIGN_IN,
+    RefusalReason.NOT_MEMBER: f"{PEOPLE}/invitations/~new",
+    RefusalReason.NO_ROLE: application_tabs.ASSIGNMENTS,
     RefusalReason.SECRET_WRONG: application_tabs.SECRETS,
     RefusalReason.SECRET_OWED: application_tabs.SECRETS,
     RefusalReason.CREDENTIAL_MISSING: application_tabs.SECRETS,

@@ -39,6 +39,7 @@ TOKENS: Final = Resource(
     parameter="token_id",
     making=Making(shape(create_scim_token, "name", "expires_at"), secret="token"),  # noqa: S106 - the name of a field
     ending=Ending(delete_scim_token),
+    elsewhere=lambda visit: (("console.scim_tokens.base_address", f"{visit.postern.foundation.public_url}/scim/v2"),),
     below=(
         ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
         ("console.scim_settings.title", _SETTINGS, get_scim_settings),

@@ -4,10 +4,12 @@ from typing import Final
 
 from entrypoints.http.pages.console.cells import copied, listed, number, plain, when, yes_or_no
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
+from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, as_member, of_end_user
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Resource
 from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.services.end_users import get_end_user, list_end_users, revoke_end_user_sessions
+from entrypoints.http.routes.tenancy.members import get_member
 
 END_USERS: Final = Resource(
     name="end_users",
@@ -29,7 +31,6 @@ END_USERS: Final = Resource(
     facts=(
         plain("email"),
         yes_or_no("email_verified"),
-        listed(lambda one: [service.name for service in one.services], "console.field.applications"),
         number("sessions.active_count", "console.field.active_sessions"),
         yes_or_no("mfa_enabled", good=True),
         listed(lambda one: [identity.provider for identity in one.linked_identities], "console.field.linked_identities"),
@@ -38,6 +39,10 @@ END_USERS: Final = Resource(
         when("created_at"),
     ),
     exported=True,
+    template=TEMPLATE,
+    more=of_end_user,
+    also=(*ASKED, get_member),
+    instead=as_member,
     ending=Ending(revoke_end_user_sessions),
     below=(
         # `get_person_values` admits every member, and then asks for the capability by which this endpoint is called.

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.roles import BuiltInRole
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, role_in_words, sentence, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, of_member
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.record.audit import list_audit_log
+from entrypoints.http.routes.services.end_users import get_end_user, revoke_member_sessions
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import (
     change_member_role,
@@ -53,10 +55,9 @@ MEMBERS: Final = Resource(
     state=(lambda one: one.own_since is not None, _TIES.__getitem__),
     facts=(
         plain("user.email"),
-        code("membership.role"),
+        sentence(lambda one, text: role_in_words(one.membership.role, text), "console.field.role"),
         words("came_by"),
         when("own_since"),
-        listed("teams"),
         number("active_sessions"),
         yes_or_no("mfa_enabled", good=True),
         yes_or_no("has_devices"),
@@ -64,9 +65,15 @@ MEMBERS: Final = Resource(
         when("membership.created_at", "console.field.since"),
     ),
     sections=(Section("role", shape(change_member_role, Asked("role", choices=roles, shown=lambda one: one.membership.role))),),
-    acts=(Act("remove", remove_member, asks=True, kind="danger", leaves=True),),
+    acts=(
+        Act("end-sessions", revoke_member_sessions, asks=True, shows=lambda one: one.active_sessions > 0),
+        Act("remove", remove_member, asks=True, kind="danger", leaves=True),
+    ),
     bulks=(Bulk("remove", remove_member),),
     exported=True,
+    template=TEMPLATE,
+    more=of_member,
+    also=(*ASKED, get_end_user),
     below=(
         # `get_person_values` admits every member, and then asks for the capability by which this endpoint is called.
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", remove_member),

@@ -16,11 +16,13 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.members import MEMBERS
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.identity.mfa import StatedReason
 from entrypoints.http.routes.tenancy.members import MemberPath, disable_mfa_of_member, get_member
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
 from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, KeptOfPath, change_person_values, get_person_values
+
+_FACTOR_REMOVED: Final = button("console.second_factor.button")
 
 _VALUES: Final = f"{PEOPLE}/{{user_id}}/fields"
 _FACTOR: Final = f"{PEOPLE}/{{user_id}}/second-factor"
@@ -125,7 +127,7 @@ async def send_second_factor_removal(call: Call[ReasonForm, None, MemberPath, Me
         raise
     except Refusal as refusal:
         return Answer(await _factor(visit, call.body.reason, visit.said(refusal)), status_of(refusal))
-    return redirect(f"{visit.here(MEMBERS.one)}?done=done")
+    return redirect(f"{visit.here(MEMBERS.one)}?done={_FACTOR_REMOVED}")
 
 
 async def _factor(visit: PageVisit, reason: str = "", wrong: str = "") -> bytes:

@@ -1,12 +1,14 @@
 """Teams, with their members."""
 
+from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import Refusal
-from core.domain.tenancy.members import Member
+from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from core.domain.tenancy.teams import TeamSource
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -16,13 +18,13 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, position
-from entrypoints.http.pages.console.organization.people.choices import roles
+from entrypoints.http.pages.console.organization.people.choices import addresses, members_called, roles
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.tenancy.members import get_member, list_members
 from entrypoints.http.routes.tenancy.teams import (
     TeamMemberPath,
@@ -36,6 +38,8 @@ from entrypoints.http.routes.tenancy.teams import (
     list_teams,
     remove_team_member,
 )
+
+_REMOVED: Final = button("console.team_members.end")
 
 _AT: Final = f"{PEOPLE}/teams"
 _MEMBERS: Final = f"{_AT}/{{team_slug}}/members"
@@ -72,7 +76,8 @@ class TeamMembersLink(DoneLink, frozen=True):
 
 
 class TeamMemberForm(BoundForm, frozen=True, kw_only=True):
-    user_id: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    person: Annotated[str, msgspec.Meta(max_length=LONGEST_SEARCH)] = ""
+    """An address, a name, or an id."""
 
 
 _COLUMNS: Final = (
@@ -92,10 +97,16 @@ async def show_team_members(call: Call[None, TeamMembersLink, TeamPath, Member],
 async def send_team_member(call: Call[TeamMemberForm, None, TeamPath, Member], postern: Postern) -> Page:
     """Add a member of the organization to a team"""
     visit = PageVisit(call, postern)
+    person = call.body.person.strip()
+    found = await members_called(visit, person)
+    if len(found) != 1:
+        wrong = visit.text("console.team_members.several" if found else "console.team_members.nobody")
+        status = HTTPStatus.CONFLICT if found else HTTPStatus.NOT_FOUND
+        return Answer(await _members(visit, person=person, matches=found, wrong=wrong), status)
     try:
-        await visit.ask(add_team_member, user_id=call.body.user_id.strip())
+        await visit.ask(add_team_member, user_id=found[0].value)
     except Refusal as refusal:
-        return Answer(await _members(visit, wrong=visit.said(refusal)), status_of(refusal))
+        return Answer(await _members(visit, person=person, wrong=visit.said(refusal)), status_of(refusal))
     return redirect(f"{visit.here(_MEMBERS)}?done=saved")
 
 
@@ -129,14 +140,22 @@ async def send_team_member_removal(call: Call[BoundForm, None, TeamMemberPath, M
     """Take a person out of a team"""
     visit = PageVisit(call, postern)
     await visit.ask(remove_team_member)
-    return redirect(f"{visit.here(_MEMBERS)}?done=ended")
+    return redirect(f"{visit.here(_MEMBERS)}?done={_REMOVED}")
 
 
 def _title(visit: PageVisit) -> str:
     return visit.text("console.team_members.title")
 
 
-async def _members(visit: PageVisit, *, after: UUID | None = None, done: str = "", wrong: str = "") -> bytes:
+async def _members(
+    visit: PageVisit,
+    *,
+    after: UUID | None = None,
+    done: str = "",
+    wrong: str = "",
+    person: str = "",
+    matches: Sequence[Choice] = (),
+) -> bytes:
     team = await visit.ask(get_team)
     found = await visit.ask(list_team_members, query={} if after is None else {"after": str(after)})
     may_add = team.source is TeamSource.OWN and visit.may(add_team_member)
@@ -145,7 +164,7 @@ async def _members(visit: PageVisit, *, after: UUID | None = None, done: str = "
         crumbs=(*TEAMS.above(visit), (team.name, visit.here(TEAMS.one))),
         curl=visit.curl(list_team_members),
         done=done,
-        errors={"user_id": wrong} if wrong else NO_ERRORS,
+        errors={"person": wrong} if wrong else NO_ERRORS,
     )
     return visit.show(
         "organization/people/team_members.html",
@@ -161,17 +180,13 @@ async def _members(visit: PageVisit, *, after: UUID | None = None, done: str = "
         ),
         may_add=may_add,
         may_remove=team.source is TeamSource.OWN and visit.may(remove_team_member),
-        people=await _candidates(visit) if may_add else (),
+        given=person,
+        matches=matches,
+        people=await addresses(visit) if may_add else (),
         action=visit.here(_MEMBERS),
         older=None if found.next is None else {"after": str(found.next)},
         newer=None if after is None else {},
     )
-
-
-async def _candidates(visit: PageVisit) -> list[tuple[str, str]]:
-    """The first members of the organization, to choose from. Others are named by their id."""
-    found = await visit.ask(list_members, query={"limit": 100})
-    return [(str(one.user.id), f"{one.user.name} · {one.user.email}" if one.user.name else str(one.user.email)) for one in found.members]
 
 
 PAGES: Final = (*pages(TEAMS), show_team_members, send_team_member, ask_to_remove_team_member, send_team_member_removal)

@@ -21,12 +21,24 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
-from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when
+from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
+from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
+from entrypoints.http.pages.console.organization.settings.audit_sentences import (
+    LoggedRun,
+    called,
+    changes_in,
+    entry_of,
+    folded,
+    place_of,
+    sentence_of,
+    thing_of,
+)
+from entrypoints.http.pages.console.records import facts_of
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
@@ -37,7 +49,6 @@ from entrypoints.http.routes.record.audit import (
     AuditLogQuery,
     filter_of,
     get_audit_entry,
-    key_of,
     list_audit_event_types,
     list_audit_log,
     logged,
@@ -69,14 +80,27 @@ def _details(one: Any, indent: int | None = None) -> str:
     return json.dumps(msgspec.to_builtins(one.details), ensure_ascii=False, indent=indent)
 
 
-def _called(actor: Any) -> str:
-    """A person's name or address, or the name of a key or link. Empty for the system."""
-    if actor is None:
-        return ""
-    key = key_of(actor)
-    return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
+def _page_of(row: Any, path: Mapping[str, str]) -> str:
+    """The page of the entry. A run of like entries leads to the list of them."""
+    one = entry_of(row)
+    if isinstance(row, LoggedRun) and row.more:
+        actor = f"&actor_id={one.actor.id}" if one.actor else ""
+        return f"{address(AUDIT_LOG, path)}?action={one.action}{actor}"
+    return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": str(one.id)})
 
 
+async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
+    return {"changes": changes_in(one), "entry": _details(one, 1) if one.details else "", "ids": facts_of(_IDS, visit, one)}
+
+
+_IDS: Final = (
+    code("action", "console.field.action"),
+    code("target_type"),
+    copied("target_id"),
+    copied(lambda one: one.actor.id if one.actor else None, "console.field.actor_id"),
+    copied("id"),
+)
+_THING: Final = linked(plain(lambda row: thing_of(entry_of(row)), "console.field.target"), place_of)
 AUDIT: Final = Resource(
     name="audit_log",
     position=position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),
@@ -84,11 +108,10 @@ AUDIT: Final = Resource(
     listed=list_audit_log,
     rows="logs",
     columns=(
-        code("action"),
-        plain(lambda one: _called(one.actor), "console.field.actor", beside=lambda one: _called(one.impersonator)),
-        code(lambda one: one.target_type, "console.field.target"),
-        state("success", _OUTCOMES, "console.field.outcome"),
-        when("created_at", "console.field.happened_at"),
+        linked(sentence(sentence_of, "console.field.happened", beside=lambda row: entry_of(row).action), _page_of),
+        _THING,
+        state(lambda row: entry_of(row).success, _OUTCOMES, "console.field.outcome"),
+        when(lambda row: entry_of(row).created_at, "console.field.happened_at"),
     ),
     filters=(
         Filter("action", "console.field.action", _actions),
@@ -105,19 +128,16 @@ AUDIT: Final = Resource(
     state=(lambda one: one.success, _OUTCOMES.__getitem__),
     facts=(
         when("created_at", "console.field.happened_at"),
-        plain(lambda one: _called(one.actor), "console.field.actor", beside=lambda one: one.actor.email if one.actor else ""),
-        copied(lambda one: one.actor.id if one.actor else None, "console.field.actor_id"),
-        plain(lambda one: _called(one.impersonator), "console.field.impersonator"),
-        code("target_type"),
-        copied("target_id"),
+        plain(lambda one: called(one.actor), "console.field.actor", beside=lambda one: one.actor.email if one.actor else ""),
+        plain(lambda one: called(one.impersonator), "console.field.impersonator"),
+        _THING,
         code("ip_address"),
         plain("user_agent"),
-        code(
-            lambda one: json.dumps(msgspec.to_builtins(one.details), ensure_ascii=False, indent=1) if one.details else "",
-            "console.field.details",
-        ),
-        copied("id"),
     ),
+    titled=lambda visit, one: sentence_of(one, visit.text),
+    folded=folded,
+    template="organization/settings/audit_entry.html",
+    more=_more,
     beneath=(
         ("console.audit_log.csv", _CSV, list_audit_log),
         ("console.audit_log.lines", _LINES, list_audit_log),
@@ -208,9 +228,9 @@ def _cells(one: AuditEntryRecord) -> Sequence[str]:
         one.created_at.isoformat(timespec="milliseconds"),
         one.action,
         "true" if one.success else "false",
-        _called(one.actor),
+        called(one.actor),
         str(one.actor.id) if one.actor else "",
-        _called(one.impersonator),
+        called(one.impersonator),
         one.target_type,
         one.target_id,
         one.ip_address or "",

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, position
-from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.tenancy.oauth_credentials import (
     OAuthCredentialsBody,
     OAuthCredentialsPath,
@@ -25,6 +25,8 @@ from entrypoints.http.routes.tenancy.oauth_credentials import (
     set_oauth_credentials,
 )
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath
+
+_REMOVED: Final = button("console.credentials.end")
 
 _AT: Final = f"{SIGN_IN}/providers"
 _ONE: Final = f"{_AT}/{{provider}}"
@@ -114,7 +116,7 @@ async def remove_own_client(call: Call[BoundForm, None, OAuthCredentialsPath, Me
     """Remove the organization's own client at a provider"""
     visit = PageVisit(call, postern)
     await visit.ask(remove_oauth_credentials)
-    return redirect(f"{visit.here(_AT)}?done=ended")
+    return redirect(f"{visit.here(_AT)}?done={_REMOVED}")
 
 
 def _form(visit: PageVisit, provider: str, client_id: str, *, is_set: bool = False, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

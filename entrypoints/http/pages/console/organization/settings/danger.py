@@ -17,10 +17,12 @@ from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
-from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit, button
 from entrypoints.http.routes.services.end_users import list_end_users
 from entrypoints.http.routes.tenancy.members import MembersPath, OwnershipTransfer, list_members, transfer_ownership
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, get_organization
+
+_TRANSFERRED: Final = button("console.danger.transfer")
 
 _AT: Final = f"{SETTINGS}/danger"
 _TRANSFER: Final = f"{_AT}/transfer"
@@ -73,7 +75,7 @@ async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Po
         if status_of(refusal) >= 500:
             raise
         return Answer(await _heirs(visit, "", {"": visit.said(refusal)}), status_of(refusal))
-    return redirect(f"{visit.here(HOME)}?done=done")
+    return redirect(f"{visit.here(HOME)}?done={_TRANSFERRED}")
 
 
 async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

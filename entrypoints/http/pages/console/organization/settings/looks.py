@@ -61,7 +61,7 @@ async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern
     try:
         await visit.ask(change_branding, body=body_of(_SHAPE, form, only=own))
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _page(visit, texts, present, errors=errors), status)
     return redirect(f"{visit.here(_AT)}?done=saved")
 

@@ -85,7 +85,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
             return Answer(_question(visit, own, present, texts, effects), 200)
         await visit.ask(change_sign_in_rules, body=body)
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _form(visit, texts, present, errors=errors), status)
     return redirect(f"{onward}?done=saved")
 

@@ -11,8 +11,10 @@ from entrypoints.http.pages.console.cells import code, number, plain, rows_of, w
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import JOBS, JOBS_TAB, OVERVIEW_ENTRY, position
-from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.platform.dead_jobs import list_dead_jobs, retry_job
+
+_REVIVED: Final = button("console.jobs.revive")
 
 _REVIVE: Final = f"{JOBS}/{{job_id}}/revive"
 _COLUMNS: Final = (code("kind"), plain("last_error"), number("attempts"), when("created_at"), when("died_at"))
@@ -37,7 +39,7 @@ async def _revive_job(call: AnyCall, postern: Postern) -> Page:
     # A job that somebody else has taken up meanwhile, or the same form sent twice, needs nothing more.
     with suppress(NotFound):
         await visit.ask(retry_job)
-    return redirect(f"{JOBS}?done=done")
+    return redirect(f"{JOBS}?done={_REVIVED}")
 
 
 PAGES: Final = (

@@ -17,7 +17,11 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, SESSIONS_TAB, above, authority, load, position_of, user_of
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
-from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit, button
+
+_ALL_ENDED: Final = button("console.people.end_sessions")
+
+_ENDED: Final = button("console.people.end_session")
 
 _AT: Final = f"{ONE}/sessions"
 _END: Final = f"{_AT}/{{session_id}}/end"
@@ -59,12 +63,12 @@ async def _end_session(call: AnyCall, postern: Postern) -> Page:
     except ValueError:
         raise NotFound from None
     await postern.platform.account_administration.end_session(user_of(visit), session, authority(visit))
-    return redirect(f"{visit.here(_AT)}?done=ended")
+    return redirect(f"{visit.here(_AT)}?done={_ENDED}")
 
 
 async def _end_all(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> str:
     await visit.postern.platform.account_administration.revoke_sessions(user_of(visit), authority(visit))
-    return f"{visit.here(_AT)}?done=ended"
+    return f"{visit.here(_AT)}?done={_ALL_ENDED}"
 
 
 _ALL: Final = Question(

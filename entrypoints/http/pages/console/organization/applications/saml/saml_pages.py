@@ -24,7 +24,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
     configure_saml,
@@ -36,6 +36,10 @@ from entrypoints.http.routes.federation.saml import (
     upload_saml_metadata,
 )
 from entrypoints.http.routes.services.services import ServicePath
+
+_ACTIVATE_PRESSED: Final = button("console.saml.activate")
+
+_OFF_PRESSED: Final = button("console.saml.off")
 
 _TEMPLATES: Final = "organization/applications/saml"
 _UPLOAD: Final = f"{application_tabs.SAML}/metadata"
@@ -176,7 +180,7 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
         fixed = {"enabled": configuration.enabled}
         await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=fixed))
     except (WrongInput, Refusal) as problem:
-        errors, status = explained(visit, problem)
+        errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
     return redirect(f"{visit.here(application_tabs.SAML)}?done=saved")
 
@@ -198,7 +202,7 @@ async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: 
     """Turn SAML off, and delete its certificates."""
     visit = PageVisit(call, postern)
     await visit.ask(disable_saml)
-    return redirect(f"{visit.here(application_tabs.SAML)}?done=done")
+    return redirect(f"{visit.here(application_tabs.SAML)}?done={_OFF_PRESSED}")
 
 
 def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
@@ -315,7 +319,7 @@ async def activate_next(call: Call[BoundForm, None, ServicePath, Any], postern: 
     except NotFound:
         # The form was sent twice, or somebody else was quicker.
         await visit.ask(get_saml_certificates)
-    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done=done")
+    return redirect(f"{visit.here(application_tabs.SAML_CERTIFICATE)}?done={_ACTIVATE_PRESSED}")
 
 
 def _outcome(exchange: Any) -> str:

@@ -1,0 +1,166 @@
+"""Entries of an organization's audit log as people say them: a sentence, the page of the thing, and what changed."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+
+from core.domain.record.event_types import AUDIT_ACTIONS
+from core.domain.record.events import TargetType
+from core.frozen import Frozen
+from entrypoints.http.pages.console.cells import role_in_words
+from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.organization_tabs import (
+    APPLICATIONS,
+    DIRECTORIES,
+    EVENTS,
+    HOME,
+    KEYS,
+    PEOPLE,
+    SETTINGS,
+    SETUP_LINKS,
+)
+from entrypoints.http.routes.record.audit import AuditEntryRecord, key_of
+from ports.texts import Text
+
+_TOLD: Final = frozenset(one.name for one in AUDIT_ACTIONS)
+_FEWEST_FOLDED: Final = 3
+# What names the thing, by the beginning of the action. The first part of the entry that is there counts.
+_NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
+    ("service.permission.", ("permission",)),
+    ("service.role.", ("name", "role_slug")),
+    ("service.assignment.", ("role_slug",)),
+    ("service.claim.", ("claim",)),
+    ("service.oauth_credentials.", ("provider",)),
+    ("service.", ("service_name", "service_slug")),
+    ("client_secret.", ("prefix",)),
+    ("role.", ("name", "role_slug")),
+    ("team.member.", ()),
+    ("team.", ("name", "team_slug")),
+    ("subscription.", ("plan_name",)),
+    ("profile_field.", ("key",)),
+    ("", ("invited_email", "email", "name", "domain", "host", "slug", "service_slug")),
+)
+# The pages of things, with the names of the parts of an entry that their addresses need.
+_BY_ID: Final[Mapping[str, str]] = {
+    TargetType.ROLE: f"{PEOPLE}/roles/{{target_id}}",
+    TargetType.PROFILE_FIELD: f"{PEOPLE}/fields/{{key}}",
+    TargetType.INVITATION: f"{PEOPLE}/invitations",
+    TargetType.TEAM: f"{PEOPLE}/teams/{{team_slug}}",
+    TargetType.SERVICE: f"{APPLICATIONS}/{{service_slug}}",
+    TargetType.API_KEY: f"{APPLICATIONS}/{{service_slug}}/api-keys",
+    TargetType.PLAN: f"{APPLICATIONS}/{{service_slug}}/plans/{{target_id}}",
+    TargetType.SUBSCRIPTION: f"{APPLICATIONS}/{{service_slug}}/plans",
+    TargetType.WEBHOOK: f"{EVENTS}/{{target_id}}",
+    TargetType.SIEM: f"{EVENTS}/siem",
+    TargetType.MANAGEMENT_KEY: f"{KEYS}/{{target_id}}",
+    TargetType.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{target_id}}",
+    TargetType.UPSTREAM_PROVIDER: f"{DIRECTORIES}/{{target_id}}",
+    TargetType.SETUP_LINK: f"{SETUP_LINKS}/{{target_id}}",
+    TargetType.DOMAIN: f"{SETTINGS}/domain",
+    TargetType.BRANDING: f"{SETTINGS}/looks",
+    TargetType.ORGANIZATION: HOME,
+}
+_OLD, _NEW = "old_", "new_"
+
+
+class LoggedRun(Frozen):
+    """An entry, and how many like it follow in the list: the same action by the same actor."""
+
+    entry: AuditEntryRecord
+    more: int = 0
+
+
+class ChangedPart(Frozen):
+    """A part of a thing, before and after."""
+
+    part: str
+    old: str
+    new: str
+
+
+def folded(entries: Sequence[AuditEntryRecord]) -> Sequence[LoggedRun]:
+    """Runs of like entries as their newest."""
+    runs = list[LoggedRun]()
+    for _, group in groupby(entries, key=lambda one: (one.action, one.actor and one.actor.id, one.success)):
+        like = list(group)
+        runs += [LoggedRun(like[0], len(like) - 1)] if len(like) >= _FEWEST_FOLDED else map(LoggedRun, like)
+    return runs
+
+
+def entry_of(row: AuditEntryRecord | LoggedRun) -> AuditEntryRecord:
+    return row.entry if isinstance(row, LoggedRun) else row
+
+
+def called(actor: Any) -> str:
+    """A person's name or address, or the name of a key or link. Empty for the system."""
+    if actor is None:
+        return ""
+    key = key_of(actor)
+    return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
+
+
+def sentence_of(row: AuditEntryRecord | LoggedRun, text: Text) -> str:
+    """The sentence of an action that the catalogue has, or the action's own name."""
+    one = entry_of(row)
+    if one.action not in _TOLD:
+        return one.action
+    somebody = text("console.told.somebody")
+    said = text(
+        f"console.told.by.{one.action}",
+        who=called(one.actor) or text("console.told.system"),
+        what=thing_of(one) or (somebody if one.target_type == TargetType.USER else "–"),  # noqa: RUF001 - a dash
+        role=_role(one, text) or "–",  # noqa: RUF001
+        service=_part(one, "service_name", "service_slug") or "–",  # noqa: RUF001
+        team=_part(one, "team_slug") or "–",  # noqa: RUF001
+    )
+    more = row.more if isinstance(row, LoggedRun) else 0
+    return text("console.told.more", sentence=said, count=more) if more else said
+
+
+def thing_of(one: AuditEntryRecord) -> str:
+    """The name of the person or thing that the entry is about. Empty if the entry has none."""
+    names = next(names for begin, names in _NAMED_BY if one.action.startswith(begin))
+    if one.target_type == TargetType.USER and isinstance(one.subject, msgspec.Struct):
+        return one.subject.name or str(one.subject.email)
+    found = _part(one, *names)
+    if not found and one.target_type == TargetType.USER and one.actor is not None and str(one.actor.id) == one.target_id:
+        return called(one.actor)
+    return found
+
+
+def place_of(row: AuditEntryRecord | LoggedRun, path: Mapping[str, str]) -> str:
+    """The address of the thing's page. Empty if it has none."""
+    one = entry_of(row)
+    values = {**{name: value for name, value in one.details.items() if isinstance(value, str)}, **path, "target_id": one.target_id}
+    if one.target_type == TargetType.USER:
+        known = isinstance(one.subject, msgspec.Struct)
+        return address(f"{PEOPLE}/users/{{target_id}}", values) if known else ""
+    template = _BY_ID.get(one.target_type, "")
+    if one.action.endswith(".deleted") or not template:
+        return ""
+    try:
+        return address(template, values)
+    except KeyError:
+        return ""
+
+
+def changes_in(one: AuditEntryRecord) -> Sequence[ChangedPart]:
+    """What the entry says about before and after."""
+    details, parts = one.details, dict.fromkeys(name.removeprefix(_OLD) for name in one.details if name.startswith(_OLD))
+    return [ChangedPart(part, _shown(details[f"{_OLD}{part}"]), _shown(details.get(f"{_NEW}{part}", details.get(part)))) for part in parts]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _part(one: AuditEntryRecord, *names: str) -> str:
+    return next((str(value) for name in names if (value := one.details.get(name))), "")
+
+
+def _role(one: AuditEntryRecord, text: Text) -> str:
+    return role_in_words(_part(one, "new_role", "role", "role_slug"), text)

@@ -1,0 +1,67 @@
+"""Django: every request needs an access token, but those to views that say `@open_to_anyone`.
+
+    # settings.py
+    MIDDLEWARE = ["django_guard.guard", ...]
+    POSTERN_TOKENS = Tokens("https://id.example.com", audience=["service:acme/shop"], ids=[SERVICE_ID, ORG_ID])
+
+    # views.py
+    @needs("payments:write", max_age=300)
+    def pay(request): return JsonResponse({"by": request.claims["sub"]})
+
+    # urls.py, with a view that is a class
+    path("health", open_to_anyone(Health.as_view()))
+
+There is no list of paths: Django finds the view first, and then the view decides.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from postern_tokens import Refused, require
+
+
+def guard(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
+    def middleware(request: HttpRequest) -> HttpResponse:
+        return get_response(request)
+
+    def process_view(request: HttpRequest, view: Any, _arguments: Any, _named: Any) -> HttpResponse | None:
+        if getattr(view, "is_open_to_anyone", False):
+            return None
+        given = request.META.get("HTTP_AUTHORIZATION")
+        try:
+            # WSGI servers join several headers by a comma, which no token has.
+            request.claims = settings.POSTERN_TOKENS.claims([] if given is None else given.split(","))
+        except Refused as refused:
+            return refusal(refused)
+        return None
+
+    def process_exception(_request: HttpRequest, error: Exception) -> HttpResponse | None:
+        return refusal(error) if isinstance(error, Refused) else None
+
+    middleware.process_view, middleware.process_exception = process_view, process_exception  # type: ignore[attr-defined]
+    return middleware
+
+
+def refusal(refused: Refused) -> HttpResponse:
+    headers = {"WWW-Authenticate": refused.challenge, "Cache-Control": "no-store"}
+    return JsonResponse(refused.body, status=refused.status, headers=headers)
+
+
+def open_to_anyone(view: Any) -> Any:
+    view.is_open_to_anyone = True
+    return view
+
+
+def needs(*scopes: str, max_age: int | None = None, two_factors: bool = False) -> Callable[[Any], Any]:
+    def decorated(view: Any) -> Any:
+        @wraps(view)
+        def checked(request: HttpRequest, *arguments: Any, **named: Any) -> Any:
+            require(getattr(request, "claims", None), *scopes, max_age=max_age, two_factors=two_factors)
+            return view(request, *arguments, **named)
+
+        return checked
+
+    return decorated

@@ -1,0 +1,76 @@
+"""Builds the documents as a site: `python -m ops.site [FOLDER]`, or `make site`. The folder is dist/site if none is named.
+
+Sphinx gets a folder with the layout of the repository, so that the links between documents and to files stay as they are on the disk.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+HERE: Final = Path(__file__).parent
+INSTALLED: Final = ROOT / ".venv" / "site"
+# The pages, and what pages link to.
+_FILES: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
+_FOLDERS: Final = ("docs", "core", "ports", "adapters", "actors", "entrypoints", "tests", "ops")
+# The index: a caption, and the pages or folders below it, in this order.
+_INDEX: Final = {
+    "Start": ("README", "docs/console", "docs/guides/first-sign-in", "docs/guides/first-organization", "docs/guides/protect-your-app"),
+    "Guides": ("docs/guides/*",),
+    "Applications": ("docs/guides/applications/*", "docs/guides/apis/*"),
+    "Directories": ("docs/guides/directories/*",),
+    "Run it": ("docs/operations", "docs/settings", "docs/guides/running/*", "CHANGELOG", "SECURITY"),
+    "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),
+    "Decisions": ("docs/decisions/*",),
+}
+
+
+def index() -> str:
+    """The page that lists all pages. Every page is in it once: under the first caption that fits."""
+    parts, listed = ["# Postern\n\nA self-hosted sign-in server: [what it is, and how to start](README.md).\n"], set[str]()
+    for caption, names in _INDEX.items():
+        found = [page for name in names for page in _pages(name) if page not in listed]
+        listed.update(found)
+        maxdepth = "" if caption == "Decisions" else ":titlesonly:\n"
+        parts.append(f"```{{toctree}}\n:caption: {caption}\n:maxdepth: 1\n{maxdepth}\n" + "\n".join(dict.fromkeys(found)) + "\n```\n")
+    return "\n".join(parts)
+
+
+def _pages(name: str) -> list[str]:
+    return sorted(file.relative_to(ROOT).with_suffix("").as_posix() for file in ROOT.glob(f"{name}.md"))
+
+
+def build(target: Path) -> None:
+    """Raises `CalledProcessError` if a link leads nowhere."""
+    with tempfile.TemporaryDirectory(prefix="postern-site-") as workshop:
+        source = Path(workshop, "source")
+        # Copies, because Sphinx follows a symbolic link to the place where the page is none of the site.
+        for folder in _FOLDERS:
+            shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in _FILES:
+            shutil.copy(ROOT / name, source)
+        (source / "index.md").write_text(index())
+        command = [sys.executable, "-m", "sphinx", "--builder", "html", "--fail-on-warning", "--keep-going", "--quiet"]
+        subprocess.run(
+            [*command, "--conf-dir", HERE, "--doctree-dir", Path(workshop, "doctrees"), source, target],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(INSTALLED), str(ROOT)))},
+            check=True,
+        )
+
+
+def main() -> int:
+    if not INSTALLED.exists():
+        print("make site installs what this needs")
+        return 1
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / "site"
+    build(target)
+    print(target / "index.html")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

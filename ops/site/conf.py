@@ -1,0 +1,51 @@
+"""What Sphinx reads: `python -m ops.site` starts it, over a folder that has the layout of the repository."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ops.release.version import current_version
+
+project = "Postern"
+author = "Postern's authors"
+release = version = current_version(Path(__file__).parents[2])
+html_title = f"Postern {release}"
+root_doc = "index"
+language = "en"
+extensions = ["myst_parser"]
+include_patterns = ["index.md", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/**/*.md"]
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["html_image"]
+
+# Blocks of HTTP and SQL have "…" where the reader fills something in.
+suppress_warnings = ["misc.highlighting_failure"]
+
+html_theme = "furo"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_favicon = "../../entrypoints/http/pages/postern.svg"
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
+
+_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)\)")
+
+
+def _without_links_to_folders(application: Any, document: str, source: list[str]) -> None:
+    """A folder of the repository is no page of the site, but for the decisions."""
+    here = Path(application.srcdir, document).parent
+
+    def linked(found: re.Match[str]) -> str:
+        target = here / found[2]
+        if not target.is_dir():
+            return found[0]
+        if target.resolve().name == "decisions":
+            return f"[{found[1]}]({found[2].rstrip('/')}/0001-floors-and-names.md)"
+        return found[1]
+
+    source[0] = _LINK.sub(linked, source[0])
+
+
+def setup(application: Any) -> None:
+    application.connect("source-read", _without_links_to_folders)

@@ -1,0 +1,161 @@
+"""Entries of the audit log as sentences, folded runs, and what changed."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.languages import Language
+from core.domain.record.event_data import EVENT_DATA
+from core.domain.record.event_types import AUDIT_ACTIONS
+from core.domain.record.events import Actor, Event, Target, TargetType
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.organization.settings.audit_sentences import changes_in, folded, place_of, sentence_of
+from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
+from tests.http.pages.console.conftest import ConsoleScene
+from tests.http.people import Person
+
+LOG = "/audit-log"
+ID = UUID("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")
+PATH = {"org_slug": "acme"}
+
+
+def entry(action: str, target: str = "organization", *, of: UUID = ID, actor: AuditActor | None = None, **details: Any) -> AuditEntryRecord:
+    return AuditEntryRecord(
+        org_id=ID,
+        id=ID,
+        actor=actor,
+        impersonator=None,
+        action=action,
+        target_type=target,
+        target_id=str(of),
+        ip_address=None,
+        user_agent=None,
+        success=True,
+        details=details,
+        created_at=datetime.now(UTC),
+    )
+
+
+def person(name: str = "Ada") -> AuditActor:
+    return AuditActor(id=ID, email="ada@acme.example", name=name, is_platform_owner=False)
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_action_has_a_sentence_in_each_language(language: Language) -> None:
+    text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
+    for one in AUDIT_ACTIONS:
+        data: Any = EVENT_DATA[one.name].example if one.name in EVENT_DATA else {}
+        for target in (TargetType.USER, TargetType.SERVICE):
+            for details in (data, dict[str, Any]()):
+                said = sentence_of(entry(one.name, target, actor=person(), **details), text)
+                assert said, one.name
+                assert "{" not in said, one.name
+                assert language is Language.ENGLISH or said != sentence_of(entry(one.name, target, actor=person(), **details), english), (
+                    said
+                )
+
+
+def test_sentences_say_who_did_what_to_whom() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    for said, one in (
+        (
+            "Ada invited grace@example.org as Member",
+            entry("user.invited", "user", actor=person(), role="member", invited_email="grace@example.org"),
+        ),
+        ("Ada made the role Support", entry("role.created", "role", actor=person(), name="Support", role_slug="support")),
+        (
+            "Ada made the role Editor of billing",
+            entry("service.role.created", "service", actor=person(), name="Editor", service_slug="billing"),
+        ),
+        ("The system changed the organization", entry("organization.updated")),
+        ("Ada joined", entry("user.joined", "user", actor=person())),
+        ("somebody joined", entry("user.joined", "user")),
+        ("an.old.action", entry("an.old.action")),
+    ):
+        assert sentence_of(one, text) == said
+
+
+def test_things_lead_to_their_pages() -> None:
+    for place, one in (
+        ("/ui/o/acme/applications/billing", entry("service.updated", "service", service_slug="billing")),
+        ("", entry("service.updated", "service")),
+        ("", entry("service.deleted", "service", service_slug="billing")),
+        (f"/ui/o/acme/people/roles/{ID}", entry("role.updated", "role")),
+        ("", entry("user.joined", "user")),
+        ("", entry("user.joined", "job")),
+        # What an entry says does not change where the address leads.
+        ("/ui/o/acme/applications/..%2Fx", entry("service.updated", "service", service_slug="../x", org_slug="globex")),
+    ):
+        assert place_of(one, PATH) == place, one.action
+
+
+def test_runs_of_like_entries_are_folded() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    invited = [
+        entry("user.invited", "user", actor=person(), role="member", invited_email=f"p{number}@acme.example") for number in range(29)
+    ]
+    rows = folded([*invited, entry("role.created", "role", name="A"), entry("role.created", "role", name="B")])
+    assert [row.more for row in rows] == [28, 0, 0]
+    assert sentence_of(rows[0], text) == "Ada invited p0@acme.example as Member, and 28 more like this"
+
+
+def test_changes_are_before_and_after() -> None:
+    one = entry("organization.updated", changed=["name"], old_name="Acme", name="Acme Ltd", old_port=None, new_port=587, old_on=True)
+    assert [(change.part, change.old, change.new) for change in changes_in(one)] == [
+        ("name", "Acme", "Acme Ltd"),
+        ("port", "", "587"),
+        ("on", "true", ""),
+    ]
+
+
+async def recorded(console: ConsoleScene, target: Target, action: str, number: int = 1, **details: Any) -> None:
+    actor = Actor(UserId(console.ada.user), address="192.0.2.7", user_agent="x")
+    async with console.postern.foundation.unit_of_work() as uow:
+        for _ in range(number):
+            await uow.record(Event(action, actor, target, OrganizationId(console.acme.id), details))
+        await uow.commit()
+
+
+async def test_the_list_says_sentences_and_folds_runs(console: ConsoleScene) -> None:
+    await recorded(console, Target("organization", str(console.acme.id)), "organization.updated", 5, changed=["name"])
+    tab = await console.at(LOG)
+    assert "ada@example.org changed the organization, and 4 more like this" in tab.page.text
+    (run,) = [link for link in tab.page.links if "action=organization.updated" in link]
+    tab = await tab.open(run)
+    assert "more like this" not in tab.page.text
+    assert len([link for link in tab.page.links if link.startswith(f"/ui/o/acme{LOG}/0")]) == 5
+
+
+async def test_an_entry_says_before_and_after(console: ConsoleScene) -> None:
+    await recorded(console, Target("organization", str(console.acme.id)), "organization.updated", old_name="Acme", name="Acme Corporation")
+    tab = await console.at(LOG)
+    tab = await tab.open(next(link for link in tab.page.links if link.startswith(f"/ui/o/acme{LOG}/0")))
+    for said in ("What changed", "Before", "After", "Acme Corporation", "For programs", "192.0.2.7"):
+        assert said in tab.page.text, said
+
+
+def member(console: ConsoleScene) -> Person:
+    mary = console.people.add("mary@acme.example")
+    console.people.change("update users set name = 'Mary' where id = %s", mary.user)
+    console.tenants.join(mary, console.acme)
+    return mary
+
+
+async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(console: ConsoleScene) -> None:
+    mary = member(console)
+    await recorded(console, Target("user", str(mary.user)), "user.role_updated", old_role="member", new_role="admin")
+    tab = await console.at(LOG)
+    assert "ada@example.org made Mary Administrator" in tab.page.text
+    assert f"/ui/o/acme/people/users/{mary.user}" in tab.page.links
+    answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
+    (logged,) = [one for one in answer.ok()["logs"] if one["action"] == "user.role_updated"]
+    assert logged["subject"] == {"id": str(mary.user), "email": "mary@acme.example", "name": "Mary"}
+    console.people.change("delete from memberships where user_id = %s", mary.user)
+    tab = await console.at(LOG)
+    assert "ada@example.org made somebody Administrator" in tab.page.text
+    assert "mary@acme.example" not in tab.page.text
+    answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
+    assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")

@@ -1,0 +1,51 @@
+"""The first minutes of an organization: whoever may approve it lands in its console, and the overview says what comes next."""
+
+from tests.http.pages.console.conftest import ConsoleScene
+
+NEW = "/ui/organizations/~new"
+
+
+async def founded(console: ConsoleScene, name: str = "Board Games") -> None:
+    await console.tab.open(NEW)
+    form = next(number for number, one in enumerate(console.tab.page.forms) if one.action == NEW)
+    await console.tab.send(form, name=name)
+
+
+async def test_whoever_may_approve_an_organization_founds_it_active(console: ConsoleScene) -> None:
+    console.people.change("update users set is_platform_owner = true where id = %s", console.ada.user)
+    await console.tab.open(NEW)
+    assert "look at new organizations first" not in console.tab.page.text
+    await founded(console)
+    assert console.tab.place == "/ui/o/board-games"
+    rows = console.people.rows(
+        "select status, approved_by, approved_at is not null as approved from organizations where slug = 'board-games'"
+    )
+    assert rows == [{"status": "active", "approved_by": console.ada.user, "approved": True}]
+    assert {"/ui/o/board-games/applications/~new", "/ui/o/board-games/people/invitations/~new", "/ui/o/board-games/settings/looks"} <= set(
+        console.tab.page.links
+    )
+    assert "Begin here" in console.tab.page.text
+    # A chart of nothing says nothing.
+    assert "thirty days" not in console.tab.page.text
+
+
+async def test_everybody_elses_waits(console: ConsoleScene) -> None:
+    console.people.change("update users set is_platform_owner = false where id = %s", console.ada.user)
+    await console.tab.open(NEW)
+    assert "look at new organizations first" in console.tab.page.text
+    await founded(console)
+    assert console.people.rows("select status, approved_by from organizations where slug = 'board-games'") == [
+        {"status": "pending", "approved_by": None}
+    ]
+
+
+async def test_the_beginning_is_over_with_the_first_application(console: ConsoleScene) -> None:
+    assert "Begin here" in (await console.at()).page.text
+    console.tenants.service(console.acme, "board")
+    assert "Begin here" not in (await console.at()).page.text
+
+
+async def test_a_member_who_may_do_none_of_it_is_told_of_none(console: ConsoleScene) -> None:
+    tab = console.colleague()
+    await tab.open("/ui/o/acme")
+    assert "Begin here" not in tab.page.text

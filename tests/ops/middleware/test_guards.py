@@ -1,0 +1,274 @@
+"""The guards of `ops/middleware` in each framework. The attacks are the published faults of others' middleware: paths that a list of paths
+does not recognize (CVE-2025-29927 of Next.js among them), one of several conditions in place of all, algorithms that the token chooses
+(CVE-2020-15084), tokens of another type or for another service.
+
+`make middleware` runs these tests with Express and Next.js's route handlers, too.
+"""
+
+import http.client
+import os
+import shutil
+import subprocess
+import sys
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ops.free_ports import free_port
+from ops.middleware.__main__ import INSTALLED
+from ops.middleware.postern_tokens import TWO_FACTORS
+from tests.e2e.postern import until
+from tests.ops.middleware.issuer import AUDIENCE, ORGANIZATION, SERVICE, TokenIssuer, token_issuer
+from tests.places import ROOT
+
+pytestmark = pytest.mark.slow
+
+APPS = Path(__file__).parent / "apps"
+GUARDS = ROOT / "ops" / "middleware"
+FRAMEWORKS = ROOT / ".venv" / "frameworks"
+
+
+@dataclass(frozen=True)
+class GuardedAnswer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def challenge(self) -> str:
+        return self.headers.get("www-authenticate", "")
+
+    @property
+    def has_run(self) -> bool:
+        """Whether an endpoint of the application answered."""
+        return "x-ran" in self.headers
+
+
+@dataclass
+class Api:
+    port: int
+    issuer: TokenIssuer
+
+    def ask(self, path: str, *tokens: str, method: str = "GET", **headers: str) -> GuardedAnswer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for token in tokens:
+                connection.putheader("Authorization", f"Bearer {token}")
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.putheader("Content-Length", "0")
+            connection.putheader("Connection", "close")
+            connection.endheaders()
+            answer = connection.getresponse()
+            return GuardedAnswer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def is_up(self) -> bool:
+        try:
+            return self.ask("/health").status == 200
+        except OSError:
+            return False
+
+
+def command(framework: str, folder: Path) -> list[str]:
+    """The command that serves the application, with copies of the files as a developer has them."""
+    if framework in {"express", "nextjs"}:
+        if not INSTALLED.exists():
+            pytest.skip("make middleware installs Express and jose")
+        for file in [*GUARDS.glob("*.mjs"), *APPS.glob("*.mjs")]:
+            shutil.copy(file, folder)
+        (folder / "node_modules").symlink_to(INSTALLED / "node_modules")
+        return ["node", str(folder / f"{framework}_app.mjs")]
+    if framework != "flask" and not FRAMEWORKS.exists():
+        pytest.skip("make .venv/ready-dev installs the frameworks")
+    return [sys.executable, str(APPS / f"{framework}_app.py")]
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[TokenIssuer]:
+    with token_issuer() as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=["flask", "fastapi", "django", "express", "nextjs"])
+def api(request: pytest.FixtureRequest, issuer: TokenIssuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    made = Api(free_port(), issuer)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (GUARDS, FRAMEWORKS))),
+        "ISSUER": issuer.url,
+        "AUDIENCE": f"{AUDIENCE} services:acme",
+        "IDS": f"{SERVICE} {ORGANIZATION}",
+        "PORT": str(made.port),
+    }
+    folder = tmp_path_factory.mktemp("guarded")
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command(request.param, folder), env=environment, cwd=folder, stdout=log, stderr=log)
+    try:
+        until(lambda: made.is_up() or server.poll() is not None)
+        assert server.poll() is None, (folder / "log").read_text()
+        yield made
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_an_open_endpoint_is_open_and_every_other_one_is_not(api: Api) -> None:
+    assert api.ask("/health").status == 200
+    for path, method in (("/orders", "GET"), ("/orders/refunds", "GET"), ("/payments", "POST"), ("/secrets", "GET")):
+        answer = api.ask(path, method=method)
+        # Without credentials, the challenge has no error (RFC 6750, 3.1).
+        assert (answer.status, answer.challenge.strip(), answer.has_run) == (401, "Bearer", False), path
+
+
+def test_a_token_opens_its_endpoints(api: Api) -> None:
+    answer = api.ask("/orders", api.issuer.token())
+    assert (answer.status, answer.body.replace(b" ", b"").strip()) == (200, b'{"sub":"ada"}')
+    program = api.issuer.token(token_use="client", sub="shop", aud="services:acme", service_id=None, sid=None, auth_time=None)
+    assert api.ask("/orders", program).status == 200
+
+
+def unsigned(issuer: TokenIssuer) -> str:
+    head = urlsafe_b64encode(b'{"alg":"none","kid":"one","typ":"at+jwt"}').rstrip(b"=").decode()
+    return f"{head}.{issuer.token().split('.')[1]}."
+
+
+def signed_with_the_public_key(issuer: TokenIssuer) -> str:
+    """The confusion of algorithms: the published key as the secret of an HMAC."""
+    import hmac  # noqa: PLC0415
+
+    head = urlsafe_b64encode(b'{"alg":"HS256","kid":"one","typ":"at+jwt"}').rstrip(b"=")
+    signed = head + b"." + issuer.token().split(".")[1].encode()
+    return (signed + b"." + urlsafe_b64encode(hmac.digest(issuer.public_pem(), signed, "sha256")).rstrip(b"=")).decode()
+
+
+FORGED: Mapping[str, tuple[Callable[[TokenIssuer], str], str]] = {
+    "nonsense": (lambda _: "x.y.z", "not valid"),
+    "unsigned": (unsigned, "not valid"),
+    "signed with the public key": (signed_with_the_public_key, "not valid"),
+    "an unknown key": (lambda issuer: issuer.token(header={"kid": "two"}), "not valid"),
+    "another key by its name": (lambda issuer: issuer.token(key=TokenIssuer().key), "not valid"),
+    "a key that the token brings": (
+        lambda issuer: issuer.token(key=(other := TokenIssuer()).key, header={"jwk": other.keys()["keys"][0]}),
+        "not valid",
+    ),
+    "an ID token": (lambda issuer: issuer.token(header={"typ": "JWT"}), "another type"),
+    "a logout token": (lambda issuer: issuer.token(header={"typ": "logout+jwt"}), "another type"),
+    "expired": (lambda issuer: issuer.token(exp=int(time.time()) - 60), "has expired"),
+    "without an end": (lambda issuer: issuer.token(exp=None), "not valid"),
+    "another issuer": (lambda issuer: issuer.token(iss="https://id.evil.example"), "another issuer"),
+    "an issuer that ours begins": (lambda issuer: issuer.token(iss=f"{issuer.url}.evil.example"), "another issuer"),
+    "another audience": (lambda issuer: issuer.token(aud="service:acme/other"), "another audience"),
+    "an audience that ours begins": (lambda issuer: issuer.token(aud=f"{AUDIENCE}-evil"), "another audience"),
+    "another service of that name": (lambda issuer: issuer.token(service_id="0197f0c8"), "another service"),
+    # The id of the organization, which a program's token may have, in the place of the service.
+    "a service of the organization": (lambda issuer: issuer.token(service_id=None), "another service"),
+    "an ended session": (lambda issuer: issuer.token(sid="ended"), "session has ended"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_token_that_is_not_ours_is_refused_and_the_answer_says_why(api: Api, name: str) -> None:
+    make, why = FORGED[name]
+    answer = api.ask("/orders", make(api.issuer))
+    assert (answer.status, answer.has_run) == (401, False)
+    assert 'error="invalid_token"' in answer.challenge
+    assert why in answer.challenge
+
+
+def test_a_token_elsewhere_than_in_one_header_does_not_count(api: Api) -> None:
+    token = api.issuer.token()
+    assert api.ask(f"/orders?access_token={token}", Cookie=f"access_token={token}").status == 401
+    for several in ((token, token), (token, "x"), ("x", token)):
+        assert not api.ask("/orders", *several).has_run
+    assert not api.ask("/orders", f"{token},{token}").has_run
+    assert not api.ask("/orders", Authorization=f"Basic {token}").has_run
+    assert not api.ask("/orders", "").has_run
+
+
+REFUNDS = [
+    *("//orders/refunds", "/orders//refunds", "/orders/refunds/", "/Orders/Refunds", "/ORDERS/REFUNDS"),
+    *("/orders/%72efunds", "/orders%2frefunds", "/orders/refunds%2f", "/orders/refunds%00", "/orders/refunds%20"),
+    *("/./orders/refunds", "/health/../orders/refunds", "/health/%2e%2e/orders/refunds", "/health/..%2forders/refunds"),
+    *("/health/..;/orders/refunds", "/orders/refunds;/health", "/orders/refunds?/health", "/orders/refunds?x=/health"),
+    *("/orders/refunds.json", "\\orders\\refunds", "http://127.0.0.1/orders/refunds"),
+]
+
+
+@pytest.mark.parametrize("path", REFUNDS)
+def test_another_spelling_of_a_path_leads_nobody_around(api: Api, path: str) -> None:
+    assert not api.ask(path).has_run
+    lacking = api.issuer.token(scope="orders:read")
+    assert not api.ask(path, lacking).has_run
+    for method in ("HEAD", "OPTIONS", "POST", "TRACE"):
+        assert not api.ask(path, method=method).has_run, method
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x_middleware_subrequest": "middleware:middleware:middleware:middleware:middleware"},
+        {"x_middleware_subrequest": "src/middleware"},
+        {"X_Original_URL": "/health", "X_Rewrite_URL": "/health"},
+        {"X_Forwarded_Prefix": "/health", "X_Forwarded_Path": "/health"},
+        {"X_HTTP_Method_Override": "OPTIONS"},
+        {"X_Forwarded_For": "127.0.0.1", "X_Forwarded_User": "ada", "X_Claims": "{}"},
+    ],
+)
+def test_no_header_leads_around(api: Api, headers: dict[str, str]) -> None:
+    assert not api.ask("/orders/refunds", **headers).has_run
+
+
+def test_every_scope_is_needed_and_not_one_of_them(api: Api) -> None:
+    for scope in ("orders:read", "orders:refund", "orders:readorders:refund", "orders:reader orders:refunds", "", None):
+        answer = api.ask("/orders/refunds", api.issuer.token(scope=scope))
+        assert (answer.status, answer.has_run) == (403, False), scope
+        assert 'error="insufficient_scope"' in answer.challenge
+        assert 'scope="orders:read orders:refund"' in answer.challenge
+    assert api.ask("/orders/refunds", api.issuer.token(scope="x orders:refund orders:read")).status == 200
+
+
+def test_a_step_up_is_asked_for_and_does_not_replace_a_scope(api: Api) -> None:
+    now = int(time.time())
+    for since in (now - 301, None):
+        answer = api.ask("/payments", api.issuer.token(scope="payments:write", auth_time=since), method="POST")
+        assert (answer.status, answer.has_run) == (401, False)
+        assert 'error="insufficient_user_authentication"' in answer.challenge
+        assert 'max_age="300"' in answer.challenge
+    assert api.ask("/payments", api.issuer.token(scope="orders:read", auth_time=now), method="POST").status == 403
+    assert api.ask("/payments", api.issuer.token(scope="payments:write", auth_time=now), method="POST").status == 200
+    weak = api.ask("/secrets", api.issuer.token())
+    assert (weak.status, f'acr_values="{TWO_FACTORS}"' in weak.challenge) == (401, True)
+    assert api.ask("/secrets", api.issuer.token(acr=TWO_FACTORS)).status == 200
+
+
+def test_an_endpoint_that_is_open_and_has_a_condition_has_the_condition(api: Api) -> None:
+    assert api.ask("/both").status == 401
+
+
+def test_a_revoked_token_is_refused_and_so_is_each_while_nobody_can_say(api: Api) -> None:
+    token = api.issuer.token(jti="revoked")
+    assert api.ask("/orders", token).status == 200
+    api.issuer.revoked.add(token)
+    answer = api.ask("/orders", token)
+    assert (answer.status, "session has ended" in answer.challenge) == (401, True)
+    api.issuer.is_down = True
+    try:
+        answer = api.ask("/orders", api.issuer.token())
+        assert (answer.status, answer.has_run) == (503, False)
+    finally:
+        api.issuer.is_down = False
+
+
+def test_unknown_keys_do_not_have_the_keys_fetched_each_time(api: Api) -> None:
+    api.ask("/orders", api.issuer.token())
+    before = api.issuer.key_requests
+    for number in range(20):
+        assert api.ask("/orders", api.issuer.token(header={"kid": f"unknown-{number}"})).status == 401
+    assert api.issuer.key_requests - before <= 2

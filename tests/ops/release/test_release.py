@@ -1,0 +1,125 @@
+"""A release changes every place that names the version, and its files have digests that anybody can compare."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from ops.release.files import DIGESTS, archive, write_digests
+from ops.release.version import COPIES, NotReleased, changes, current_version, release
+from tests.places import ROOT
+from tests.tools import needs
+
+DAY = date(2026, 12, 1)
+
+
+def git(tree: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=tree, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with the files that a release changes."""
+    for name in ("pyproject.toml", *COPIES):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## Unreleased\n\n- Something new.\n\n## 0.1.0 (2026-11-22)\n\nThe first version.\n"
+    )
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    git(tmp_path, "config", "user.name", "Ada")
+    git(tmp_path, "config", "user.email", "ada@example.org")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "Begin")
+    return tmp_path
+
+
+@needs("git")
+def test_a_release_names_its_version_everywhere_and_tags_the_commit(tree: Path) -> None:
+    former = re.escape(current_version(tree))
+    before = {
+        name: sum(len(re.findall(one.replace(r"\d+\.\d+\.\d+", former), (ROOT / name).read_text(), re.MULTILINE)) for one in COPIES[name])
+        for name in COPIES
+    }
+    release(tree, "9.9.9", DAY)
+    assert current_version(tree) == "9.9.9"
+    assert git(tree, "log", "-1", "--format=%s") == "Release 9.9.9"
+    assert git(tree, "rev-parse", "v9.9.9^{commit}") == git(tree, "rev-parse", "HEAD")
+    assert git(tree, "status", "--porcelain") == ""
+    text = (tree / "CHANGELOG.md").read_text()
+    assert "## Unreleased\n\n## 9.9.9 (2026-12-01)\n\n- Something new.\n\n## 0.1.0 (2026-11-22)" in text
+    assert (changes(tree, "9.9.9"), changes(tree, "0.1.0")) == ("- Something new.\n", "The first version.\n")
+    # `tests/ops/test_version.py` compares these places in the checkout.
+    for name in COPIES:
+        assert len(re.findall(r"9\.9\.9", (tree / name).read_text())) == before[name]
+
+
+def changed(tree: Path) -> None:
+    (tree / "README.md").write_text("changed")
+
+
+def without_news(tree: Path) -> None:
+    (tree / "CHANGELOG.md").write_text("## Unreleased\n\n## 0.1.0 (2026-11-22)\n\nThe first version.\n")
+    git(tree, "commit", "--quiet", "--all", "--message", "Forget the news")
+
+
+def without_a_place(tree: Path) -> None:
+    (tree / "README.md").write_text("No version here.\n")
+    git(tree, "commit", "--quiet", "--all", "--message", "Lose a place")
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "why"),
+    [
+        ("1.0", lambda _: None, "no version like"),
+        ("0.0.9", lambda _: None, "does not come after"),
+        ("9.9.9", changed, "not committed"),
+        ("9.9.9", lambda tree: git(tree, "tag", "v9.9.9"), "the tag v9.9.9 is there"),
+        ("9.9.9", without_news, "nothing under"),
+        ("9.9.9", without_a_place, "README.md does not name the version"),
+    ],
+)
+@needs("git")
+def test_what_is_not_ready_is_not_released(tree: Path, version: str, before: Callable[[Path], object], why: str) -> None:
+    before(tree)
+    head, state = git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")
+    with pytest.raises(NotReleased, match=why):
+        release(tree, version, DAY)
+    assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")) == (head, state)
+
+
+def test_an_archive_of_the_same_files_is_the_same(tmp_path: Path) -> None:
+    digests = set()
+    for number in range(2):
+        folder = tmp_path / f"made{number}"
+        (folder / "docs").mkdir(parents=True)
+        for name in ("index.html", "docs/b.html", "docs/a.html")[:: 1 if number else -1]:
+            (folder / name).write_text(name)
+            os.utime(folder / name, (number, number))
+            (folder / name).chmod(0o600 if number else 0o755)
+        target = tmp_path / str(number) / "site.tar.gz"
+        target.parent.mkdir()
+        archive(folder, target)
+        digests.add(hashlib.sha256(target.read_bytes()).hexdigest())
+    assert len(digests) == 1
+    with tarfile.open(tmp_path / "0" / "site.tar.gz") as packed:
+        assert packed.getnames() == ["site/docs/a.html", "site/docs/b.html", "site/index.html"]
+
+
+@needs("sha256sum")
+def test_the_digests_are_checked_by_the_usual_tool(tmp_path: Path) -> None:
+    (tmp_path / "postern-1.whl").write_text("wheel")
+    (tmp_path / "CHANGES.md").write_text("changes")
+    write_digests(tmp_path)
+    write_digests(tmp_path)  # the digests are not among themselves
+    check = ["sha256sum", "--check", "--strict", DIGESTS]
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.count(": OK") == 2
+    (tmp_path / "CHANGES.md").write_text("other changes")
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=False).returncode == 1
