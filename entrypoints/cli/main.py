@@ -298,6 +298,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_doctor_command(commands)
     _add_size_command(commands)
     _add_verb_commands(commands)
+    _add_files_command(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -361,6 +362,7 @@ def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
+    _add_json(grants)
 
 
 def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -395,6 +397,14 @@ def _add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     verbs = _command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
     _add_json(verbs)
     verbs.set_defaults(without_settings=True)
+
+
+def _add_files_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    files = _command(commands, "files", "files", "write the alert rules, the dashboard or the runbook of this version")
+    files.set_defaults(without_settings=True)
+    files.add_argument("kind", choices=("alerts", "dashboard", "runbook"), help="which of them")
+    files.add_argument("--to", metavar="FOLDER", default=".", help="default: the current folder")
+    _add_json(files)
 
 
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:

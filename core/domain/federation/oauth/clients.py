@@ -11,7 +11,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, OrganizationNotActive
 from core.domain.federation.oauth.oauth_errors import client_refused
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -55,7 +55,7 @@ class ClientCredentials(Frozen):
 
 
 class RegisteredClient(Frozen, kw_only=True):
-    """An existing service, as one look-up finds it. `secret_matches`: the secret in the request is one of the service's own."""
+    """An existing service, as one look-up finds it."""
 
     client: ClientId
     context: Context
@@ -67,7 +67,8 @@ class RegisteredClient(Frozen, kw_only=True):
     access_token_algorithm: TokenAlgorithm
     keys: Mapping[str, Json] | None
     has_secret: bool
-    secret_matches: bool
+    secret: ClientSecretId | None
+    """The secret that the request has shown, if it is one of the service's own."""
     keys_uri: str | None = None
     """The address at which the client publishes its keys."""
     keys_fetched_at: datetime | None = None
@@ -163,7 +164,7 @@ def require_known(found: RegisteredClient | None, credentials: ClientCredentials
             if found.keys is None:
                 raise client_refused(NO_KEYS)
         case _:
-            if not found.secret_matches:
+            if found.secret is None:
                 raise client_refused(NO_SUCH_SECRET)
     return found
 

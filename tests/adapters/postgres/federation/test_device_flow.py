@@ -192,7 +192,7 @@ async def test_a_poll_brings_the_client_and_looks_at_its_secret(scene: DeviceFlo
         )
         assert found is not None
         assert found.code is not None
-        assert (found.client.client, found.client.has_secret, found.client.secret_matches) == (scene.tv, True, matches)
+        assert (found.client.client, found.client.has_secret, found.client.secret is not None) == (scene.tv, True, matches)
 
 
 async def test_what_is_decided_or_over_is_not_written_to(scene: DeviceFlowScene) -> None:
