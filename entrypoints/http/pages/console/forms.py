@@ -41,6 +41,8 @@ class Choice(NamedTuple):
     value: str
     label: str
     hint: str = ""
+    group: str = ""
+    """The heading of the choices that belong together, in the reader's language."""
 
 
 Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]

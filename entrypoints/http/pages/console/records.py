@@ -100,7 +100,7 @@ async def _section(
         visit.here(f"{resource.one}/{section.name}"),
         await drawn(visit, section.shape.inputs, texts),
         {WAS: sealed(present)},
-        resource.text(visit, f"section_{section.name}") if section.does else visit.text("console.save"),
+        visit.text("console.save"),
     )
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ class WrongInput(Exception):
 
 
 Problem = WrongInput | Refusal
+_LONGEST_SEALED: Final = 64
 # The place at the start of a refusal's message: `redirect_uris[0]: …`.
 _PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:\.[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
@@ -79,7 +81,7 @@ _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
 def text_of(one: Input, value: Any) -> Any:
     """A value as the form shows it: text, or a list of texts for an input that takes several. A secret is never shown."""
     if one.takes_several:
-        return [str(_plain(item)) for item in value or ()]
+        return sorted(str(_plain(item)) for item in value or ())
     if value is None or one.kind is InputKind.SECRET:
         return ""
     return _TEXTS[one.kind](value) if one.kind in _TEXTS else str(_plain(value))
@@ -93,7 +95,7 @@ def texts_of(inputs: Sequence[Input], record: Any) -> dict[str, Any]:
 def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
     """The texts of a form that was sent, without secrets: a page never shows a secret again."""
     return {
-        one.field: "" if one.kind is InputKind.SECRET else list(given) if one.takes_several else given.replace("\r\n", "\n")
+        one.field: "" if one.kind is InputKind.SECRET else sorted(_ticked(given)) if one.takes_several else given.replace("\r\n", "\n")
         for one in inputs
         for given in (getattr(form, one.field),)
     }
@@ -101,7 +103,13 @@ def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
 
 def sealed(texts: Mapping[str, Any]) -> str:
     """For the hidden field `WAS`."""
-    return json.dumps(texts, ensure_ascii=False, sort_keys=True)
+    return json.dumps({name: _brief(text) for name, text in texts.items()}, ensure_ascii=False, sort_keys=True)
+
+
+def _brief(text: Any) -> str:
+    """A long text as its digest, since pages stay light. Texts are compared alone."""
+    whole = text if isinstance(text, str) else "\n".join(text)
+    return whole if len(whole) <= _LONGEST_SEALED else sha256(whole.encode()).hexdigest()
 
 
 def unsealed(was: str) -> Mapping[str, Any]:
@@ -119,14 +127,14 @@ def changed(inputs: Sequence[Input], form: BoundForm) -> tuple[Input, ...]:
     return tuple(
         one
         for one in inputs
-        if (getattr(form, one.field).reveal() if one.kind is InputKind.SECRET else sent[one.field] != was.get(one.field))
+        if (getattr(form, one.field).reveal() if one.kind is InputKind.SECRET else _brief(sent[one.field]) != was.get(one.field))
     )
 
 
 def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input, ...]:
     """The changed inputs whose value somebody else has changed since the form was shown."""
     was, now = unsealed(getattr(form, WAS)), texts_of(inputs, record)
-    return tuple(one for one in changed(inputs, form) if one.kind is not InputKind.SECRET and now[one.field] != was.get(one.field))
+    return tuple(one for one in changed(inputs, form) if one.kind is not InputKind.SECRET and _brief(now[one.field]) != was.get(one.field))
 
 
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
@@ -154,7 +162,7 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
 
 def _sent(one: Input, given: Any) -> Any:
     if one.takes_several:
-        return list(given)
+        return _ticked(given)
     if isinstance(given, Secret):
         return given.reveal() or msgspec.UNSET
     if one.kind is InputKind.TICK:
@@ -166,6 +174,11 @@ def _sent(one: Input, given: Any) -> Any:
     if not stripped and not one.required:
         return _empty(one)
     return _parsed(one, stripped)
+
+
+def _ticked(given: Sequence[str]) -> list[str]:
+    """The values that were ticked, each once. The tick of a group has all values of the group, with spaces between."""
+    return list(dict.fromkeys(value for one in given for value in one.split()))
 
 
 def _parsed(one: Input, given: str) -> Any:
