@@ -33,6 +33,8 @@ class InputKind(StrEnum):
     LINES = "lines"
     MOMENT = "moment"
     JSON = "json"
+    CARDS = "cards"
+    """A choice with everything in sight. Inputs under one of its values stand beneath the value."""
     VALUE = "value"
     """JSON, or a text as it is where it is no JSON. For what is mostly a word."""
 
@@ -65,6 +67,10 @@ class Asked(Frozen):
     """A text key."""
     shown: Callable[[Any], Any] | None = None
     """The present value in the record. By default the record's field of the same name."""
+    under: tuple[str, str] | None = None
+    """A choice and its value with which the input counts. The choice is in the same form, or in the record."""
+    at_first: Any = None
+    """The value with which a form that makes something begins. By default the body's."""
 
 
 class Input(Frozen):
@@ -79,13 +85,14 @@ class Input(Frozen):
     hint: str
     default: Any
     shown: Callable[[Any], Any]
+    under: tuple[str, str] | None = None
     optional: bool = False
     """Whether the form says that the value may be left out. A form that changes something does not say it: every value is there already."""
 
     @property
     def field(self) -> str:
         """The name of the HTML field."""
-        return self.name.replace(".", STEP)
+        return STEP.join((*self.name.split("."), *((self.under[1],) if self.under is not None else ())))
 
     @property
     def takes_several(self) -> bool:
@@ -130,7 +137,7 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     kinds = _unwrapped(described)
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
     kind = asked.kind or _kind(kinds, asked, _most(described))
-    needed = stated.required or _is_never_empty(stated, kinds, kind)
+    needed = stated.required or _is_never_empty(stated, kinds, kind) or (asked.under is not None and kind is InputKind.CHOICE)
     required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS}
     return Input(
         name=asked.name,
@@ -142,16 +149,17 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
         attributes=_attributes(described, kinds, kind),
         label=asked.label or f"console.field.{asked.name.rpartition('.')[2]}",
         hint=asked.hint,
-        default=None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default,
-        shown=asked.shown or _reader(asked.name),
-        optional=not required and endpoint.method != "PATCH",
+        default=asked.at_first or (None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default),
+        shown=_shown_under(asked.under, asked.shown or _reader(asked.name)),
+        under=asked.under,
+        optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )
 
 
 def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:
     """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
     has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
-    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE} or has_least)
+    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE, InputKind.CARDS} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
@@ -163,6 +171,14 @@ def _reader(name: str) -> Callable[[Any], Any]:
         return None if record is msgspec.UNSET else record
 
     return read
+
+
+def _shown_under(under: tuple[str, str] | None, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if under is None:
+        return read
+    choice, value = under
+    chosen = _reader(choice)
+    return lambda record: read(record) if chosen(record) == value else None
 
 
 def _unwrapped(kind: inspect.Type) -> list[inspect.Type]:

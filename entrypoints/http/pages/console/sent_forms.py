@@ -72,6 +72,7 @@ _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
         InputKind.JSON: "console.not_json",
         InputKind.MOMENT: "console.not_a_moment",
         InputKind.CHOICE: "refusals.field_choice",
+        InputKind.CARDS: "refusals.field_choice",
         InputKind.TICKS: "refusals.field_choice",
         InputKind.LINES: "console.lines_do_not_fit",
     }
@@ -144,8 +145,10 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     if shaped.endpoint.body_type is None:
         return None
     body: dict[str, Any] = dict(fixed or {})
-    for one in shaped.inputs if only is None else only:
-        value = _sent(one, getattr(form, one.field))
+    asked = shaped.inputs if only is None else _with_their_choices(shaped.inputs, only)
+    counted = counting(asked, form)
+    for one in asked:
+        value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
         if value is msgspec.UNSET:
             continue
         *steps, last = one.name.split(".")
@@ -156,8 +159,35 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     try:
         return convert(body, shaped.endpoint.body_type)
     except NotAsDeclared as refusal:
-        wrong, _ = _placed(refusal.message, shaped.inputs)
+        wrong, _ = _placed(refusal.message, counted)
         raise WrongInput(wrong, "" if wrong is None else getattr(form, wrong.field)) from None
+
+
+def counting(inputs: Sequence[Input], form: BoundForm) -> Sequence[Input]:
+    """The inputs without those under a value that the form did not choose."""
+    return [one for one in inputs if one.under is None or getattr(form, one.under[0], one.under[1]) == one.under[1]]
+
+
+def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
+    """The inputs that a form about the record asks for: without those under a value that the record does not have, and cannot get."""
+    names = {one.name for one in inputs}
+    return [
+        one
+        for one in inputs
+        if record is None or one.under is None or one.under[0] in names or getattr(record, one.under[0], None) == one.under[1]
+    ]
+
+
+def _with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
+    """A choice and the inputs under it go together."""
+    choices = {one.under[0] if one.under is not None else one.name for one in only}
+    return [one for one in inputs if one in only or one.name in choices or (one.under is not None and one.under[0] in choices)]
+
+
+def _not_chosen(shaped: Shape, one: Input, counted: Sequence[Input]) -> Any:
+    """A change empties what the chosen value does not have."""
+    is_another = any(other.name == one.name for other in counted)
+    return None if shaped.endpoint.method == "PATCH" and not is_another else msgspec.UNSET
 
 
 def _sent(one: Input, given: Any) -> Any:
