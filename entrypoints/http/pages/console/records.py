@@ -71,7 +71,11 @@ async def shown(
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
-        sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        sections=[
+            await _section(resource, visit, record, one, given)
+            for one in resource.sections
+            if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
+        ],
         at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)

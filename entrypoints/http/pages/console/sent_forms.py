@@ -35,8 +35,8 @@ class WrongInput(Exception):
 
 Problem = WrongInput | Refusal
 _LONGEST_SEALED: Final = 64
-# The place at the start of a refusal's message: `redirect_uris[0]: …`.
-_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:\.[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
+# The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`.
+_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
 
 def _plain(value: Any) -> Any:
@@ -180,7 +180,7 @@ def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
 
 def _with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
     """A choice and the inputs under it go together."""
-    choices = {one.under[0] if one.under is not None else one.name for one in only}
+    choices = {one.under[0] if one.under is not None else one.name for one in only} & {one.name for one in inputs}
     return [one for one in inputs if one in only or one.name in choices or (one.under is not None and one.under[0] in choices)]
 
 
@@ -269,7 +269,8 @@ def _placed(message: str, inputs: Sequence[Input]) -> tuple[Input | None, int | 
     found = _PLACE.match(message)
     if found is None:
         return None, None
-    one = next((one for one in inputs if one.name == found["name"] or found["name"].startswith(f"{one.name}.")), None)
+    name = found["name"].replace(": ", ".")
+    one = next((one for one in inputs if one.name == name or name.startswith(f"{one.name}.")), None)
     return one, None if found["line"] is None else int(found["line"])
 
 
