@@ -271,3 +271,33 @@ async def test_the_tick_of_a_group_follows_its_events_and_they_follow_it(town: T
     await page.evaluate(f"{group}.querySelector('input:not([data-all])').click()")
     assert set(await page.evaluate(states)) == {True}
     assert page.violations == []
+
+
+async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> None:
+    owner = town.owner()
+    await town.enter(owner.cookies[COOKIE])
+    home = OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    page = town.page
+    visible = (
+        "[...document.querySelectorAll('.card > .field')].filter(one => one.checkVisibility()).map(one => one.querySelector('[name]').name)"
+    )
+    choose = "document.querySelector('[type=radio][value=\"{}\"]').click()"
+    faults: list[str] = []
+    (shop,) = town.people.rows(
+        "select services.slug from services join organizations on organizations.id = org_id where organizations.slug = %s limit 1",
+        town.world.asked.slug,
+    )
+    for number, (at, choice, its) in enumerate(
+        (
+            (f"{home}/applications/{shop['slug']}/claims/~new", "constant", ["argument__constant"]),
+            (f"{home}/people/fields/~new", "list", ["rule__choices__list", "rule__max_items__list", "rule__max_length__list"]),
+        )
+    ):
+        faults += await faults_at(page, at, number)
+        assert await page.evaluate(visible) == []
+        await page.evaluate(choose.format(choice))
+        assert await page.evaluate(visible) == its
+        faults += await findings(page)
+        await require_keyboard(page)
+    assert faults == [], "\n".join(faults)
+    assert page.violations == []
