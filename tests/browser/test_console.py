@@ -290,11 +290,12 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
     for number, (at, choice, its) in enumerate(
         (
             (f"{home}/applications/{shop['slug']}/claims/~new", "constant", ["argument__constant"]),
-            (f"{home}/people/fields/~new", "list", ["rule__choices__list", "rule__max_items__list", "rule__max_length__list"]),
+            (f"{home}/directories/~new", "oidc", ["issuer", "client_id", "client_secret", "scopes"]),
+            (f"{home}/people/fields/~new", "list", ["rule__choices__list", "rule__max_items", "rule__max_length__list"]),
         )
     ):
         faults += await faults_at(page, at, number)
-        assert await page.evaluate(visible) == []
+        assert await page.evaluate(visible) == (its if choice == "oidc" else [])
         await page.evaluate(choose.format(choice))
         assert await page.evaluate(visible) == its
         faults += await findings(page)

@@ -151,6 +151,9 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
         value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
         if value is msgspec.UNSET:
             continue
+        if one.stands_for is not None:
+            body |= one.stands_for(value)
+            continue
         *steps, last = one.name.split(".")
         inner = body
         for step in steps:

@@ -103,7 +103,7 @@ async def test_fields_of_the_installation_are_declared_and_written(platform: Pla
     # The form of its bounds has those of its kind alone, with those that are set.
     form = next(form for form in tab.page.forms if form.action.endswith("/rule"))
     assert {name: value for name, value in form.fields.items() if name.startswith("rule__")} == {
-        "rule__min_length__text": "",
+        "rule__min_length": "",
         "rule__max_length__text": "5",
     }
     await platform.at(f"{one(platform)}/fields")

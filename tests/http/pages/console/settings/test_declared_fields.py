@@ -7,7 +7,7 @@ FIELDS = "/people/fields"
 
 async def test_a_field_is_made_and_changed_with_the_bounds_of_its_kind(console: ConsoleScene) -> None:
     await console.at(f"{FIELDS}/~new")
-    new = {"label": "Office", "key": "office", "kind": "choice", "written_by": "administrator", "rule__max_items__list": "3"}
+    new = {"label": "Office", "key": "office", "kind": "choice", "written_by": "administrator", "rule__max_items": "3"}
     # The fault stands at the field of the chosen kind.
     tab = await console.submit(f"{FIELDS}/~new", **new)
     assert tab.status == 400
@@ -31,14 +31,14 @@ async def test_a_change_of_one_bound_keeps_the_other(console: ConsoleScene) -> N
         key="floor",
         kind="number",
         written_by="administrator",
-        rule__minimum__number="1",
-        rule__maximum__number="9",
+        rule__minimum="1",
+        rule__maximum="9",
     )
     await console.at(f"{FIELDS}/floor")
-    await console.submit(f"{FIELDS}/floor/rule", rule__maximum__number="7")
+    await console.submit(f"{FIELDS}/floor/rule", rule__maximum="7")
     await console.at(f"{FIELDS}/floor")
     fields = console.fields(f"{FIELDS}/floor/rule").fields
-    assert (fields["rule__minimum__number"], fields["rule__maximum__number"]) == ("1", "7")
+    assert (fields["rule__minimum"], fields["rule__maximum"]) == ("1", "7")
 
 
 async def test_a_field_without_bounds_has_no_form_for_them(console: ConsoleScene) -> None:
