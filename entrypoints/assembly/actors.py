@@ -97,6 +97,7 @@ def assemble_actors(
         services.key_presence,
         tenancy.management_key_presence,
         federation.scim_token_presence,
+        federation.client_secret_presence,
         federation.refusal_recorder,
         identity.connection_recorder,
         federation.scim_recorder,

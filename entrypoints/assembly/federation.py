@@ -16,6 +16,7 @@ from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
+from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
@@ -25,7 +26,7 @@ from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
-from core.domain.identifiers import ScimTokenId
+from core.domain.identifiers import ClientSecretId, ScimTokenId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorization_refusals import AuthorizationRefusals
@@ -76,6 +77,7 @@ class Federation(Frozen, kw_only=True):
     deliveries: Deliveries[ClaimedService, DueNotice]
     scim_tokens: ScimTokens
     scim_token_presence: PresenceWriter[ScimTokenId]
+    client_secret_presence: PresenceWriter[ClientSecretId]
     scim_users: ScimUsers
     scim_groups: ScimGroups
     scim_teams: ScimTeams
@@ -95,12 +97,16 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     client_lookup = PostgresClients(pool)
+    client_secret_presence: PresenceWriter[ClientSecretId] = PresenceWriter(
+        PostgresKeyUse(pool, CLIENT_SECRETS), foundation.metrics, spread=spread, name="client_secret_presence"
+    )
     clients = Clients(
         client_lookup,
         JwtClientAssertions(),
         PostgresUsedAssertions(pool, foundation.ids),
         foundation.key_sets,
         PostgresKeptKeys(pool),
+        client_secret_presence,
         clock=clock,
         issuer=settings.public_url,
         endpoints=assertion_endpoints(settings.public_url),
@@ -186,6 +192,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             system=system,
         ),
         scim_token_presence=scim_token_presence,
+        client_secret_presence=client_secret_presence,
         scim_users=ScimUsers(
             scim_changes,
             provisioned_users,

@@ -18,6 +18,7 @@ TRACES: Final[Mapping[str, str]] = {
     "presence": "select exists (select from sessions where last_seen_at > %(since)s and created_at < %(since)s)",
     "key_presence": "select exists (select from api_keys where last_used_at > %(since)s)",
     "scim_token_presence": "select exists (select from scim_tokens where last_used_at > %(since)s)",
+    "client_secret_presence": "select exists (select from client_secrets where last_used_at > %(since)s)",
     "scim_recorder": "select exists (select from scim_exchanges where occurred_at > %(since)s)",
     "audit_linker": (
         "select exists (select from audit_links join audit_entries on audit_entries.id = entry_id where created_at > %(since)s)"

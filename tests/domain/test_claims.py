@@ -29,7 +29,7 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import ClientId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, ClientSecretId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
@@ -42,7 +42,7 @@ from core.frozen import replace
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ISSUER = "https://id.example"
 LATER = timedelta(minutes=15)
-CLIENT = ClientId(UUID(int=3))
+CLIENT = ClientId(str(UUID(int=3)))
 CONTEXT = Context(OrganizationId(UUID(int=4)), "acme", ServiceId(UUID(int=5)), "shop")
 SESSION = Session(
     *(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + timedelta(days=1), NOW + timedelta(days=1)),
@@ -61,7 +61,7 @@ REGISTERED = RegisteredClient(
     access_token_algorithm=TokenAlgorithm.ES256,
     keys=None,
     has_secret=True,
-    secret_matches=True,
+    secret=ClientSecretId(UUID(int=1)),
 )
 FACTS = ServiceFacts(roles=["editor"], permissions=["pages.write"], teams=TEAMS, role="member")
 OPENED = OpenedSession(SESSION, Email("ada@example.org"), True, Token("refresh"), application=Application(CLIENT, SCOPES), facts=FACTS)

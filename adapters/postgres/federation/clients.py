@@ -13,7 +13,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order, tell
 from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
 from core.domain.services.services import AssertionAudience, ServiceType
@@ -36,7 +36,8 @@ class ClientRow(NamedTuple):
     access_token_alg: str
     jwks: dict[str, Any] | None
     has_secret: bool
-    secret_matches: bool
+    secret: UUID | None
+    """The secret that the request has shown, if it is one of the service's."""
     jwks_uri: str | None
     jwks_fetched_at: datetime | None
     assertion_audience: str
@@ -54,7 +55,7 @@ class ClientRow(NamedTuple):
             access_token_algorithm=TokenAlgorithm(self.access_token_alg),
             keys=self.jwks,
             has_secret=self.has_secret,
-            secret_matches=self.secret_matches,
+            secret=None if self.secret is None else ClientSecretId(self.secret),
             keys_uri=self.jwks_uri,
             keys_fetched_at=self.jwks_fetched_at,
             names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
@@ -76,7 +77,7 @@ class PostgresClients:
         return await self._clients.find((client, secret_digest))
 
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, RegisteredClient]:
-        parameters = {"clients": array([client.hex for client, _ in asked]), "digests": digests([digest for _, digest in asked])}
+        parameters = {"clients": array([client for client, _ in asked]), "digests": digests([digest for _, digest in asked])}
         found = {}
         for place, row in await ask_in_order(self._pool, _client, FIND, parameters):
             key = client, _ = asked[place - 1]
@@ -123,8 +124,8 @@ CLIENT: Final = """
            services.id, services.slug, organizations.id, organizations.slug, organizations.status = 'active', services.service_type,
            services.id_token_alg, services.access_token_alg, services.jwks,
            exists (select from client_secrets where client_secrets.service_id = services.id),
-           exists (
-               select from client_secrets
+           (
+               select client_secrets.id from client_secrets
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
            services.jwks_uri, services.jwks_fetched_at, services.assertion_audience
@@ -132,14 +133,14 @@ CLIENT: Final = """
 
 # Joins the service with the client id `asked.client`, and the service's organization.
 ITS_SERVICE: Final = """
-     cross join lateral (select * from services where services.client_id = asked.client limit 1) as services
+     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
      cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
 """
 
 # For each client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason.
 FIND: Final[LiteralString] = f"""
     select asked.place, {CLIENT}
-      from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
+      from unnest((select %(clients)s::text[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
            {ITS_SERVICE}
 """
 

@@ -7,10 +7,12 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.keys.machine_keys import KeyTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.services.client_secrets import ClientSecret, PlacedSecret
 
+CLIENT_SECRETS: Final = KeyTable("client_secrets", "service_id")
 SECRET: Final = Columns(ClientSecret, "client_secrets", named={"service": "service_id"})
 
 

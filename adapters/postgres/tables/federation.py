@@ -268,7 +268,13 @@ TABLES: Final = (
             Age("PastScimExchanges", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at"),
         ),
     ),
-    Table("scim_groups", whose=ORGANIZATION, holds=(plain(WORD, "groups"), plain(FACT, "external_id")), moves=Moved(), ends=Ends.ONE),
+    Table(
+        "scim_groups",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "groups"), plain(FACT, "external_id", "profile_mapping")),
+        moves=Moved(),
+        ends=Ends.ONE,
+    ),
     Table(
         "provisioned_users",
         whose=ORGANIZATION,

@@ -16,6 +16,8 @@ MOST_LISTED: Final = 200
 
 
 class ExpiryKind(StrEnum):
+    """The kind of thing that ends."""
+
     APPLICATION_CERTIFICATE = "application_certificate"
     """The certificate that signs an application's SAML assertions."""
     DIRECTORY_CERTIFICATE = "directory_certificate"

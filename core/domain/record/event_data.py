@@ -268,7 +268,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "scim_token.created": EventData("The token, without its secret.", _SCIM_TOKEN),
     "scim_token.deleted": EventData("The deleted token.", _SCIM_TOKEN),
     "scim_settings.updated": EventData(
-        "What the groups of the directory were and are.", {"old_groups": "organization", "new_groups": "teams"}
+        "What has changed, before and after: what the groups of the directory are, and which fields its attributes fill.",
+        {"old_groups": "organization", "new_groups": "teams", "old_profile_mapping": {}, "new_profile_mapping": {"title": "job_title"}},
     ),
     "domain.set": EventData("The domain.", _DOMAIN),
     "domain.verified": EventData("The domain.", _DOMAIN),

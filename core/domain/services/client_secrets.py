@@ -26,6 +26,7 @@ class ClientSecret(Frozen):
     created_by: UserId | None
     created_at: datetime
     made_by_key: ManagementKeyId | None = None
+    last_used_at: datetime | None = None
 
 
 class PlacedSecret(Frozen):

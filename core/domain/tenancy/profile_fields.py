@@ -68,6 +68,8 @@ LONGEST_ITEM: Final = 200
 LAST_POSITION: Final = 999
 MOST_BYTES: Final = 16 * 1024
 """The limit of all values that an organization, or the installation, keeps of one person."""
+NO_ROOM: Final = "fields_too_long"
+"""The words of the refusal beyond this limit."""
 # Beyond this, programs that read numbers as floats no longer tell neighbours apart (RFC 8259 section 6).
 _LARGEST: Final = 2**53 - 1
 FIELD_SCOPES: Final = ("profile", "email")
@@ -108,15 +110,20 @@ _BOUNDS_OF: Final[Mapping[FieldKind, frozenset[str]]] = {
 ANYTHING: Final = FieldRule()
 
 
-class ProfileField(Frozen, kw_only=True):
+class FieldShape(Frozen, kw_only=True):
+    """The part of a field that decides which values it takes."""
+
+    key: str
+    kind: FieldKind
+    rule: FieldRule = ANYTHING
+
+
+class ProfileField(FieldShape, kw_only=True):
     """A field of the installation, if `organization` is None; otherwise of this organization alone."""
 
     id: ProfileFieldId
     organization: OrganizationId | None
-    key: str
     label: str
-    kind: FieldKind
-    rule: FieldRule = ANYTHING
     written_by: frozenset[FieldWriter]
     scope: str | None = None
     """The scope that tells the field to applications. Only the installation's fields have one."""
@@ -231,7 +238,7 @@ def _require_order(name: str, lower: float | None, upper: float | None) -> None:
         raise BadRequest(f"rule: {name}: not below the lower bound", words="bounds_crossed")
 
 
-def checked_value(field: ProfileField, given: Json) -> FieldValue:
+def checked_value(field: FieldShape, given: Json) -> FieldValue:
     """The value as it is kept. Raises `BadRequest` for a value that the field does not take. The refusal never repeats the value."""
     match field.kind:
         case FieldKind.TEXT:
@@ -254,7 +261,7 @@ def checked_value(field: ProfileField, given: Json) -> FieldValue:
             return _items(field, given)
 
 
-def _text(field: ProfileField, given: Json) -> str:
+def _text(field: FieldShape, given: Json) -> str:
     if not isinstance(given, str):
         raise _refused(field, "a text", "field_text")
     text = typed_line(field.key, given)
@@ -264,7 +271,7 @@ def _text(field: ProfileField, given: Json) -> str:
     return text
 
 
-def _number(field: ProfileField, given: Json) -> int | float:
+def _number(field: FieldShape, given: Json) -> int | float:
     # An integer of JSON may have thousands of digits, which no float has room for.
     if isinstance(given, bool) or not isinstance(given, int | float) or (isinstance(given, float) and not math.isfinite(given)):
         raise _refused(field, "a number", "field_number")
@@ -275,7 +282,7 @@ def _number(field: ProfileField, given: Json) -> int | float:
     return given
 
 
-def _dated(field: ProfileField, given: str) -> str:
+def _dated(field: FieldShape, given: str) -> str:
     day = _date(field.key, given)
     if (field.rule.earliest is not None and day < field.rule.earliest) or (field.rule.latest is not None and day > field.rule.latest):
         earliest, latest = field.rule.earliest or "…", field.rule.latest or "…"
@@ -293,7 +300,7 @@ def _date(name: str, text: str) -> str:
         raise refusal from None
 
 
-def _items(field: ProfileField, given: Json) -> tuple[str, ...]:
+def _items(field: FieldShape, given: Json) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
         raise _refused(field, "a list of texts", "field_list", most=MOST_ITEMS)
     most, longest = field.rule.max_items or MOST_ITEMS, field.rule.max_length or LONGEST_ITEM
@@ -309,7 +316,7 @@ def _items(field: ProfileField, given: Json) -> tuple[str, ...]:
     return items
 
 
-def _refused(field: ProfileField, expected: str, words: str, **values: object) -> BadRequest:
+def _refused(field: FieldShape, expected: str, words: str, **values: object) -> BadRequest:
     return BadRequest(f"{field.key}: {expected}", words=words, values=values)
 
 
@@ -362,7 +369,7 @@ def is_empty(field: ProfileField, value: Json) -> bool:
 def _require_room(values: Mapping[ProfileFieldId, FieldValue]) -> None:
     size = len(json.dumps({str(field): value for field, value in values.items()}, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
-        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words="fields_too_long")
+        raise BadRequest(f"All values of a person together have at most {MOST_BYTES} bytes, not {size}", words=NO_ROOM)
 
 
 def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: FieldWriter) -> tuple[Mapping[str, Json], Sequence[str]]:

@@ -328,7 +328,7 @@ def _as_client(application: RequestingApplication) -> AuthenticatedClient:
         access_token_algorithm=TokenAlgorithm.ES256,
         keys=None,
         has_secret=False,
-        secret_matches=False,
+        secret=None,
     )
     return AuthenticatedClient(registered, AuthenticationMethod.NONE)
 

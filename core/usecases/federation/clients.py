@@ -14,11 +14,13 @@ from core.domain.federation.oauth.clients import (
     used_assertion,
 )
 from core.domain.federation.oauth.oauth_errors import client_refused
+from core.domain.identifiers import ClientSecretId
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.federation.clients import ClientAssertions, ClientLookup, UsedAssertions
+from ports.presence import Presence
 from ports.services.published_keys import KeptKeys, KeySets
 
 
@@ -30,6 +32,7 @@ class Clients(Frozen):
     used: UsedAssertions
     key_sets: KeySets
     kept_keys: KeptKeys
+    secret_presence: Presence[ClientSecretId]
     clock: Clock
     issuer: str
     endpoints: Collection[str]
@@ -58,6 +61,8 @@ class Clients(Frozen):
                 require_open(require_known(await self.lookup.find(client.client, None), credentials))
                 raise client_refused("the assertion was used before, or the client has other keys since")
         require_open(client)
+        if client.secret is not None:
+            self.secret_presence.seen(client.secret, self.clock.now())
         return AuthenticatedClient(client, credentials.method)
 
     async def _verified(self, assertion: str, client: RegisteredClient, keys: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -39,7 +39,7 @@ def recording(request: Request, holder: ScimHolder, postern: Postern) -> Callabl
                 request=_body(request.body),
                 status=status,
                 scim_type=None if refusal is None else scim_type_of(refusal),
-                reason=_dropped(request) if refusal is None else shown_reason(refusal.message),
+                reason=_dropped(request, holder) if refusal is None else shown_reason(refusal.message),
                 occurred_at=postern.foundation.clock.now(),
             )
         )
@@ -61,9 +61,10 @@ def _query(encoded: bytes) -> dict[str, str]:
         return {}
 
 
-def _dropped(request: Request) -> str | None:
+def _dropped(request: Request, holder: ScimHolder) -> str | None:
     """The line about what a request stated of a person that is not kept here."""
-    names = dropped(_decoded(request.body)) if "/Users" in request.path and request.method in _STATING else ()
+    states = "/Users" in request.path and request.method in _STATING
+    names = dropped(_decoded(request.body), holder.mapping) if states else ()
     return f"Not kept here: {', '.join(names)}" if names else None
 
 

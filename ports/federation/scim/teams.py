@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.scim.groups import ScimGrouping
+from core.domain.federation.scim.groups import DirectorySettings, ScimGrouping
 from core.domain.identifiers import OrganizationId, TeamId, UserId
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
@@ -20,16 +20,16 @@ class ShownMembers(Frozen):
 
 
 class DirectoryTeamStore(Protocol):
-    """Outside a unit of work, `grouping`, `list`, `get` and `members` are one statement and one round trip each. The other methods need a
+    """Outside a unit of work, `settings`, `list`, `get` and `members` are one statement and one round trip each. The other methods need a
     unit of work that holds the organization, which `hold` does.
     """
 
-    async def grouping(self, organization: OrganizationId) -> ScimGrouping: ...
+    async def settings(self, organization: OrganizationId) -> DirectorySettings: ...
 
     async def hold_grouping(self, organization: OrganizationId) -> ScimGrouping | None:
         """Holds the organization. None when the organization is gone."""
 
-    async def save_grouping(self, organization: OrganizationId, grouping: ScimGrouping, at: datetime) -> None: ...
+    async def save_settings(self, organization: OrganizationId, settings: DirectorySettings, at: datetime) -> None: ...
 
     async def has_any(self, organization: OrganizationId) -> bool:
         """Whether the organization has a team that its directory fills."""

@@ -51,7 +51,7 @@ ACME: Final[dict[str, Any]] = {
         "batch_size": 100,
         "is_active": False,
     },
-    "scim_settings": {"groups": "teams"},
+    "scim_settings": {"groups": "teams", "profile_mapping": {"department": "department"}},
     "profile_fields": {
         "department": {
             "label": "Department",

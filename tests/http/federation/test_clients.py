@@ -8,12 +8,15 @@ from uuid import uuid4
 
 import jwt
 import pytest
+import trio
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 
+from entrypoints.bootstrap import Postern
 from tests.http.cast import all_at_once
 from tests.http.client import Pairs
 from tests.http.federation.relying import CALLBACK, INTROSPECT, JWT_BEARER, REVOKE, VERIFIER, Application, Relying, basic, oauth
 from tests.http.people import BASE_URL
+from tests.patience import PATIENCE
 
 CREDENTIALS: Final = {"grant_type": "client_credentials"}
 
@@ -24,6 +27,30 @@ async def test_by_the_header_and_by_the_body(relying: Relying) -> None:
     # Many libraries also send the client id in the body.
     fields = {**CREDENTIALS, "client_id": relying.shop.client_id, "client_secret": ""}
     assert (await relying.ask(fields=fields, headers=relying.shop.basic)).status == 200
+
+
+async def test_the_last_use_of_a_secret_is_marked(relying: Relying, postern: Postern) -> None:
+    owner = relying.people.add()
+    relying.tenants.join(owner, relying.acme, "owner")
+    relying.application(relying.acme, "quiet", secret=True)
+
+    async def used(service: str) -> Any:
+        answer = await relying.client.get(
+            f"/api/organizations/acme/services/{service}/client-secrets", token=await relying.people.token(owner)
+        )
+        found: list[dict[str, Any]] = answer.json()
+        return [one["last_used_at"] for one in found]
+
+    assert (await relying.ask(fields=CREDENTIALS, headers=[basic(relying.shop.client_id, "cs_wrong_secret")])).status == 401
+    (await relying.redeem(relying.shop, await relying.code(relying.shop))).ok()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: postern.federation.client_secret_presence.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while await used("shop") == [None]:
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    # Who shows a wrong secret, or none, has used none.
+    assert await used("quiet") == [None]
 
 
 async def test_a_public_client_may_name_itself_in_the_header(relying: Relying) -> None:

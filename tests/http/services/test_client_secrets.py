@@ -58,7 +58,13 @@ async def test_a_secret_is_shown_once_and_kept_as_a_digest(scene: ClientSecretSc
     assert secret["client_secret"].startswith(f"{secret['prefix']}_")
     answer = await scene.ask("GET")
     assert answer.json() == [
-        {"id": secret["id"], "prefix": secret["prefix"], "created_by": str(scene.admin.user), "created_at": secret["created_at"]}
+        {
+            "id": secret["id"],
+            "prefix": secret["prefix"],
+            "created_by": str(scene.admin.user),
+            "created_at": secret["created_at"],
+            "last_used_at": None,
+        }
     ]
     assert answer.header("cache-control") == "no-store"
     (kept,) = scene.people.rows("select service_id, digest from client_secrets")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -13,7 +13,7 @@ from core.domain.federation.oauth.authorization_codes import CONTENDED, Claim, E
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials, RegisteredClient
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import Context
 from core.domain.secrets import Token
@@ -32,7 +32,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 SERVICE, ORGANIZATION = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2))
 PHONE = AuthenticatedClient(
     RegisteredClient(
-        client=ClientId(UUID(int=3)),
+        client=ClientId(str(UUID(int=3))),
         context=Context(ORGANIZATION, "acme", SERVICE, "phone"),
         service=SERVICE,
         organization=ORGANIZATION,
@@ -42,11 +42,11 @@ PHONE = AuthenticatedClient(
         access_token_algorithm=TokenAlgorithm.ES256,
         keys=None,
         has_secret=False,
-        secret_matches=False,
+        secret=None,
     ),
     AuthenticationMethod.NONE,
 )
-SHOP = replace(PHONE.registered, service_type=ServiceType.WEB, has_secret=True, secret_matches=True)
+SHOP = replace(PHONE.registered, service_type=ServiceType.WEB, has_secret=True, secret=ClientSecretId(uuid4()))
 SHOWN = ClientCredentials(SHOP.client, AuthenticationMethod.POST, Token("secret"))
 REQUEST = TokenRequest(grant_type=AUTHORIZATION_CODE, code=Token("code"), redirect_uri="https://a.example/", code_verifier=Token("v" * 43))
 CLAIM = claim_of(REQUEST, SHOP.client, is_public=False)
@@ -78,6 +78,11 @@ class Lasting:
     lifetime = timedelta(days=90)
 
 
+class Unseen:
+    def seen(self, _one: object, _at: object) -> None:
+        """Nobody asks for the last use here."""
+
+
 def codes(redemption: Answering) -> AuthorizationCodes:
     clients = Clients(
         cast("ClientLookup", None),
@@ -85,6 +90,7 @@ def codes(redemption: Answering) -> AuthorizationCodes:
         cast("UsedAssertions", None),
         cast("KeySets", None),
         cast("KeptKeys", None),
+        Unseen(),
         clock=SystemClock(),
         issuer="https://id.example.org",
         endpoints=(),
@@ -127,7 +133,7 @@ async def test_a_client_that_shows_a_secret_looks_again_too() -> None:
     ("client", "refusal"),
     [
         (None, Unauthorized),
-        (replace(SHOP, secret_matches=False), Unauthorized),
+        (replace(SHOP, secret=None), Unauthorized),
         (replace(SHOP, organization_is_active=False), OrganizationNotActive),
     ],
 )

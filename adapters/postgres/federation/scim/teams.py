@@ -1,23 +1,26 @@
 """Teams that directories fill, in PostgreSQL, as groups of SCIM."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
+
+from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.teams import TEAM
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.scim.groups import ScimGrouping
+from core.domain.federation.scim.groups import DirectorySettings, ScimGrouping
 from core.domain.identifiers import OrganizationId, TeamId, UserId
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
 from ports.federation.scim.teams import ShownMembers
 
 
-class _Grouping(Frozen):
+class _Settings(Frozen):
     groups: str
+    profile_mapping: Mapping[str, str]
 
 
 def _team_with(*, included: Collection[UserId], **team: Any) -> tuple[Team, Collection[UserId]]:
@@ -38,17 +41,19 @@ class DirectoryTeamRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def grouping(self, organization: OrganizationId) -> ScimGrouping:
-        rows = await self._statements.ask(_Grouping, _GROUPING, {"organization": organization})
-        return ScimGrouping(rows[0].groups) if rows else ScimGrouping.ORGANIZATION
+    async def settings(self, organization: OrganizationId) -> DirectorySettings:
+        rows = await self._statements.ask(_Settings, _SETTINGS, {"organization": organization})
+        return DirectorySettings(ScimGrouping(rows[0].groups), rows[0].profile_mapping) if rows else DirectorySettings()
 
     async def hold_grouping(self, organization: OrganizationId) -> ScimGrouping | None:
         await self._statements.tell(_HOLD, {"organization": organization})
-        rows = await self._statements.ask(_Grouping, _GROUPING, {"organization": organization})
+        rows = await self._statements.ask(_Settings, _SETTINGS, {"organization": organization})
         return ScimGrouping(rows[0].groups) if rows else None
 
-    async def save_grouping(self, organization: OrganizationId, grouping: ScimGrouping, at: datetime) -> None:
-        await self._statements.tell(_SAVE_GROUPING, {"organization": organization, "groups": grouping.value, "at": at})
+    async def save_settings(self, organization: OrganizationId, settings: DirectorySettings, at: datetime) -> None:
+        mapping = Jsonb(dict(settings.profile_mapping))
+        parameters = {"organization": organization, "groups": settings.groups.value, "mapping": mapping, "at": at}
+        await self._statements.tell(_SAVE_SETTINGS, parameters)
 
     async def has_any(self, organization: OrganizationId) -> bool:
         (answer,) = await self._statements.ask(AnswerRow, _HAS_ANY, {"organization": organization})
@@ -89,8 +94,8 @@ class DirectoryTeamRows:
         return [UserId(row.id) for row in await self._statements.ask(IdRow, _OTHERS, parameters)]
 
 
-_GROUPING: Final = """
-    select coalesce(scim_groups.groups, 'organization') as groups
+_SETTINGS: Final = """
+    select coalesce(scim_groups.groups, 'organization') as groups, coalesce(scim_groups.profile_mapping, '{}') as profile_mapping
       from organizations
       left join scim_groups on scim_groups.org_id = organizations.id
      where organizations.id = %(organization)s
@@ -99,10 +104,11 @@ _GROUPING: Final = """
 # The lock is a separate statement, so that the next statement sees what others committed while this one waited.
 _HOLD: Final = "select from organizations where id = %(organization)s for no key update"
 
-_SAVE_GROUPING: Final = """
-    insert into scim_groups (org_id, groups, updated_at)
-    values (%(organization)s, %(groups)s, %(at)s)
-        on conflict (org_id) do update set groups = excluded.groups, updated_at = excluded.updated_at
+_SAVE_SETTINGS: Final = """
+    insert into scim_groups (org_id, groups, profile_mapping, updated_at)
+    values (%(organization)s, %(groups)s, %(mapping)s, %(at)s)
+        on conflict (org_id) do update
+           set groups = excluded.groups, profile_mapping = excluded.profile_mapping, updated_at = excluded.updated_at
 """
 
 _HAS_ANY: Final = "select exists (select from teams where org_id = %(organization)s and source = 'directory') as yes"

@@ -1,13 +1,14 @@
 """SCIM tokens in PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString, NamedTuple
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, first
+from adapters.postgres.tenancy.fields.profile_fields import shape_of
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.scim.tokens import ScimHolder, ScimToken
@@ -26,9 +27,17 @@ class _Known(NamedTuple):
     organization_id: UUID
     organization_slug: str
     organization_is_active: bool
+    mapping: Mapping[str, Mapping[str, Any]] | None
 
     def known(self) -> KnownKey[ScimHolder]:
-        holder = ScimHolder(ScimTokenId(self.id), self.name, self.prefix, OrganizationId(self.organization_id), self.organization_slug)
+        holder = ScimHolder(
+            ScimTokenId(self.id),
+            self.name,
+            self.prefix,
+            OrganizationId(self.organization_id),
+            self.organization_slug,
+            {name: shape_of(field) for name, field in (self.mapping or {}).items()},
+        )
         return KnownKey(holder, self.digest, self.expires_at, self.organization_is_active)
 
 
@@ -60,7 +69,16 @@ SCIM_TOKENS: Final = KeyTable("scim_tokens", "org_id")
 FIND: Final[LiteralString] = f"""
     select keys.id, keys.digest, keys.name, keys.prefix, keys.expires_at,
            organizations.id as organization_id, organizations.slug as organization_slug,
-           organizations.status = 'active' as organization_is_active
+           organizations.status = 'active' as organization_is_active,
+           (
+               select jsonb_object_agg(
+                          mapped.key, jsonb_build_object('key', fields.key, 'kind', fields.kind, 'rule', fields.rule)
+                      )
+                 from scim_groups
+                cross join jsonb_each_text(scim_groups.profile_mapping) as mapped
+                 join profile_fields as fields on fields.org_id = scim_groups.org_id and fields.key = mapped.value
+                where scim_groups.org_id = keys.org_id and 'directory' = any (fields.written_by)
+           ) as mapping
       from {asked_keys(SCIM_TOKENS)}
      cross join lateral (select * from organizations where organizations.id = keys.org_id limit 1) as organizations
 """

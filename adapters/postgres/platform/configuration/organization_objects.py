@@ -55,7 +55,9 @@ _SIEM: Final = """
 """
 
 _SCIM_SETTINGS: Final = """
-    select organizations.slug as organization, jsonb_build_object('groups', coalesce(scim_groups.groups, 'organization')) as fields
+    select organizations.slug as organization,
+           jsonb_build_object('groups', coalesce(scim_groups.groups, 'organization'),
+                              'profile_mapping', coalesce(scim_groups.profile_mapping, '{}')) as fields
       from organizations
       left join scim_groups on scim_groups.org_id = organizations.id
 """

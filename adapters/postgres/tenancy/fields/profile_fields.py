@@ -13,11 +13,16 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId
-from core.domain.tenancy.profile_fields import FieldRule, FieldWriter, ProfileField
+from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldShape, FieldWriter, ProfileField
 
 
 def _rule(kept: Mapping[str, Any]) -> FieldRule:
     return FieldRule(**{**kept, "choices": tuple(kept.get("choices", ()))})
+
+
+def shape_of(stored: Mapping[str, Any]) -> FieldShape:
+    """From the JSON of the columns of the same names."""
+    return FieldShape(key=stored["key"], kind=FieldKind(stored["kind"]), rule=_rule(stored["rule"]))
 
 
 def _stated(rule: FieldRule) -> Jsonb:

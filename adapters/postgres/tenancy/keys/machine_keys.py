@@ -21,9 +21,9 @@ Id = TypeVar("Id", bound=UUID)
 
 
 class KeyTable(Frozen):
-    """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. `owner`
-    is the column that names the key's owner. `more` are the columns that only this kind of key has. `also` is another condition under which
-    a shown key is found, besides its digest.
+    """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. A
+    table of which only the use is marked needs `id` and `last_used_at` alone. `owner` is the column that names the key's owner. `more` are
+    the columns that only this kind of key has. `also` is another condition under which a shown key is found, besides its digest.
     """
 
     name: LiteralString

@@ -1,5 +1,5 @@
-"""Attributes of the standard schemas that Postern does not keep. A change of one of them is dropped, and the flight recorder names it: so
-directories with their default mappings go through as they are.
+"""Attributes of the standard schemas that Postern keeps only where an owner maps them to fields (`mappings.py`). A change of any other is
+dropped, and the flight recorder names it: so directories with their default mappings go through as they are.
 """
 
 import re
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.federation.scim.errors import InvalidPath
-from core.domain.federation.scim.patches import Path, parse_path
+from core.domain.federation.scim.mappings import NOTHING_MAPPED, ScimMapping, is_kept, stated_at
+from core.domain.federation.scim.patches import Path, Verb, parse_path
+from core.domain.federation.scim.schemas import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.json import Json
 
-ENTERPRISE_SCHEMA: Final = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
-USER_SCHEMA: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 _CORE: Final = (
     *("nickName", "profileUrl", "title", "userType", "preferredLanguage", "locale", "timezone", "password"),
     *("phoneNumbers", "ims", "photos", "addresses", "entitlements", "roles", "x509Certificates"),
@@ -44,38 +44,46 @@ def is_other_address(path: Path) -> bool:
     return path.attribute == "emails" and path.filter is not None and _OTHER_TYPE.fullmatch(path.filter) is not None
 
 
-def dropped(body: Json) -> Sequence[str]:
-    """The names of the attributes of a body that are not kept, as far as a line has room."""
+def dropped(body: Json, mapping: ScimMapping = NOTHING_MAPPED) -> Sequence[str]:
+    """The names of the attributes of a body that are not kept, as far as a line has room. They are not mapped, or their field does not take
+    the value.
+    """
     if not isinstance(body, Mapping):
         return ()
     operations = body.get("Operations", body.get("operations"))
-    names = _of_resource(body) if operations is None else _of_operations(operations)
-    return sorted(set(names))[:_MOST_TOLD]
+    stated = _of_resource(body) if operations is None else _of_operations(operations)
+    names = {name for path, value in stated for name in _left_out(path, value, mapping)}
+    return sorted(names)[:_MOST_TOLD]
 
 
-def _of_operations(operations: Json) -> Iterator[str]:
+def _of_operations(operations: Json) -> Iterator[tuple[str, Any]]:
     for one in operations if isinstance(operations, list) else ():
         if not isinstance(one, Mapping):
             continue
         path, value = one.get("path"), one.get("value")
         if isinstance(path, str) and path:
-            yield from _of_attribute(path, value)
+            yield path, value
         elif isinstance(value, Mapping):
             yield from _of_resource(value)
 
 
-def _of_resource(resource: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in resource.items():
-        # An empty list says that there is nothing to keep.
-        if value not in ([], None):
-            yield from _of_attribute(name, value)
+def _of_resource(resource: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    # An empty list says that there is nothing to keep.
+    return ((name, value) for name, value in resource.items() if value not in ([], None))
+
+
+def _left_out(path: str, value: Any, mapping: ScimMapping) -> Iterator[str]:
+    if path.strip().lower() == ENTERPRISE_SCHEMA.lower() and isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from _left_out(f"{ENTERPRISE_SCHEMA}:{inner}", one, mapping)
+        return
+    stated = stated_at(path, Verb.REPLACE, value) if mapping else {}
+    yield from (name for name in _of_attribute(path, value) if not is_kept(name, value, mapping, stated))
 
 
 def _of_attribute(path: str, value: Any) -> Iterator[str]:
     name = path.strip().lower()
-    if name == ENTERPRISE_SCHEMA.lower():
-        yield from (known for inner in _names(value) if (known := _OF_ENTERPRISES.get(inner.lower())) is not None)
-    elif (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
+    if (known := _OF_ENTERPRISES.get(_enterprise_attribute(name))) is not None:
         yield known
     else:
         yield from _of_core(path, value)

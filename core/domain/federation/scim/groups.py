@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,12 +28,23 @@ _MEMBER: Final = re.compile(r"\s*value\s+eq\s+(?:\"([^\"]*)\"|([^\s\"]+))\s*", r
 _OR: Final = re.compile(r"\s+or\s+", re.IGNORECASE)
 
 
+NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class ScimGrouping(StrEnum):
     """What the groups of an organization's directory are, besides the organization's own group."""
 
     ORGANIZATION = "organization"
     """Nothing: the one group is the organization."""
     TEAMS = "teams"
+
+
+class DirectorySettings(Frozen):
+    """The owner's settings of the organization's directory."""
+
+    groups: ScimGrouping = ScimGrouping.ORGANIZATION
+    profile_mapping: Mapping[str, str] = NO_MAPPING
+    """The keys of fields by the attributes that fill them."""
 
 
 class Group(Frozen, kw_only=True):
@@ -232,8 +244,13 @@ def group_name(value: Any) -> str:
     return name
 
 
-def grouping_changed(organization: OrganizationId, before: ScimGrouping, after: ScimGrouping, actor: Actor) -> Event:
-    details: dict[str, Json] = {"old_groups": before.value, "new_groups": after.value}
+def settings_changed(organization: OrganizationId, before: DirectorySettings, after: DirectorySettings, actor: Actor) -> Event:
+    """The event has what has changed, before and after."""
+    details: dict[str, Json] = {}
+    if before.groups is not after.groups:
+        details |= {"old_groups": before.groups.value, "new_groups": after.groups.value}
+    if before.profile_mapping != after.profile_mapping:
+        details |= {"old_profile_mapping": dict(before.profile_mapping), "new_profile_mapping": dict(after.profile_mapping)}
     return Event("scim_settings.updated", actor, Target("organization", str(organization)), organization, details)
 
 

@@ -6,12 +6,13 @@ from hashlib import sha256
 from typing import Any, Final
 
 from core.domain.errors import PreconditionFailed
-from core.domain.federation.scim.attributes import USER_SCHEMA
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.groups import GROUP_SCHEMA, Group, ScimGrouping
+from core.domain.federation.scim.mappings import MAPPABLE, NOTHING_MAPPED, MappableAttribute, ScimMapping, shown
+from core.domain.federation.scim.schemas import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.federation.scim.users import FIELD_SCHEMA, WORK, ProvisionedUser, ScimProfile
 from core.domain.json import timestamp
-from core.domain.tenancy.profile_fields import FieldKind, ProfileField
+from core.domain.tenancy.profile_fields import FieldKind, FieldShape, ProfileField
 from core.frozen import Frozen
 
 BASE_PATH: Final = "/scim/v2"
@@ -60,7 +61,7 @@ def projected(resource: Resource, want: WantedAttributes) -> Resource:
 def _parts(name: str, want: WantedAttributes) -> frozenset[str]:
     """The parts of the attribute that the request names. Empty when the request names the whole attribute."""
     named = want.only or want.without
-    return frozenset() if name in named else frozenset(one.partition(".")[2] for one in named if one.startswith(f"{name}."))
+    return frozenset() if name in named else frozenset(one[len(name) + 1 :] for one in named if one.startswith(f"{name}."))
 
 
 def _of_parts(value: Any, parts: frozenset[str], *, kept: bool) -> Any:
@@ -81,17 +82,20 @@ def _names(given: str | Sequence[str] | None) -> frozenset[str]:
 def _without_schema(name: str) -> str:
     for schema in (USER_SCHEMA, GROUP_SCHEMA):
         name = name.removeprefix(f"{schema.lower()}:")
-    # A field is a part of the extension, as other attributes have parts.
-    return name.replace(f"{FIELD_SCHEMA.lower()}:", f"{FIELD_SCHEMA.lower()}.")
+    # An attribute is a part of its extension, as other attributes have parts.
+    for extension in (FIELD_SCHEMA, ENTERPRISE_SCHEMA):
+        name = name.replace(f"{extension.lower()}:", f"{extension.lower()}.")
+    return name
 
 
-def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
+def user_resource(user: ProvisionedUser, base_url: str, mapping: ScimMapping = NOTHING_MAPPED) -> Resource:
+    """A mapped field stands in the resource as its attribute alone, so that a resource that comes back does not contradict itself."""
     profile = user.profile
     resource: Resource = {
         "schemas": [USER_SCHEMA],
         "id": str(user.id),
         "externalId": profile.external_id,
-        "meta": _meta("User", user.created_at, user.updated_at, user_location(user, base_url), user_version(profile)),
+        "meta": _meta("User", user.created_at, user.updated_at, user_location(user, base_url), user_version(profile, mapping)),
         "userName": profile.user_name,
     }
     names = {"formatted": profile.formatted, "givenName": profile.given_name, "familyName": profile.family_name}
@@ -101,10 +105,11 @@ def user_resource(user: ProvisionedUser, base_url: str) -> Resource:
         resource["displayName"] = profile.display_name
     resource["emails"] = [{"value": profile.email, "type": WORK, "primary": True}]
     resource["active"] = profile.active
-    if profile.fields:
-        resource["schemas"] = [USER_SCHEMA, FIELD_SCHEMA]
-        resource[FIELD_SCHEMA] = dict(profile.fields)
-    return resource
+    core, enterprise = shown(mapping, profile.fields)
+    mapped = {field.key for field in mapping.values()}
+    fields = {key: value for key, value in profile.fields.items() if key not in mapped}
+    extensions = {schema: values for schema, values in ((ENTERPRISE_SCHEMA, enterprise), (FIELD_SCHEMA, fields)) if values}
+    return {**resource, **core, **extensions, "schemas": [USER_SCHEMA, *extensions]}
 
 
 def group_resource(group: Group, base_url: str, members: Any) -> Resource:
@@ -134,11 +139,12 @@ def group_location(group: Group, base_url: str) -> str:
     return f"{base_url}{BASE_PATH}/Groups/{group.id}"
 
 
-def user_version(profile: ScimProfile) -> str:
+def user_version(profile: ScimProfile, mapping: ScimMapping = NOTHING_MAPPED) -> str:
     told = (
         *(profile.user_name, profile.work_email, profile.external_id, profile.formatted, profile.given_name, profile.family_name),
         *(profile.display_name, profile.active),
         *sorted(profile.fields.items()),
+        *sorted((name, field.key) for name, field in mapping.items()),
     )
     return _version(repr(told))
 
@@ -216,22 +222,27 @@ def service_provider_config(base_url: str) -> Mapping[str, Any]:
     }
 
 
-def resource_types(base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
-    """`fields` are those of the organization that its directory may write."""
-    extensions = [{"schema": FIELD_SCHEMA, "required": False}] if fields else []
+def resource_types(
+    base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField], mapping: ScimMapping
+) -> Sequence[Mapping[str, Any]]:
+    """`fields` are those of the organization that its directory may write, besides the mapped ones."""
     person = _resource_type(base_url, "User", "Users", "A person whom the directory manages in the organization.", USER_SCHEMA)
+    extensions = (*([FIELD_SCHEMA] if fields else []), *([ENTERPRISE_SCHEMA] if _mapped_attributes(mapping, of_enterprises=True) else []))
     return [
-        {**person, "schemaExtensions": extensions},
+        {**person, "schemaExtensions": [{"schema": one, "required": False} for one in extensions]},
         _resource_type(base_url, "Group", "Groups", _GROUPS_ARE[grouping], GROUP_SCHEMA),
     ]
 
 
-def schemas(base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField] = ()) -> Sequence[Mapping[str, Any]]:
-    """`fields` are those of the organization that its directory may write."""
+def schemas(base_url: str, grouping: ScimGrouping, fields: Sequence[ProfileField], mapping: ScimMapping) -> Sequence[Mapping[str, Any]]:
+    """`fields` are those of the organization that its directory may write, besides the mapped ones."""
     extension = _schema(base_url, FIELD_SCHEMA, "Fields", "Fields of the organization", [_field_attribute(one) for one in fields])
+    of_enterprises = _mapped_attributes(mapping, of_enterprises=True)
+    enterprise = _schema(base_url, ENTERPRISE_SCHEMA, "EnterpriseUser", "A person of an enterprise", of_enterprises)
     return [
         *([extension] if fields else []),
-        _schema(base_url, USER_SCHEMA, "User", "A person", _USER_ATTRIBUTES),
+        *([enterprise] if of_enterprises else []),
+        _schema(base_url, USER_SCHEMA, "User", "A person", (*_USER_ATTRIBUTES, *_mapped_attributes(mapping, of_enterprises=False))),
         _schema(base_url, GROUP_SCHEMA, "Group", _GROUP_IS[grouping], (*_NAME_OF_GROUP[grouping], *_GROUP_ATTRIBUTES)),
     ]
 
@@ -284,6 +295,33 @@ def _field_attribute(field: ProfileField) -> Mapping[str, Any]:
     return _attribute(
         field.key, field.label, _FIELD_TYPES.get(field.kind, "string"), multiValued=field.kind is FieldKind.LIST, **exact, **chosen
     )
+
+
+def _mapped_attributes(mapping: ScimMapping, *, of_enterprises: bool) -> Sequence[Mapping[str, Any]]:
+    by_attribute: dict[str, list[tuple[MappableAttribute, FieldShape]]] = {}
+    for name, one in MAPPABLE.items():
+        if name in mapping and one.is_of_enterprises is of_enterprises:
+            by_attribute.setdefault(one.attribute, []).append((one, mapping[name]))
+    return [_mapped_attribute(name, filling) for name, filling in by_attribute.items()]
+
+
+def _mapped_attribute(name: str, filling: Sequence[tuple[MappableAttribute, FieldShape]]) -> Mapping[str, Any]:
+    one, field = filling[0]
+    if one.part is None:
+        return _filling(name, field)
+    if one.type is None:
+        parts = [_filling(one.part or name, field) for one, field in filling]
+    else:
+        keys = ", ".join(field.key for _, field in filling)
+        types = [one.type for one, _ in filling]
+        parts = [_attribute(one.part, f"Fills fields of the organization: {keys}.", caseExact=True)]
+        parts.append(_attribute("type", "The kind of entry.", canonicalValues=types))
+    return _attribute(name, "Fills fields of the organization.", "complex", multiValued=one.type is not None, subAttributes=parts)
+
+
+def _filling(name: str, field: FieldShape) -> Mapping[str, Any]:
+    chosen: dict[str, Any] = {"canonicalValues": list(field.rule.choices)} if field.rule.choices else {}
+    return _attribute(name, f"Fills the field {field.key} of the organization.", caseExact=True, **chosen)
 
 
 _USER_ATTRIBUTES: Final = (

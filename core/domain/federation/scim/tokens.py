@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest
+from core.domain.federation.scim.mappings import NOTHING_MAPPED, ScimMapping
 from core.domain.identifiers import OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Target
@@ -35,6 +36,8 @@ class ScimHolder(Frozen):
     prefix: str
     organization: OrganizationId
     organization_slug: str
+    mapping: ScimMapping = NOTHING_MAPPED
+    """The fields of the organization that the directory fills by attributes."""
 
     @property
     def acting(self) -> ActingKey:

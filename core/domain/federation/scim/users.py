@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
-from core.domain.federation.scim.attributes import USER_SCHEMA, is_of_enterprises, is_other_address, is_unkept
+from core.domain.federation.scim.attributes import is_of_enterprises, is_other_address, is_unkept
 from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.mappings import MAPPABLE, NOTHING_MAPPED, ScimMapping, filled, stated_at, stated_in
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
+from core.domain.federation.scim.schemas import USER_SCHEMA
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
@@ -146,10 +148,10 @@ class ProvisionedFate(StrEnum):
     DELETED = "deleted"
 
 
-def patched(before: ScimProfile, user: str, operations: Sequence[PatchOperation]) -> ScimProfile:
+def patched(before: ScimProfile, user: str, operations: Sequence[PatchOperation], mapping: ScimMapping = NOTHING_MAPPED) -> ScimProfile:
     """The profile after these operations on the resource with this id. A refused operation leaves the whole profile unchanged."""
     require_operations(operations)
-    draft = _Draft(before, user)
+    draft = _Draft(before, user, mapping)
     for operation in operations:
         draft.apply(operation)
     return draft.profile()
@@ -168,9 +170,11 @@ class Stated(Frozen, kw_only=True):
     active: bool | None = None
     fields: Mapping[str, Json] | None = None
     """None when the directory sends no extension at all: then the fields stay as they are, since it may not know the extension."""
+    mappable: Mapping[str, Any] = NO_FIELDS
+    """The attributes that may be mapped to fields, as the resource has them."""
 
 
-def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimProfile:
+def stated_profile(stated: Stated, before: ScimProfile | None = None, mapping: ScimMapping = NOTHING_MAPPED) -> ScimProfile:
     """The profile that a whole resource states. Attributes that the resource leaves out are removed; only `active` keeps its value."""
     if not stated.user_name.strip():
         raise InvalidValue("userName: required")
@@ -187,15 +191,20 @@ def stated_profile(stated: Stated, before: ScimProfile | None = None) -> ScimPro
         family_name=text_of("name.familyName", stated.family_name),
         display_name=text_of("displayName", stated.display_name),
         active=active,
-        fields=_stated_fields(stated.fields, NO_FIELDS if before is None else before.fields),
+        fields=_stated_fields(stated, NO_FIELDS if before is None else before.fields, mapping),
     )
 
 
-def _stated_fields(stated: Mapping[str, Json] | None, before: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Fields that the extension leaves out are emptied."""
-    if stated is None:
-        return before
-    return {**dict.fromkeys(before), **{key.lower(): value for key, value in stated.items()}}
+def _stated_fields(stated: Stated, before: Mapping[str, Json], mapping: ScimMapping) -> Mapping[str, Json]:
+    """Fields that the extension leaves out are emptied, and so are those whose attribute the resource leaves out, unless the extension
+    states them.
+    """
+    named = {key.lower(): value for key, value in (stated.fields or NO_FIELDS).items()}
+    after = before if stated.fields is None else {**dict.fromkeys(before), **named}
+    if not mapping:
+        return after
+    absent = {name: None for name in MAPPABLE if name in mapping and mapping[name].key not in named}
+    return filled(after, mapping, {**absent, **stated_in(stated.mappable)})
 
 
 _TEXTS: Final[Mapping[tuple[str, str | None], tuple[str, str]]] = {
@@ -213,8 +222,9 @@ _READ_ONLY: Final = frozenset({"id", "meta", "schemas", "groups"})
 class _Draft:
     """Applies the operations, one after the other."""
 
-    def __init__(self, before: ScimProfile, user: str) -> None:
+    def __init__(self, before: ScimProfile, user: str, mapping: ScimMapping) -> None:
         self._before = before
+        self._mapping = mapping
         self._user = user
         self._now = before
         self._user_name: str | None = None
@@ -252,7 +262,10 @@ class _Draft:
     def _change_at(self, verb: Verb, path: str, value: Any) -> None:
         if _is_of_fields(path):
             self._change_fields(verb, path, value)
-        elif is_of_enterprises(path):
+            return
+        if self._mapping:
+            self._now = replace(self._now, fields=filled(self._now.fields, self._mapping, stated_at(path, verb, value)))
+        if is_of_enterprises(path):
             self._count()
         else:
             self._change(verb, parse_path(path, USER_SCHEMA), value)

@@ -5,21 +5,23 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from core.domain.changes import Unchanged
+from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.federation.scim.errors import InvalidValue
 from core.domain.federation.scim.filters import Filter, FilterComparison, FilterField, FilterValue, comparisons, holds
 from core.domain.federation.scim.groups import (
     MOST_MEMBERS,
+    DirectorySettings,
     Group,
     GroupChange,
     ScimGrouping,
     compared_member,
     group_name,
-    grouping_changed,
     name_in,
     refuse_creation,
+    settings_changed,
 )
+from core.domain.federation.scim.mappings import scim_mapping
 from core.domain.federation.scim.patches import text_of
 from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
@@ -59,9 +61,8 @@ class ScimTeams(Frozen):
     members_address: str
     system: System
 
-    async def grouping(self, holder: ScimHolder) -> ScimGrouping:
-        """What the groups of this directory are."""
-        return await self.lookup.grouping(holder.organization)
+    async def settings(self, holder: ScimHolder) -> DirectorySettings:
+        return await self.lookup.settings(holder.organization)
 
     async def get(self, holder: ScimHolder, team: UUID, *, with_members: bool) -> FoundGroup:
         """Raises `NotFound`."""
@@ -147,7 +148,7 @@ class ScimTeams(Frozen):
         async with self.changes.one(holder) as uow:
             found = await uow.directory_teams.hold(holder.organization, TeamId(team))
             if found is None:
-                if await uow.directory_teams.grouping(holder.organization) is not ScimGrouping.TEAMS:
+                if (await uow.directory_teams.settings(holder.organization)).groups is not ScimGrouping.TEAMS:
                     raise Forbidden(_NO_DELETION)
                 raise NotFound(_UNKNOWN)
             require_version(version, group_version(group_of(found)))
@@ -189,25 +190,40 @@ class ScimSettings(Frozen):
     lookup: DirectoryTeamStore
     clock: Clock
 
-    async def get(self, member: Member) -> ScimGrouping:
-        return await self.lookup.grouping(member.organization)
+    async def get(self, member: Member) -> DirectorySettings:
+        return await self.lookup.settings(member.organization)
 
-    async def change(self, caller: Member, wanted: ScimGrouping, actor: Actor) -> ScimGrouping:
-        """Raises `Forbidden` when the caller is no longer the owner, and `BadRequest` for switching back while the directory fills teams:
-        nobody could then take away what these teams carry.
+    async def change(
+        self,
+        caller: Member,
+        actor: Actor,
+        *,
+        groups: ScimGrouping | Unchanged = UNCHANGED,
+        mapping: Mapping[str, str] | Unchanged = UNCHANGED,
+    ) -> DirectorySettings:
+        """Raises `Forbidden` when the caller is no longer the owner, and `BadRequest` for a wrong mapping, and for switching back while the
+        directory fills teams: nobody could then take away what these teams carry.
         """
+        if isinstance(groups, Unchanged) and isinstance(mapping, Unchanged):
+            raise BadRequest("Send at least one of groups and profile_mapping", words="nothing_to_change")
+        checked = mapping if isinstance(mapping, Unchanged) else scim_mapping(mapping)
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, caller)
             await require_owner(uow, acting, self.clock.now())
-            before = await uow.directory_teams.grouping(caller.organization)
-            if before is wanted:
+            before = await uow.directory_teams.settings(caller.organization)
+            after = DirectorySettings(
+                before.groups if isinstance(groups, Unchanged) else groups,
+                before.profile_mapping if isinstance(checked, Unchanged) else checked,
+            )
+            if after == before:
                 return before
-            if wanted is ScimGrouping.ORGANIZATION and await uow.directory_teams.has_any(caller.organization):
+            ends_teams = before.groups is ScimGrouping.TEAMS and after.groups is ScimGrouping.ORGANIZATION
+            if ends_teams and await uow.directory_teams.has_any(caller.organization):
                 raise BadRequest("groups: the directory fills teams: delete these first, there or here")
-            await uow.directory_teams.save_grouping(caller.organization, wanted, self.clock.now())
-            await uow.record(grouping_changed(caller.organization, before, wanted, actor))
+            await uow.directory_teams.save_settings(caller.organization, after, self.clock.now())
+            await uow.record(settings_changed(caller.organization, before, after, actor))
             await uow.commit()
-        return wanted
+        return after
 
 
 def group_of(team: Team) -> Group:

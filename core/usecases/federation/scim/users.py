@@ -40,7 +40,8 @@ from core.domain.languages import Language
 from core.domain.pages import Listed
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
-from core.domain.tenancy.profile_fields import FieldWriter
+from core.domain.tenancy.profile_fields import NO_ROOM, FieldWriter, KeptValues
+from core.domain.tenancy.profile_values import HeldPerson
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.federation.scim.enrolment import Enrolment, require_place, require_room
@@ -107,7 +108,7 @@ class ScimUsers(Frozen):
         organization has made it, and an account that is shut to the directory is not active here either. Raises `Conflict` for a person
         that the directory knows already, `TeamLimitExceeded`, `InvalidValue`, `RateLimited`, and `Overloaded`.
         """
-        profile = stated_profile(stated)
+        profile = stated_profile(stated, mapping=holder.mapping)
         email = self._email(profile.user_name)
         wait = await self.buckets.take(ADDITIONS, str(holder.organization))
         if wait > 0:
@@ -135,7 +136,7 @@ class ScimUsers(Frozen):
         """Raises the errors of `patch`."""
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
-            profile = stated_profile(stated, held.user.profile)
+            profile = stated_profile(stated, held.user.profile, holder.mapping)
             return await self._change(
                 Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile, whole=True
             )
@@ -148,7 +149,7 @@ class ScimUsers(Frozen):
         """
         async with self.changes.one(holder) as uow:
             capacity, held = await self._held(uow, holder, user, version)
-            profile = patched(held.user.profile, str(user), operations)
+            profile = patched(held.user.profile, str(user), operations, holder.mapping)
             return await self._change(Enrolment(uow, self.system.ids, holder, actor, self.system.clock.now()), capacity, held, profile)
 
     async def delete(self, holder: ScimHolder, user: UserId, version: str | None, actor: Actor) -> None:
@@ -228,7 +229,7 @@ class ScimUsers(Frozen):
         found = await uow.provisioned_users.hold(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
-        require_version(version, user_version(found[1].user.profile))
+        require_version(version, user_version(found[1].user.profile, holder.mapping))
         return found
 
     async def _change(
@@ -274,11 +275,24 @@ class ScimUsers(Frozen):
         if foreign and not whole:
             raise InvalidPath(f"path: {foreign[0][:80]} is no field that the directory may write")
         known = {key: value for key, value in given.items() if key in own}
+        # A person who fills the row with values of their own must not keep the directory from changing them.
+        mapped = {field.key: None for field in enrolment.holder.mapping.values() if field.key in own}
         try:
-            after = await self.values.written(enrolment.uow, kept, known, FieldWriter.DIRECTORY, enrolment.actor)
+            after = await self._written(enrolment, kept, known, or_else={**known, **mapped} if mapped else None)
         except BadRequest as refusal:
             raise InvalidValue(refusal.message) from None
         return {key: list(value) if isinstance(value, tuple) else value for key, value in after.by_key.items() if key in own}
+
+    async def _written(
+        self, enrolment: Enrolment, kept: HeldPerson, given: Mapping[str, Json], *, or_else: Mapping[str, Json] | None
+    ) -> KeptValues:
+        """Writes the other values if the row has no room for the given ones. Raises `BadRequest`."""
+        try:
+            return await self.values.written(enrolment.uow, kept, given, FieldWriter.DIRECTORY, enrolment.actor)
+        except BadRequest as refusal:
+            if refusal.words != NO_ROOM or or_else is None:
+                raise
+            return await self.values.written(enrolment.uow, kept, or_else, FieldWriter.DIRECTORY, enrolment.actor)
 
     async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
         """Moves the account to another address. The holder of the earlier address gets a mail and loses the account with its password. The

@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.organization.connections import (
     keys,
     providers,
     scim,
+    scim_attributes,
     setup_links,
 )
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
@@ -49,6 +50,7 @@ CONSOLE: Final = Endpoints(
         *certificates_pages.PAGES,
         *domains.PAGES,
         *scim.PAGES,
+        *scim_attributes.PAGES,
         *setup_links.PAGES,
         *events.PAGES,
         *keys.PAGES,

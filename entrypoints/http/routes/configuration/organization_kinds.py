@@ -171,11 +171,11 @@ ORGANIZATION_KINDS: Final = (
     ObjectKind(
         name="scim_settings",
         within=Within.ORGANIZATION,
-        entry=entry("ScimSettingsEntry", scim_settings.ScimSettingsBody),
+        entry=entry("ScimSettingsEntry", scim_settings.ChangedScimSettings),
         shown_by=scim_settings.get_scim_settings,
         change=scim_settings.change_scim_settings,
         is_single=True,
-        standing={"groups": "organization"},
+        standing={"groups": "organization", "profile_mapping": {}},
     ),
     ObjectKind(
         name="profile_fields",

@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Forbidden, NotFound, NotImplementedHere
 from core.domain.federation.scim.groups import ScimGrouping
+from core.domain.federation.scim.mappings import ScimMapping
 from core.domain.federation.scim.resources import list_response, resource_types, schemas, service_provider_config
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.tenancy.profile_fields import FieldWriter, ProfileField
@@ -112,7 +113,9 @@ class ScimResourceType(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     schema: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The schema of its resources."""
     schema_extensions: Annotated[Sequence[dict[str, Any]], example([])]
-    """The extension with the organization's own fields, if its directory may write any."""
+    """The extension with the organization's own fields, if its directory may write any, and the enterprise extension, if attributes of it
+    are mapped to fields.
+    """
     meta: Annotated[ScimDocumentMeta, example({"resourceType": "ResourceType", "location": f"{_BASE}/ResourceTypes/User"})]
     """About this document."""
 
@@ -161,7 +164,7 @@ class ScimSchema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: Annotated[str, example("urn:ietf:params:scim:schemas:core:2.0:User")]
     """The name of the schema."""
     name: Annotated[str, example("User")]
-    """`User`, `Group`, or `Fields` for the organization's own."""
+    """`User`, `Group`, `EnterpriseUser`, or `Fields` for the organization's own."""
     description: Annotated[str, example("A person")]
     """A description of the resources that have this schema."""
     attributes: Sequence[ScimAttribute]
@@ -258,10 +261,12 @@ def run_scim_bulk(_call: Call[None, None, None, ScimHolder], _postern: Postern) 
     raise NotImplementedHere("Bulk operations are not offered: send them one by one")
 
 
-async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGrouping, Sequence[ProfileField]]:
-    """What the documents depend on: our address, what groups are, and the organization's fields that its directory may write."""
+async def _described(holder: ScimHolder, postern: Postern) -> tuple[str, ScimGrouping, Sequence[ProfileField], ScimMapping]:
+    """The address, the kind of groups, the unmapped fields that the directory may write, and the mapped ones: what the documents show."""
+    mapped = {field.key for field in holder.mapping.values()}
     fields = await postern.tenancy.profile_fields.written_by(holder.organization, FieldWriter.DIRECTORY)
-    return postern.foundation.public_url, await postern.federation.scim_teams.grouping(holder), fields
+    groups = (await postern.federation.scim_teams.settings(holder)).groups
+    return postern.foundation.public_url, groups, [one for one in fields if one.key not in mapped], holder.mapping
 
 
 def _all(asked: DiscoveryQuery, documents: Sequence[Mapping[str, Any]]) -> bytes:

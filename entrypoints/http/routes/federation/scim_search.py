@@ -43,7 +43,7 @@ async def search_scim(call: Call[ScimSearchBody, None, None, ScimHolder], poster
     total = 0
     if not isinstance(of_users, InvalidFilter):
         found = await postern.federation.scim_users.list(holder, Search(of_users, order, start, count))
-        resources, total = await encoded_users(found.items, want, postern), found.total
+        resources, total = await encoded_users(found.items, want, holder, postern), found.total
     if not isinstance(of_groups, InvalidFilter):
         places = range(max(start - total, 1), max(start + count - total, 1))
         groups, of_kind = await found_groups(holder, of_groups, want, places, postern)

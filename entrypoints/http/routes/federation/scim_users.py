@@ -9,7 +9,6 @@ import trio
 from msgspec import UNSET, UnsetType
 
 from core.domain.errors import Conflict, Forbidden, NotFound, TeamLimitExceeded
-from core.domain.federation.scim.attributes import USER_SCHEMA
 from core.domain.federation.scim.filters import OF_USERS
 from core.domain.federation.scim.resources import (
     WantedAttributes,
@@ -20,6 +19,7 @@ from core.domain.federation.scim.resources import (
     user_resource,
     user_version,
 )
+from core.domain.federation.scim.schemas import ENTERPRISE_SCHEMA, USER_SCHEMA
 from core.domain.federation.scim.tokens import ScimHolder
 from core.domain.federation.scim.users import FIELD_SCHEMA, ProvisionedUser, Stated
 from core.domain.identifiers import UserId
@@ -60,6 +60,8 @@ _CREATED: Final = AnswerHeader(
     "Location", "The address of the user.", "https://id.example.org/scim/v2/Users/0199d3a0-0000-7000-8000-000000000001"
 )
 _encode: Final = msgspec.json.Encoder().encode
+_PHONES: Final = [{"value": "+44 20 7946 0000", "type": "work"}]
+_ENTERPRISE: Final = {"department": "Engines", "manager": {"value": "26118915-6090-4610-87e4-49d8ca9f808d"}}
 # The number of resources that are built and encoded before other tasks get their turn.
 _PART: Final = 50
 
@@ -87,7 +89,9 @@ class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A user as a whole. We do not keep attributes that are not listed here."""
+    """A user as a whole. We keep no attributes besides those that are listed here, and some of these only where an owner has mapped them to
+    fields of the organization.
+    """
 
     schemas: Annotated[Sequence[str], example([USER_SCHEMA])] = ()
     """The schema of this resource."""
@@ -103,6 +107,20 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The work address, if it differs from the `userName`."""
     active: Annotated[bool, example(True)] | None = None
     """Whether the person is a member of the organization. A new user becomes a member by default."""
+    title: Annotated[Any, example("Analyst")] = None
+    """The title. We keep it where it is mapped."""
+    user_type: Annotated[Any, example("Employee")] = None
+    """The person's relation to the organization. We keep it where it is mapped."""
+    preferred_language: Annotated[Any, example("en-GB")] = None
+    """The language that the person prefers. We keep it where it is mapped."""
+    locale: Annotated[Any, example("en-GB")] = None
+    """The person's locale. We keep it where it is mapped."""
+    timezone: Annotated[Any, example("Europe/London")] = None
+    """The person's time zone. We keep it where it is mapped."""
+    phone_numbers: Annotated[Any, example(_PHONES)] = None
+    """Phone numbers. We keep those of the types `work` and `mobile` where they are mapped."""
+    enterprise: Annotated[Any, example(_ENTERPRISE)] = msgspec.field(name=ENTERPRISE_SCHEMA, default=None)
+    """The enterprise extension. We keep the attributes that are mapped."""
     fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | None = msgspec.field(name=FIELD_SCHEMA, default=None)
     """The organization's own fields that its directory may write, by key. Without this extension they stay as they are."""
 
@@ -120,6 +138,15 @@ class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             display_name=self.display_name,
             active=self.active,
             fields=self.fields,
+            mappable={
+                "title": self.title,
+                "userType": self.user_type,
+                "preferredLanguage": self.preferred_language,
+                "locale": self.locale,
+                "timezone": self.timezone,
+                "phoneNumbers": self.phone_numbers,
+                ENTERPRISE_SCHEMA: self.enterprise,
+            },
         )
 
 
@@ -144,8 +171,22 @@ class ScimUser(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The work address."""
     active: Annotated[bool, example(True)] | UnsetType = UNSET
     """Whether the person is a member of the organization."""
+    title: Annotated[str, example("Analyst")] | UnsetType = UNSET
+    """The title, if it is mapped and its field has a value."""
+    user_type: Annotated[str, example("Employee")] | UnsetType = UNSET
+    """The person's relation to the organization, likewise."""
+    preferred_language: Annotated[str, example("en-GB")] | UnsetType = UNSET
+    """The language that the person prefers, likewise."""
+    locale: Annotated[str, example("en-GB")] | UnsetType = UNSET
+    """The person's locale, likewise."""
+    timezone: Annotated[str, example("Europe/London")] | UnsetType = UNSET
+    """The person's time zone, likewise."""
+    phone_numbers: Annotated[Sequence[Mapping[str, str]], example(_PHONES)] | UnsetType = UNSET
+    """The phone numbers that are mapped and whose fields have values."""
+    enterprise: Annotated[Mapping[str, Any], example(_ENTERPRISE)] | UnsetType = msgspec.field(name=ENTERPRISE_SCHEMA, default=UNSET)
+    """The attributes of the enterprise extension that are mapped and whose fields have values."""
     fields: Annotated[Mapping[str, Any], example({"department": "Sales"})] | UnsetType = msgspec.field(name=FIELD_SCHEMA, default=UNSET)
-    """The organization's own fields that its directory may write, by key; absent if none is set."""
+    """The organization's own fields that its directory may write, by key, besides the mapped ones; absent if none is set."""
 
 
 class ScimUserList(ScimList, frozen=True, kw_only=True, rename="camel"):
@@ -198,7 +239,7 @@ async def create_scim_user(
     # The shown attributes may be refused, so they are read before anything changes.
     want = call.query.wanted
     created = await postern.federation.scim_users.create(call.caller, call.body.stated(), call.actor)
-    return _answer(created, want, postern, status=201)
+    return _answer(created, want, call.caller, postern, status=201)
 
 
 @endpoint.get(_USER, **declared(NotFound, also={304: NoBody}, reads=(IF_NONE_MATCH,), sends={200: (ETAG,), 304: (ETAG,)}))
@@ -211,10 +252,10 @@ async def get_scim_user(
     """
     want = call.query.wanted
     found = await postern.federation.scim_users.get(call.caller, UserId(call.path.user_id))
-    version = user_version(found.profile)
+    version = user_version(found.profile, call.caller.mapping)
     if is_known(known_version(call.request), version):
         return Answer(NO_BODY, 304, ((b"etag", version.encode()),))
-    return _answer(found, want, postern)
+    return _answer(found, want, call.caller, postern)
 
 
 @endpoint.put(
@@ -232,7 +273,7 @@ async def replace_scim_user(
     replaced = await postern.federation.scim_users.replace(
         call.caller, UserId(call.path.user_id), call.body.stated(), version_of(call.request), call.actor
     )
-    return _answer(replaced, want, postern)
+    return _answer(replaced, want, call.caller, postern)
 
 
 @endpoint.patch(
@@ -252,7 +293,7 @@ async def change_scim_user(
     changed = await postern.federation.scim_users.patch(
         call.caller, UserId(call.path.user_id), call.body.listed(), version_of(call.request), call.actor
     )
-    return _answer(changed, want, postern)
+    return _answer(changed, want, call.caller, postern)
 
 
 @endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204, reads=(IF_MATCH,)))
@@ -268,23 +309,25 @@ async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], pos
 
 async def _listed(holder: ScimHolder, search: Search, want: WantedAttributes, postern: Postern) -> bytes:
     found = await postern.federation.scim_users.list(holder, search)
-    return _encode(list_response(await encoded_users(found.items, want, postern), found.total, search.start))
+    return _encode(list_response(await encoded_users(found.items, want, holder, postern), found.total, search.start))
 
 
-async def encoded_users(users: Sequence[ProvisionedUser], want: WantedAttributes, postern: Postern) -> list[msgspec.Raw]:
+async def encoded_users(
+    users: Sequence[ProvisionedUser], want: WantedAttributes, holder: ScimHolder, postern: Postern
+) -> list[msgspec.Raw]:
     """Encodes in parts, so that other tasks get their turn."""
     base_url = postern.foundation.public_url
     resources: list[msgspec.Raw] = []
     for number, user in enumerate(users, 1):
-        resources.append(msgspec.Raw(_encode(projected(user_resource(user, base_url), want))))
+        resources.append(msgspec.Raw(_encode(projected(user_resource(user, base_url, holder.mapping), want))))
         if number % _PART == 0:
             await trio.lowlevel.checkpoint()
     return resources
 
 
-def _answer(user: ProvisionedUser, want: WantedAttributes, postern: Postern, status: int = 200) -> Answer[bytes]:
+def _answer(user: ProvisionedUser, want: WantedAttributes, holder: ScimHolder, postern: Postern, status: int = 200) -> Answer[bytes]:
     base_url = postern.foundation.public_url
-    headers = [(b"etag", user_version(user.profile).encode())]
+    headers = [(b"etag", user_version(user.profile, holder.mapping).encode())]
     if status == 201:
         headers.append((b"location", user_location(user, base_url).encode()))
-    return Answer(_encode(projected(user_resource(user, base_url), want)), status, tuple(headers))
+    return Answer(_encode(projected(user_resource(user, base_url, holder.mapping), want)), status, tuple(headers))

@@ -1,6 +1,7 @@
 """The client secrets of `web` and `api` services."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -39,6 +40,8 @@ class ClientSecretRecord(msgspec.Struct, frozen=True):
     created_by: UUID | None
     """The user who created the secret; null if the account was deleted."""
     created_at: CreatedAt
+    last_used_at: datetime | None
+    """When the application last showed the secret, to the minute; null if it never did."""
 
 
 class CreatedClientSecret(msgspec.Struct, frozen=True):
@@ -80,7 +83,7 @@ async def list_client_secrets(call: Call[None, None, ServicePath, Member], poste
     The secrets themselves are not shown: nobody can look them up.
     """
     listed = await postern.services.client_secrets.list(call.caller, call.path.service_slug)
-    return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at) for secret in listed]
+    return [ClientSecretRecord(secret.id, secret.prefix, secret.created_by, secret.created_at, secret.last_used_at) for secret in listed]
 
 
 @endpoint.delete(

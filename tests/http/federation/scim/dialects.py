@@ -409,10 +409,173 @@ OKTA_TEAMS: Final[Sequence[Shape]] = (
     Shape("get a deleted group", "GET", _TEAM, 404),
 )
 
+MAPPED: Final[Mapping[str, str]] = {
+    "title": "job",
+    "preferredLanguage": "language",
+    'phoneNumbers[type eq "work"].value': "phone",
+    'phoneNumbers[type eq "mobile"].value': "mobile",
+    "department": "department",
+    "employeeNumber": "number",
+    "manager.value": "manager",
+    "manager.displayName": "manager_name",
+}
+"""What the owner has mapped before the last two sequences. `department` is a choice of Engines and Mills, `number` is a number."""
+_WORK: Final = {"value": "+44 20 7946 0000", "type": "work"}
+_MOBILE: Final = {"value": "+44 20 7946 0001", "type": "mobile"}
+_BOB: Final = "26118915-6090-4610-87e4-49d8ca9f808d"
+
+ENTRA_MAPPED: Final[Sequence[Shape]] = (
+    Shape(
+        "create the user, with mapped attributes and others",
+        "POST",
+        "/Users",
+        201,
+        {
+            "schemas": [_USER, _ENTERPRISE],
+            "externalId": "0a21f0f2-8d2a-4f8e-bf98-7363c4aed4ef",
+            "userName": "ada@example.org",
+            "active": True,
+            "title": "Analyst",
+            "addresses": [{"type": "work", "formatted": "12 St James's Square"}],
+            "emails": [{"primary": True, "type": "work", "value": "ada@example.org"}],
+            "phoneNumbers": [_WORK],
+            "roles": [],
+            _ENTERPRISE: {"department": "Engines", "employeeNumber": "1", "division": "South"},
+        },
+        {
+            "schemas": [_USER, _ENTERPRISE],
+            "title": "Analyst",
+            "phoneNumbers": [_WORK],
+            "addresses": None,
+            _ENTERPRISE: {"department": "Engines", "employeeNumber": "1"},
+        },
+    ),
+    Shape(
+        "change mapped attributes by their paths, and others beside them",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation("Add", "title", "Countess"),
+            _operation("Add", "preferredLanguage", "en-GB"),
+            _operation("Add", 'addresses[type eq "work"].locality', "London"),
+            _operation("Replace", 'phoneNumbers[type eq "mobile"].value', _MOBILE["value"]),
+            _operation("Replace", f"{_ENTERPRISE}:department", "Mills"),
+            _operation("Add", f"{_ENTERPRISE}:manager", _BOB),
+            _operation("Replace", "displayName", "Ada"),
+        ),
+        {
+            "displayName": "Ada",
+            "title": "Countess",
+            "preferredLanguage": "en-GB",
+            "phoneNumbers": [_WORK, _MOBILE],
+            _ENTERPRISE: {"department": "Mills", "employeeNumber": "1", "manager": {"value": _BOB}},
+        },
+    ),
+    Shape(
+        "values that their fields do not take, which are dropped",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation("Replace", f"{_ENTERPRISE}:department", "Poetry"), _operation("Replace", f"{_ENTERPRISE}:employeeNumber", "one")
+        ),
+        {_ENTERPRISE: {"manager": {"value": _BOB}}},
+    ),
+    Shape(
+        "take mapped attributes away",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation("Remove", "title"),
+            _operation("Remove", 'phoneNumbers[type eq "work"].value'),
+            _operation("Remove", f"{_ENTERPRISE}:manager"),
+        ),
+        {"title": None, "phoneNumbers": [_MOBILE], _ENTERPRISE: None},
+    ),
+    Shape("disable, as a text", "PATCH", _WHO, 200, _change(_operation("Replace", "active", "False")), {"phoneNumbers": [_MOBILE]}),
+    Shape("delete the user", "DELETE", _WHO, 204),
+)
+
+OKTA_MAPPED: Final[Sequence[Shape]] = (
+    Shape(
+        "create the user",
+        "POST",
+        "/Users",
+        201,
+        {"schemas": [_USER], "userName": "ada@example.org", "active": True, "groups": []},
+        {"schemas": [_USER], "title": None, "phoneNumbers": None},
+    ),
+    Shape(
+        "replace the user, with the attributes of the default profile",
+        "PUT",
+        _WHO,
+        200,
+        {
+            "schemas": [_USER, _ENTERPRISE],
+            "id": "{user}",
+            "userName": "ada@example.org",
+            "title": "Analyst",
+            "nickName": "Ada",
+            "locale": "en-GB",
+            "phoneNumbers": [{"primary": True, **_WORK}, {"value": "+44 20 7946 0009", "type": "home"}],
+            _ENTERPRISE: {"department": "Engines", "manager": {"value": "bob@example.org", "displayName": "Bob"}},
+            "active": True,
+        },
+        {
+            "schemas": [_USER, _ENTERPRISE],
+            "title": "Analyst",
+            "nickName": None,
+            "locale": None,
+            "phoneNumbers": [_WORK],
+            _ENTERPRISE: {"department": "Engines", "manager": {"value": "bob@example.org", "displayName": "Bob"}},
+        },
+    ),
+    Shape(
+        "change mapped attributes without a path",
+        "PATCH",
+        _WHO,
+        200,
+        _change(
+            _operation(
+                "replace",
+                None,
+                {"title": "Countess", "phoneNumbers": [_MOBILE], _ENTERPRISE: {"employeeNumber": "7"}, "displayName": "Ada Byron"},
+            )
+        ),
+        {
+            "displayName": "Ada Byron",
+            "title": "Countess",
+            "phoneNumbers": [_MOBILE],
+            _ENTERPRISE: {
+                "employeeNumber": "7",
+                "department": "Engines",
+                "manager": {"value": "bob@example.org", "displayName": "Bob"},
+            },
+        },
+    ),
+    Shape("deactivate, without a path", "PATCH", _WHO, 200, _change(_operation("replace", None, {"active": False})), {"title": "Countess"}),
+    Shape("activate, without a path", "PATCH", _WHO, 200, _change(_operation("replace", None, {"active": True})), {"title": "Countess"}),
+    Shape(
+        "replace the user, without most attributes",
+        "PUT",
+        _WHO,
+        200,
+        {"schemas": [_USER], "id": "{user}", "userName": "ada@example.org", "title": "Countess", "active": True},
+        {"title": "Countess", "phoneNumbers": None, _ENTERPRISE: None},
+    ),
+    Shape("delete the user", "DELETE", _WHO, 204),
+)
+
 CORPORA: Final[Mapping[str, Sequence[Shape]]] = {"Microsoft Entra ID": ENTRA, "Okta": OKTA}
 TEAM_CORPORA: Final[Mapping[str, Sequence[Shape]]] = {
     "Microsoft Entra ID, with several groups": ENTRA_TEAMS,
     "Okta, with several groups": OKTA_TEAMS,
+}
+MAPPED_CORPORA: Final[Mapping[str, Sequence[Shape]]] = {
+    "Microsoft Entra ID, with mapped attributes": ENTRA_MAPPED,
+    "Okta, with mapped attributes": OKTA_MAPPED,
 }
 
 _HEAD: Final = """\
@@ -424,13 +587,14 @@ and the resource must show the change. We wrote the requests from the directorie
 
 `tests/http/federation/scim/test_scim_dialects.py` sends the requests, and fails if this page is not current. Postern
 refuses two requests on purpose: 501 for making a group, and 403 for deleting the only group, since this group is the
-organization. In the last two lists, the owner of the organization has switched the directory's groups to teams.
+organization. Before the third and the fourth list, the owner of the organization has switched the directory's groups to
+teams. Before the last two, the owner has mapped attributes to fields of the organization.
 """
 
 
 def render() -> str:
     parts = [_HEAD]
-    for directory, shapes in {**CORPORA, **TEAM_CORPORA}.items():
+    for directory, shapes in {**CORPORA, **TEAM_CORPORA, **MAPPED_CORPORA}.items():
         parts.append(f"\n## {directory}\n\n| what | request | answer |\n|---|---|---|\n")
         parts += [f"| {one.what} | {_request(one)} | {one.status} |\n" for one in shapes]
     return "".join(parts)

@@ -1,6 +1,6 @@
 """A directory that manages the people of an organization, as large directories do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
@@ -45,6 +45,23 @@ class Directory:
         """The owner switches the directory's groups."""
         path = f"/api/organizations/{self.tenant.slug}/scim/settings"
         return await self.client.request("PATCH", path, body={"groups": groups}, token=await self.people.token(self.owner))
+
+    async def map(self, mapping: Mapping[str, str]) -> Received:
+        """The owner maps attributes of the directory to fields."""
+        path = f"/api/organizations/{self.tenant.slug}/scim/settings"
+        return await self.client.request("PATCH", path, body={"profile_mapping": mapping}, token=await self.people.token(self.owner))
+
+    async def declare(self, key: str, kind: str = "text", *writers: str, **more: Any) -> None:
+        """The owner declares a field that the directory may write."""
+        body = {"key": key, "label": key.title(), "kind": kind, "written_by": [*writers, "directory"], **more}
+        path = f"/api/organizations/{self.tenant.slug}/profile-fields"
+        assert (await self.client.post(path, body, token=await self.people.token(self.owner))).status == 201
+
+    async def kept(self, user: str) -> dict[str, Any]:
+        """The values of the person's fields."""
+        path = f"/api/organizations/{self.tenant.slug}/users/{user}/profile"
+        values: dict[str, Any] = (await self.client.get(path, token=await self.people.token(self.owner))).ok()["values"]
+        return values
 
     async def ask(self, method: str, target: str, body: Any = None, *, headers: Pairs = (), token: str | None = None) -> Received:
         given = [*headers, ("content-type", "application/scim+json")] if body is not None else list(headers)

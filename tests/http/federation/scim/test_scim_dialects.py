@@ -11,7 +11,7 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.http.client import Client
-from tests.http.federation.scim.dialects import CORPORA, TEAM_CORPORA, Shape, render
+from tests.http.federation.scim.dialects import CORPORA, MAPPED, MAPPED_CORPORA, TEAM_CORPORA, Shape, render
 from tests.http.federation.scim.directories import BASE, Directory
 from tests.http.people import People
 from tests.places import ROOT
@@ -60,6 +60,31 @@ async def test_a_directory_pushes_several_groups(postern: Postern, client: Clien
     await follow(directory, shapes)
     # Whoever is in a team is a member of the organization.
     assert people.rows("select from team_members where not exists (select from memberships where user_id = team_members.user_id)") == []
+
+
+@pytest.mark.parametrize("shapes", MAPPED_CORPORA.values(), ids=MAPPED_CORPORA)
+async def test_a_directory_fills_what_the_owner_has_mapped(
+    postern: Postern, client: Client, people: People, shapes: Sequence[Shape]
+) -> None:
+    directory = await Directory(postern, client, people).connect()
+    for key in MAPPED.values():
+        if key not in {"department", "number"}:
+            await directory.declare(key)
+    await directory.declare("department", "choice", rule={"choices": ["Engines", "Mills"]})
+    await directory.declare("number", "number")
+    assert (await directory.map(MAPPED)).status == 200
+    await follow(directory, shapes)
+
+
+@pytest.mark.parametrize("shapes", CORPORA.values(), ids=CORPORA)
+async def test_the_default_mappings_go_through_beside_fields_that_take_nothing(
+    postern: Postern, client: Client, people: People, shapes: Sequence[Shape]
+) -> None:
+    directory = await Directory(postern, client, people).connect()
+    for key in MAPPED.values():
+        await directory.declare(key, "list")
+    assert (await directory.map(MAPPED)).status == 200
+    await follow(directory, shapes)
 
 
 async def follow(directory: Directory, shapes: Sequence[Shape]) -> None:

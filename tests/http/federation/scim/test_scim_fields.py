@@ -14,26 +14,12 @@ FIELDS: Final = "urn:ietf:params:scim:schemas:extension:postern:User"
 ADA: Final = "ada@acme.example"
 
 
-class FieldDirectory(Directory):
-    async def declare(self, key: str, kind: str = "text", *writers: str, **more: Any) -> None:
-        body = {"key": key, "label": key.title(), "kind": kind, "written_by": [*writers, "directory"], **more}
-        path = f"/api/organizations/{self.tenant.slug}/profile-fields"
-        assert (await self.client.post(path, body, token=await self.people.token(self.owner))).status == 201
-
-    async def kept(self, user: str) -> dict[str, Any]:
-        path = f"/api/organizations/{self.tenant.slug}/users/{user}/profile"
-        values: dict[str, Any] = (await self.client.get(path, token=await self.people.token(self.owner))).ok()["values"]
-        return values
-
-
 @pytest.fixture
-async def directory(postern: Postern, client: Client, people: People) -> FieldDirectory:
-    directory = FieldDirectory(postern, client, people)
-    await directory.connect()
-    return directory
+async def directory(postern: Postern, client: Client, people: People) -> Directory:
+    return await Directory(postern, client, people).connect()
 
 
-async def test_an_organization_without_fields_has_no_extension(directory: FieldDirectory) -> None:
+async def test_an_organization_without_fields_has_no_extension(directory: Directory) -> None:
     kinds = (await directory.ask("GET", f"{BASE}/ResourceTypes")).ok()["Resources"]
     assert [one["schemaExtensions"] for one in kinds] == [[], []]
     assert len((await directory.ask("GET", f"{BASE}/Schemas")).ok()["Resources"]) == 2
@@ -43,13 +29,12 @@ async def test_an_organization_without_fields_has_no_extension(directory: FieldD
 
 
 async def test_the_schemas_name_the_fields_of_this_organization_that_directories_write(
-    directory: FieldDirectory, postern: Postern, client: Client, people: People
+    directory: Directory, postern: Postern, client: Client, people: People
 ) -> None:
     await directory.declare("department", "choice", rule={"choices": ["Sales", "Support"]})
     await directory.declare("grade", "number")
     await directory.declare("tags", "list")
-    other = FieldDirectory(postern, client, people, "globex")
-    await other.connect()
+    other = await Directory(postern, client, people, "globex").connect()
     await other.declare("theirs")
     path = "/api/organizations/acme/profile-fields"
     body = {"key": "private", "label": "Private", "kind": "text"}
@@ -65,7 +50,7 @@ async def test_the_schemas_name_the_fields_of_this_organization_that_directories
     }
 
 
-async def test_a_directory_writes_its_fields_and_no_others(directory: FieldDirectory) -> None:
+async def test_a_directory_writes_its_fields_and_no_others(directory: Directory) -> None:
     await directory.declare("department", "text", "administrator")
     await directory.declare("tags", "list")
     made = await directory.create(ADA, **{FIELDS: {"Department": "Sales", "tags": ["a"], "unknown": 1}})
@@ -103,7 +88,7 @@ async def test_a_directory_writes_its_fields_and_no_others(directory: FieldDirec
 
 
 @pytest.mark.parametrize("path", [FIELDS, FIELDS.upper(), f"{FIELDS}:"])
-async def test_a_directory_removes_all_its_fields_by_the_name_of_the_extension(directory: FieldDirectory, path: str) -> None:
+async def test_a_directory_removes_all_its_fields_by_the_name_of_the_extension(directory: Directory, path: str) -> None:
     await directory.declare("department")
     await directory.declare("tags", "list")
     user = (await directory.create(ADA, **{FIELDS: {"department": "Sales", "tags": ["a"]}}))["id"]
@@ -112,9 +97,7 @@ async def test_a_directory_removes_all_its_fields_by_the_name_of_the_extension(d
     assert await directory.kept(user) == {}
 
 
-async def test_where_the_fields_of_a_user_cannot_be_held_nothing_is_changed(
-    directory: FieldDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_the_fields_of_a_user_cannot_be_held_nothing_is_changed(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
     async def hold(*_: Any) -> None:
         return None
 
@@ -131,7 +114,7 @@ async def test_where_the_fields_of_a_user_cannot_be_held_nothing_is_changed(
     assert (await directory.patch(made["id"], *changes)).ok()[FIELDS] == {"department": "Support"}
 
 
-async def test_values_outlive_a_deactivation_and_end_with_the_user(directory: FieldDirectory) -> None:
+async def test_values_outlive_a_deactivation_and_end_with_the_user(directory: Directory) -> None:
     await directory.declare("department")
     user = (await directory.create(ADA, **{FIELDS: {"department": "Sales"}}))["id"]
     for active in (False, True):

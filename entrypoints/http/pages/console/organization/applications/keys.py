@@ -19,10 +19,10 @@ CLIENT_SECRETS: Final = Resource(
     position=application_tabs.SECRETS_POSITION,
     at=application_tabs.SECRETS,
     listed=list_client_secrets,
-    columns=(code("prefix"), when("created_at")),
+    columns=(code("prefix"), when("last_used_at"), when("created_at")),
     parameter="client_secret_id",
     called=attrgetter("prefix"),
-    facts=(code("prefix"), copied("id"), when("created_at")),
+    facts=(code("prefix"), when("last_used_at"), copied("id"), when("created_at")),
     making=Making(shape(create_client_secret), secret="client_secret"),  # noqa: S106 - the name of a field
     ending=Ending(delete_client_secret),
     crumbs=application_tabs.above,

@@ -17,8 +17,16 @@ from entrypoints.http.routes.federation.scim_tokens import create_scim_token, de
 _AT: Final = f"{DIRECTORIES}/scim"
 _EXCHANGES: Final = f"{_AT}/exchanges"
 _SETTINGS: Final = f"{_AT}/settings"
+ATTRIBUTES: Final = f"{_AT}/attributes"
+"""The template of the address of `scim_attributes.py`."""
 _FIRST_REFUSAL: Final = 400
 _STATES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
+
+_OF_THE_DIRECTORY: Final = (
+    ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
+    ("console.scim_settings.title", _SETTINGS, get_scim_settings),
+    ("console.scim_attributes.title", ATTRIBUTES, get_scim_settings),
+)
 
 
 def _grouping(grouping: ScimGrouping) -> tuple[str, Tone]:
@@ -40,10 +48,8 @@ TOKENS: Final = Resource(
     making=Making(shape(create_scim_token, "name", "expires_at"), secret="token"),  # noqa: S106 - the name of a field
     ending=Ending(delete_scim_token),
     elsewhere=lambda visit: (("console.scim_tokens.base_address", f"{visit.postern.foundation.public_url}/scim/v2"),),
-    below=(
-        ("console.scim_exchanges.title", _EXCHANGES, list_scim_exchanges),
-        ("console.scim_settings.title", _SETTINGS, get_scim_settings),
-    ),
+    below=_OF_THE_DIRECTORY,
+    beneath=_OF_THE_DIRECTORY,
 )
 
 EXCHANGES: Final = Resource(

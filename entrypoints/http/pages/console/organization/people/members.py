@@ -17,7 +17,6 @@ from entrypoints.http.routes.services.end_users import get_end_user, revoke_memb
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import (
     change_member_role,
-    disable_mfa_of_member,
     get_member,
     list_members,
     remove_member,
@@ -79,7 +78,6 @@ MEMBERS: Final = Resource(
         ("console.values.title", f"{PEOPLE}/{{user_id}}/fields", remove_member),
         ("console.person.what_they_did", f"{AUDIT_LOG}?actor_id={{user_id}}", list_audit_log),
         ("console.person.what_happened", f"{AUDIT_LOG}?target_type=user&target_id={{user_id}}", list_audit_log),
-        ("console.second_factor.title", f"{PEOPLE}/{{user_id}}/second-factor", disable_mfa_of_member),
     ),
     main=lambda visit: (
         ButtonLink(visit.text("console.invitations.new"), visit.here(f"{PEOPLE}/invitations/~new"))

@@ -18,7 +18,7 @@ from entrypoints.http.routes.federation.token_preview import list_sign_in_verdic
 from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.record.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
-from entrypoints.http.routes.tenancy.members import get_member
+from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, get_member
 
 TEMPLATE: Final = "organization/people/one_person.html"
 ASKED: Final = (list_sign_ins, list_sign_in_verdicts, list_audit_log)
@@ -34,15 +34,17 @@ _HAPPENED: Final = (
 
 async def of_member(visit: PageVisit, member: Any) -> Mapping[str, Any]:
     used = await _used(visit, member.user.id)
+    loses_factor = member.mfa_enabled and visit.may(disable_mfa_of_member)
     return {
         **await _shared(visit, member.user.id),
         "teams": [(slug, visit.here(f"{PEOPLE}/teams/{{team_slug}}", team_slug=slug)) for slug in member.teams],
         "used": [] if used is None else _applications(visit, used),
+        "second_factor": visit.here(f"{PEOPLE}/{{user_id}}/second-factor") if loses_factor else "",
     }
 
 
 async def of_end_user(visit: PageVisit, user: Any) -> Mapping[str, Any]:
-    return {**await _shared(visit, user.id), "teams": (), "used": _applications(visit, user)}
+    return {**await _shared(visit, user.id), "teams": (), "used": _applications(visit, user), "second_factor": ""}
 
 
 async def as_member(visit: PageVisit) -> str:

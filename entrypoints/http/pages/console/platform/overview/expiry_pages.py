@@ -30,7 +30,6 @@ EXPIRIES_OF_PLATFORM: Final = Resource(
         linked(plain(lambda one: one.organization_name or one.organization_slug, "console.field.organization"), _place),
         *OF_EACH,
     ),
-    exported=True,
 )
 
 PAGES: Final = pages(EXPIRIES_OF_PLATFORM)
