@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import parameters
@@ -241,5 +242,63 @@ async def test_pages_of_refusals_are_sound(town: Town) -> None:
     faults += await findings(page)
     await page.show(width=NARROWEST)
     assert await page.overflow() == 0
+    assert faults == [], "\n".join(faults)
+    assert page.violations == []
+
+
+async def test_the_tick_of_a_group_follows_its_events_and_they_follow_it(town: Town) -> None:
+    owner = town.owner()
+    await town.enter(owner.cookies[COOKIE])
+    home, ids = OF_ORGANIZATION.format(org_slug=town.world.asked.slug), town.world.asked.ids
+    page = town.page
+    # The heaviest webhook gets every event.
+    every = "{" + ",".join(one.name for one in WEBHOOK_EVENTS) + "}"
+    town.people.change("update webhooks set events = %s where id = %s", every, ids["webhooks"])
+    faults: list[str] = []
+    for number, at in enumerate((f"{home}/events/~new", f"{home}/events/{ids['webhooks']}")):
+        weight = weight_of((await owner.request("GET", at)).body)
+        faults += [f"{at}: {weight} bytes"] if weight > MOST_BYTES else []
+        faults += await faults_at(page, at, number)
+    assert faults == [], "\n".join(faults)
+    await page.show(width=WIDE)
+    await page.open(f"{home}/events/~new")
+    group = "[...document.querySelectorAll('fieldset.group')].find(one => one.innerText.includes('Member added to a team'))"
+    states = f"[...{group}.querySelectorAll('input')].map(one => one.checked)"
+    await page.evaluate(f"{group}.querySelector('[data-all]').click()")
+    assert set(await page.evaluate(states)) == {True}
+    await page.evaluate(f"{group}.querySelector('input:not([data-all])').click()")
+    assert (await page.evaluate(states))[:3] == [False, False, True]
+    await page.evaluate(f"{group}.querySelector('input:not([data-all])').click()")
+    assert set(await page.evaluate(states)) == {True}
+    assert page.violations == []
+
+
+async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> None:
+    owner = town.owner()
+    await town.enter(owner.cookies[COOKIE])
+    home = OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    page = town.page
+    visible = (
+        "[...document.querySelectorAll('.card > .field')].filter(one => one.checkVisibility()).map(one => one.querySelector('[name]').name)"
+    )
+    choose = "document.querySelector('[type=radio][value=\"{}\"]').click()"
+    faults: list[str] = []
+    (shop,) = town.people.rows(
+        "select services.slug from services join organizations on organizations.id = org_id where organizations.slug = %s limit 1",
+        town.world.asked.slug,
+    )
+    for number, (at, choice, its) in enumerate(
+        (
+            (f"{home}/applications/{shop['slug']}/claims/~new", "constant", ["argument__constant"]),
+            (f"{home}/directories/~new", "oidc", ["issuer", "client_id", "client_secret", "scopes"]),
+            (f"{home}/people/fields/~new", "list", ["rule__choices__list", "rule__max_items", "rule__max_length__list"]),
+        )
+    ):
+        faults += await faults_at(page, at, number)
+        assert await page.evaluate(visible) == (its if choice == "oidc" else [])
+        await page.evaluate(choose.format(choice))
+        assert await page.evaluate(visible) == its
+        faults += await findings(page)
+        await require_keyboard(page)
     assert faults == [], "\n".join(faults)
     assert page.violations == []

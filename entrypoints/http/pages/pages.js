@@ -36,4 +36,12 @@ for (const button of document.querySelectorAll("button[data-print]")) {
   button.addEventListener("click", () => window.print());
 }
 
+for (const all of document.querySelectorAll("input[data-all]")) {
+  const boxes = [...all.closest("fieldset").querySelectorAll("input:not([data-all])")];
+  const follow = () => { all.checked = boxes.every(box => box.checked); };
+  all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
+  for (const box of boxes) box.addEventListener("change", follow);
+  follow();
+}
+
 document.querySelector("form[data-leave]")?.submit();

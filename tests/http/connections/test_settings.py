@@ -169,10 +169,15 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     page = await owner.request("GET", f"{PAGES}/~new")
     tab = owner.tab()
     tab.answer = page
-    await tab.send(form_of(page.body, f"{PAGES}/~new"), name="Acme directory", kind="saml", preset="shibboleth")
+    await tab.send(form_of(page.body, f"{PAGES}/~new"), name="Acme directory", kind="shibboleth")
     provider = str((await scene.request("GET", PATH)).json()[0]["id"])
     place = f"{PAGES}/{provider}/connection"
-    await sent(owner, place, f"{place}/metadata", text=scene.directory.metadata())
+    shown = PageReader((await owner.request("GET", f"{PAGES}/{provider}")).body)
+    steps = ("1. What to enter there", "2. The directory", "3. Test", "4. Let people in", "By hand", "SAML, by hand")
+    assert [shown.text.index(one) for one in steps] == sorted(shown.text.index(one) for one in steps)
+    # What only OpenID Connect has is not asked for.
+    assert not {"client_id", "client_secret", "scopes"} & {name for form in shown.forms for name in form.fields}
+    await sent(owner, f"{PAGES}/{provider}", f"{place}/metadata", text=scene.directory.metadata())
     assert (await record(scene, provider))["issuer"] == scene.directory.issuer
     wrong = await sent(owner, place, f"{place}/certificate", certificate="no certificate")
     assert wrong.status == 400
@@ -189,6 +194,24 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     listed = PageReader((await owner.request("GET", f"{PAGES}/{provider}/exchanges")).body).text
     assert "Taken" in listed
     assert "signed the last answers" in PageReader((await owner.request("GET", place)).body).text
+
+
+async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_what_it_has(scene: ConnectionScene) -> None:
+    owner = scene.signed_in(scene.speaker, age=1)
+    tab = owner.tab()
+    tab.answer = await owner.request("GET", f"{PAGES}/~new")
+    number = form_of(tab.answer.body, f"{PAGES}/~new")
+    given = {"name": "Acme login", "kind": "oidc", "client_id": "postern", "client_secret": "3c6e0b8a"}
+    tab = await tab.send(number, **given, issuer="")
+    assert tab.status == 400
+    assert tab.page.inputs["issuer"]["aria-invalid"] == "true"
+    assert tab.page.inputs["client_secret"].get("value") is None
+    await tab.send(form_of(tab.shown.body, f"{PAGES}/~new"), **given, issuer=scene.sits(word="own").issuer)
+    (made,) = (await scene.request("GET", PATH)).json()
+    assert (made["kind"], made["client_id"]) == ("oidc", "postern")
+    shown = PageReader((await owner.request("GET", f"{PAGES}/{made['id']}")).body)
+    assert "2. Its issuer and your client" in shown.text
+    assert [form.action.rpartition("/")[2] for form in shown.forms if "/directories/" in form.action] == ["test", "change"]
 
 
 def form_of(body: bytes, action: str) -> int:

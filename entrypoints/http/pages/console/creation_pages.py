@@ -11,7 +11,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, drawn, example_of, explained, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, counting, drawn, example_of, explained, sent_texts, texts_of
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 
@@ -43,7 +43,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         try:
             made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem, inputs)
+            errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await form(visit, sent_texts(inputs, call.body), errors), status)
         key = making.key or resource.key
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)

@@ -2,6 +2,7 @@
 form says which fields it asks for, in which order, and in which words. `sent_forms.py` reads what a browser sends back.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -33,6 +34,8 @@ class InputKind(StrEnum):
     LINES = "lines"
     MOMENT = "moment"
     JSON = "json"
+    CARDS = "cards"
+    """A choice with everything in sight. Inputs under one of its values stand beneath the value."""
     VALUE = "value"
     """JSON, or a text as it is where it is no JSON. For what is mostly a word."""
 
@@ -41,6 +44,8 @@ class Choice(NamedTuple):
     value: str
     label: str
     hint: str = ""
+    group: str = ""
+    """The heading of the choices that belong together, in the reader's language."""
 
 
 Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]
@@ -63,6 +68,14 @@ class Asked(Frozen):
     """A text key."""
     shown: Callable[[Any], Any] | None = None
     """The present value in the record. By default the record's field of the same name."""
+    under: tuple[str, str] | None = None
+    """A choice and its value with which the input counts. The choice is in the same form, or in the record."""
+    is_needed: bool = False
+    """Whether it cannot be left empty where it counts, though the body can do without."""
+    stands_for: Callable[[str], Mapping[str, Any]] | None = None
+    """The fields of the body that a value of the form stands for, where it is none of them itself."""
+    at_first: Any = None
+    """The value with which a form that makes something begins. By default the body's."""
 
 
 class Input(Frozen):
@@ -77,13 +90,17 @@ class Input(Frozen):
     hint: str
     default: Any
     shown: Callable[[Any], Any]
+    under: tuple[str, str] | None = None
+    stands_for: Callable[[str], Mapping[str, Any]] | None = None
+    is_shared: bool = False
+    """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
     """Whether the form says that the value may be left out. A form that changes something does not say it: every value is there already."""
 
     @property
     def field(self) -> str:
         """The name of the HTML field."""
-        return self.name.replace(".", STEP)
+        return STEP.join((*self.name.split("."), *((self.under[1],) if self.is_shared and self.under is not None else ())))
 
     @property
     def takes_several(self) -> bool:
@@ -103,7 +120,9 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     if endpoint.body_type is None:
         return Shape(endpoint, (), BoundForm)
     named = asked or tuple(one.name for one in msgspec.structs.fields(endpoint.body_type))
-    inputs = tuple(_input(endpoint, one if isinstance(one, Asked) else Asked(one)) for one in named)
+    asking = [one if isinstance(one, Asked) else Asked(one) for one in named]
+    times = Counter(one.name for one in asking)
+    inputs = tuple(_input(endpoint, one, is_shared=times[one.name] > 1) for one in asking)
     fields = [(WAS, str, ""), *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
@@ -115,7 +134,7 @@ def _form_field(one: Input) -> tuple[str, Any, Any]:
     return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, str, "")
 
 
-def _input(endpoint: Endpoint, asked: Asked) -> Input:
+def _input(endpoint: Endpoint, asked: Asked, *, is_shared: bool) -> Input:
     described: Any = inspect.type_info(endpoint.body_type)
     stated: inspect.Field | None = None
     for step in asked.name.split("."):
@@ -128,7 +147,9 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
     kinds = _unwrapped(described)
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
     kind = asked.kind or _kind(kinds, asked, _most(described))
-    needed = stated.required or _is_never_empty(stated, kinds, kind)
+    needed = (
+        stated.required or _is_never_empty(stated, kinds, kind) or asked.is_needed or (asked.under is not None and kind is InputKind.CHOICE)
+    )
     required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS}
     return Input(
         name=asked.name,
@@ -140,16 +161,19 @@ def _input(endpoint: Endpoint, asked: Asked) -> Input:
         attributes=_attributes(described, kinds, kind),
         label=asked.label or f"console.field.{asked.name.rpartition('.')[2]}",
         hint=asked.hint,
-        default=None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default,
-        shown=asked.shown or _reader(asked.name),
-        optional=not required and endpoint.method != "PATCH",
+        default=asked.at_first or (None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default),
+        shown=_shown_under(asked.under, asked.shown or _reader(asked.name)),
+        under=asked.under,
+        stands_for=asked.stands_for,
+        is_shared=is_shared,
+        optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )
 
 
 def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:
     """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
     has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
-    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE} or has_least)
+    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE, InputKind.CARDS} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
@@ -161,6 +185,14 @@ def _reader(name: str) -> Callable[[Any], Any]:
         return None if record is msgspec.UNSET else record
 
     return read
+
+
+def _shown_under(under: tuple[str, str] | None, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if under is None:
+        return read
+    choice, value = under
+    chosen = _reader(choice)
+    return lambda record: read(record) if chosen(record) == value else None
 
 
 def _unwrapped(kind: inspect.Type) -> list[inspect.Type]:

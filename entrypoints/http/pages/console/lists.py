@@ -1,6 +1,6 @@
 """The page of a resource's list."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.console.cells import Column, rows_of
+from entrypoints.http.pages.console.cells import Cell, Column, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
@@ -25,7 +25,10 @@ ON_A_PAGE: Final = 50
 _LONGEST_NUMBER: Final = 5
 _WITHOUT_SECONDS: Final = len("2026-11-23T04:00")
 _LONGEST_MOMENT: Final = len("2026-11-23T04:00:00.000")
+_LATEST: Final = 5
 Query = Mapping[str, str]
+LatestRows = tuple[Sequence[Column], Sequence[Sequence[Cell]], str]
+"""The columns, the rows, and the address of the list with all of them."""
 
 
 def list_page(resource: Resource) -> Endpoint:
@@ -125,6 +128,14 @@ def _new(resource: Resource, visit: PageVisit) -> ButtonLink | None:
     if resource.making is None or not visit.may(resource.making.shape.endpoint):
         return None
     return ButtonLink(resource.text(visit, "new"), visit.here(f"{resource.at}/~new"))
+
+
+async def latest_of(resource: Resource, visit: PageVisit, columns: Sequence[Column] = (), **filters: object) -> LatestRows:
+    """The newest rows of a list, for the page of the record that they are about."""
+    shown, given = columns or _columns(resource), {name: str(value) for name, value in filters.items()}
+    answer = await visit.ask(resource.listed, query={**given, "limit": _LATEST})
+    rows = rows_of(visit.reachable(shown), resource.rows_in(answer), visit.text, visit.path)
+    return shown, rows, f"{visit.here(resource.at)}{f'?{urlencode(given)}' if given else ''}"
 
 
 def _columns(resource: Resource) -> tuple[Column, ...]:

@@ -13,7 +13,19 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Resource, Section
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import (
+    WrongInput,
+    body_of,
+    changed,
+    counting,
+    drawn,
+    explained,
+    moved,
+    of_record,
+    sealed,
+    sent_texts,
+    texts_of,
+)
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 
 
@@ -59,7 +71,11 @@ async def shown(
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
         facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
-        sections=[await _section(resource, visit, record, one, given) for one in resource.sections if visit.may(one.shape.endpoint)],
+        sections=[
+            await _section(resource, visit, record, one, given)
+            for one in resource.sections
+            if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
+        ],
         at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
         acts=[
             (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
@@ -93,19 +109,20 @@ def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
 async def _section(
     resource: Resource, visit: PageVisit, record: Any, section: Section, given: tuple[Section, Mapping[str, Any]] | None
 ) -> tuple[Any, ...]:
-    present = texts_of(section.shape.inputs, record)
+    inputs = of_record(section.shape.inputs, record)
+    present = texts_of(inputs, record)
     texts = given[1] if given is not None and given[0] is section else present
     return (
         resource.text(visit, f"section_{section.name}"),
         visit.here(f"{resource.one}/{section.name}"),
-        await drawn(visit, section.shape.inputs, texts),
+        await drawn(visit, inputs, texts),
         {WAS: sealed(present)},
-        resource.text(visit, f"section_{section.name}") if section.does else visit.text("console.save"),
+        visit.text("console.save"),
     )
 
 
 def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
-    at, endpoint, inputs = f"{resource.one}/{section.name}", section.shape.endpoint, section.shape.inputs
+    at, endpoint = f"{resource.one}/{section.name}", section.shape.endpoint
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
@@ -114,10 +131,11 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     async def change(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         onward = visit.here(resource.one)
+        record = await resource.find(visit)
+        inputs = of_record(section.shape.inputs, record)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:
             return redirect(f"{onward}?done=unchanged")
-        record = await resource.find(visit)
         given = (section, sent_texts(inputs, call.body))
         if record is not None and (others := moved(inputs, call.body, record)):
             now = texts_of(others, record)
@@ -128,7 +146,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
             only = [one for one in inputs if one in own or one.required]
             await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
-            errors, status = explained(visit, problem, inputs)
+            errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)
         return redirect(f"{onward}?done=saved")
 

@@ -57,8 +57,6 @@ class Section(Frozen):
     shape: Shape
     whole: bool = False
     """Whether the endpoint sets all fields at once. Otherwise the form sends those that were changed."""
-    does: bool = False
-    """Whether the form does something and keeps nothing. Its button then has the words of its heading."""
 
 
 class Act(Frozen):

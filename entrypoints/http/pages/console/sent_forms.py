@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -33,8 +34,9 @@ class WrongInput(Exception):
 
 
 Problem = WrongInput | Refusal
-# The place at the start of a refusal's message: `redirect_uris[0]: …`.
-_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:\.[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
+_LONGEST_SEALED: Final = 64
+# The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`.
+_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
 
 def _plain(value: Any) -> Any:
@@ -70,6 +72,7 @@ _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
         InputKind.JSON: "console.not_json",
         InputKind.MOMENT: "console.not_a_moment",
         InputKind.CHOICE: "refusals.field_choice",
+        InputKind.CARDS: "refusals.field_choice",
         InputKind.TICKS: "refusals.field_choice",
         InputKind.LINES: "console.lines_do_not_fit",
     }
@@ -79,7 +82,7 @@ _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
 def text_of(one: Input, value: Any) -> Any:
     """A value as the form shows it: text, or a list of texts for an input that takes several. A secret is never shown."""
     if one.takes_several:
-        return [str(_plain(item)) for item in value or ()]
+        return sorted(str(_plain(item)) for item in value or ())
     if value is None or one.kind is InputKind.SECRET:
         return ""
     return _TEXTS[one.kind](value) if one.kind in _TEXTS else str(_plain(value))
@@ -93,7 +96,7 @@ def texts_of(inputs: Sequence[Input], record: Any) -> dict[str, Any]:
 def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
     """The texts of a form that was sent, without secrets: a page never shows a secret again."""
     return {
-        one.field: "" if one.kind is InputKind.SECRET else list(given) if one.takes_several else given.replace("\r\n", "\n")
+        one.field: "" if one.kind is InputKind.SECRET else sorted(_ticked(given)) if one.takes_several else given.replace("\r\n", "\n")
         for one in inputs
         for given in (getattr(form, one.field),)
     }
@@ -101,7 +104,13 @@ def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
 
 def sealed(texts: Mapping[str, Any]) -> str:
     """For the hidden field `WAS`."""
-    return json.dumps(texts, ensure_ascii=False, sort_keys=True)
+    return json.dumps({name: _brief(text) for name, text in texts.items()}, ensure_ascii=False, sort_keys=True)
+
+
+def _brief(text: Any) -> str:
+    """A long text as its digest, since pages stay light. Texts are compared alone."""
+    whole = text if isinstance(text, str) else "\n".join(text)
+    return whole if len(whole) <= _LONGEST_SEALED else sha256(whole.encode()).hexdigest()
 
 
 def unsealed(was: str) -> Mapping[str, Any]:
@@ -119,14 +128,14 @@ def changed(inputs: Sequence[Input], form: BoundForm) -> tuple[Input, ...]:
     return tuple(
         one
         for one in inputs
-        if (getattr(form, one.field).reveal() if one.kind is InputKind.SECRET else sent[one.field] != was.get(one.field))
+        if (getattr(form, one.field).reveal() if one.kind is InputKind.SECRET else _brief(sent[one.field]) != was.get(one.field))
     )
 
 
 def moved(inputs: Sequence[Input], form: BoundForm, record: Any) -> tuple[Input, ...]:
     """The changed inputs whose value somebody else has changed since the form was shown."""
     was, now = unsealed(getattr(form, WAS)), texts_of(inputs, record)
-    return tuple(one for one in changed(inputs, form) if one.kind is not InputKind.SECRET and now[one.field] != was.get(one.field))
+    return tuple(one for one in changed(inputs, form) if one.kind is not InputKind.SECRET and _brief(now[one.field]) != was.get(one.field))
 
 
 def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = None, fixed: Mapping[str, Any] | None = None) -> Any:
@@ -136,9 +145,14 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     if shaped.endpoint.body_type is None:
         return None
     body: dict[str, Any] = dict(fixed or {})
-    for one in shaped.inputs if only is None else only:
-        value = _sent(one, getattr(form, one.field))
+    asked = shaped.inputs if only is None else _with_their_choices(shaped.inputs, only)
+    counted = counting(asked, form)
+    for one in asked:
+        value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
         if value is msgspec.UNSET:
+            continue
+        if one.stands_for is not None:
+            body |= one.stands_for(value)
             continue
         *steps, last = one.name.split(".")
         inner = body
@@ -148,13 +162,40 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     try:
         return convert(body, shaped.endpoint.body_type)
     except NotAsDeclared as refusal:
-        wrong, _ = _placed(refusal.message, shaped.inputs)
+        wrong, _ = _placed(refusal.message, counted)
         raise WrongInput(wrong, "" if wrong is None else getattr(form, wrong.field)) from None
+
+
+def counting(inputs: Sequence[Input], form: BoundForm) -> Sequence[Input]:
+    """The inputs without those under a value that the form did not choose."""
+    return [one for one in inputs if one.under is None or getattr(form, one.under[0], one.under[1]) == one.under[1]]
+
+
+def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
+    """The inputs that a form about the record asks for: without those under a value that the record does not have, and cannot get."""
+    names = {one.name for one in inputs}
+    return [
+        one
+        for one in inputs
+        if record is None or one.under is None or one.under[0] in names or getattr(record, one.under[0], None) == one.under[1]
+    ]
+
+
+def _with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
+    """A choice and the inputs under it go together."""
+    choices = {one.under[0] if one.under is not None else one.name for one in only} & {one.name for one in inputs}
+    return [one for one in inputs if one in only or one.name in choices or (one.under is not None and one.under[0] in choices)]
+
+
+def _not_chosen(shaped: Shape, one: Input, counted: Sequence[Input]) -> Any:
+    """A change empties what the chosen value does not have."""
+    is_another = any(other.name == one.name for other in counted)
+    return None if shaped.endpoint.method == "PATCH" and not is_another else msgspec.UNSET
 
 
 def _sent(one: Input, given: Any) -> Any:
     if one.takes_several:
-        return list(given)
+        return _ticked(given)
     if isinstance(given, Secret):
         return given.reveal() or msgspec.UNSET
     if one.kind is InputKind.TICK:
@@ -166,6 +207,11 @@ def _sent(one: Input, given: Any) -> Any:
     if not stripped and not one.required:
         return _empty(one)
     return _parsed(one, stripped)
+
+
+def _ticked(given: Sequence[str]) -> list[str]:
+    """The values that were ticked, each once. The tick of a group has all values of the group, with spaces between."""
+    return list(dict.fromkeys(value for one in given for value in one.split()))
 
 
 def _parsed(one: Input, given: str) -> Any:
@@ -226,7 +272,8 @@ def _placed(message: str, inputs: Sequence[Input]) -> tuple[Input | None, int | 
     found = _PLACE.match(message)
     if found is None:
         return None, None
-    one = next((one for one in inputs if one.name == found["name"] or found["name"].startswith(f"{one.name}.")), None)
+    name = found["name"].replace(": ", ".")
+    one = next((one for one in inputs if one.name == name or name.startswith(f"{one.name}.")), None)
     return one, None if found["line"] is None else int(found["line"])
 
 

@@ -1,12 +1,13 @@
 """Webhooks of an organization, with their deliveries, and its SIEM."""
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from core.domain.tenancy.siem import SiemProvider
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
@@ -67,8 +68,19 @@ async def _siem_kinds(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in SiemProvider]
 
 
+def group_key(category: str) -> str:
+    """The text key of a group of events."""
+    return f"console.event_group.{category.lower().replace(' ', '_').replace('-', '_')}"
+
+
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, one.value, one.label) for one in await visit.ask(list_webhook_event_types)]
+    return [
+        Choice(one.value, one.label, one.value, visit.text(group_key(one.category))) for one in await visit.ask(list_webhook_event_types)
+    ]
+
+
+async def _latest(visit: PageVisit, _webhook: WebhookRecord) -> Mapping[str, Any]:
+    return {"latest": await latest_of(DELIVERIES, visit)}
 
 
 _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.events_hint")
@@ -83,15 +95,26 @@ WEBHOOKS: Final = Resource(
     parameter="webhook_id",
     record=get_webhook,
     state=(_standing, _STANDING.__getitem__),
-    facts=(code("url"), listed("events"), when("failing_since"), when("paused_at"), copied("id"), when("created_at"), when("updated_at")),
-    making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
-    sections=(
-        Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),
-        Section("replay", shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types)), whole=True, does=True),
+    facts=(
+        code("url"),
+        number(lambda one: len(one.events), "console.field.events"),
+        when("failing_since"),
+        when("paused_at"),
+        copied("id"),
+        when("created_at"),
+        when("updated_at"),
     ),
-    acts=(Act("test", test_webhook), Act("rotate-secret", rotate_webhook_secret, asks=True, secret="secret")),  # noqa: S106 - as above
+    making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
+    sections=(Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),),
+    acts=(
+        Act("replay", replay_webhook, shape=shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types))),
+        Act("test", test_webhook),
+        Act("rotate-secret", rotate_webhook_secret, asks=True, secret="secret"),  # noqa: S106 - as above
+    ),
     ending=Ending(delete_webhook),
-    below=(("console.deliveries.title", f"{EVENTS}/{{webhook_id}}/deliveries", list_webhook_deliveries),),
+    template="organization/webhook.html",
+    more=_latest,
+    also=(list_webhook_deliveries,),
 )
 
 DELIVERIES: Final = Resource(

@@ -15,7 +15,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Cell, Column, Tone, linked, number, plain, rows_of, state, when, words
+from entrypoints.http.pages.console.cells import Tone, linked, number, plain, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
@@ -41,7 +41,6 @@ _WAYS: Final = (
     DEVICE_PROVIDER,
     SAML_PROVIDER,
 )
-LATEST: Final = 5
 _GOT_IN: Final = "got_in"
 _BY_SERVICE: Final = (plain("service_name", "console.field.application"), number("count", "console.entry.sign_ins"))
 
@@ -142,13 +141,6 @@ async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) 
         head = Head(title=SIGN_IN_LOG.text(visit, "title"), crumbs=SIGN_IN_LOG.crumbs(visit), curl=visit.curl(list_logins_by_service))
         values, status = {}, 200
     return Answer(visit.show("organization/sign_ins.html", OVERVIEW, head, figures=figures, sees_log=bool(values), **values), status)
-
-
-async def latest(visit: PageVisit, columns: Sequence[Column], **wanted: object) -> tuple[Sequence[Column], Sequence[Sequence[Cell]], str]:
-    """The newest sign-ins of one person, or to one application: columns, rows, and the address of all of them."""
-    answer = await visit.ask(list_sign_ins, query={**{name: str(value) for name, value in wanted.items()}, "limit": LATEST})
-    (name, value), *_ = wanted.items()
-    return columns, rows_of(visit.reachable(columns), answer.sign_ins, visit.text, visit.path), f"{visit.here(SIGN_INS)}?{name}={value}"
 
 
 show_sign_ins: Final = console.get(SIGN_INS, of=list_logins_by_service, also=(list_logins_by_provider, list_sign_ins))(

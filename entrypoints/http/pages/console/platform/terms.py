@@ -2,10 +2,9 @@
 
 from typing import Final
 
-import msgspec
-
-from entrypoints.http.pages.console.cells import code, number, plain, words, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, InputKind, shape
+from entrypoints.http.pages.console.cells import number, plain
+from entrypoints.http.pages.console.declared_fields import ASKED, BOUNDS, COLUMNS, FACTS, NEW
+from entrypoints.http.pages.console.forms import shape
 from entrypoints.http.pages.console.platform.platform_tabs import FIELDS, FIELDS_ENTRY, FIELDS_TAB, TIERS, TIERS_ENTRY, TIERS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
@@ -30,31 +29,21 @@ TIER_LIST: Final = Resource(
     ),
 )
 
-_WRITERS: Final = Asked("written_by")
-_ASKED_AT: Final = Asked("asked_at", hint="console.platform_fields.asked_at_hint")
-# A change replaces all bounds, so it is one input.
-_BOUNDS: Final = Asked(
-    "rule",
-    kind=InputKind.JSON,
-    label="console.field.bounds",
-    hint="console.platform_fields.bounds_hint",
-    shown=lambda field: {name: value for name, value in msgspec.to_builtins(field.rule).items() if value not in (None, [], ())},
-)
-_BOUND: Final = ("min_length", "max_length", "minimum", "maximum", "earliest", "latest", "choices", "max_items")
-_EACH_BOUND: Final = tuple(Asked(f"rule.{name}", label=f"console.platform_fields.{name}") for name in _BOUND)
-
 PLATFORM_FIELDS: Final = Resource(
     name="platform_fields",
     position=position(FIELDS_ENTRY, FIELDS_TAB),
     at=FIELDS,
     listed=list_platform_fields,
-    columns=(plain("label", beside="key"), words("kind"), words("written_by"), yes_or_no("required"), number("position")),
+    columns=COLUMNS,
     parameter="key",
     key=lambda field: field.key,
     called=lambda field: str(field.label),
-    facts=(code("key"), words("kind"), words("written_by"), words("asked_at"), plain("scope"), yes_or_no("required"), number("position")),
-    making=Making(shape(create_platform_field, "key", "label", "kind", _WRITERS, "required", _ASKED_AT, "scope", *_EACH_BOUND)),
-    sections=(Section("change", shape(change_platform_field, "label", _BOUNDS, _WRITERS, "required", _ASKED_AT, "scope", "position")),),
+    facts=(*FACTS, plain("scope")),
+    making=Making(shape(create_platform_field, *NEW, "scope")),
+    sections=(
+        Section("change", shape(change_platform_field, "label", *ASKED, "scope", "position")),
+        Section("rule", shape(change_platform_field, *BOUNDS), whole=True),
+    ),
     ending=Ending(delete_platform_field, typed=lambda field: str(field.key)),
 )
 

@@ -158,24 +158,46 @@ async def test_an_assignment_says_what_is_missing(
 async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/claims/~new")
     tab = await console.submit(
-        f"{billing}/claims/~new", name="tier", source="constant", argument='{"level": 1}', into=["id_token", "userinfo"]
+        f"{billing}/claims/~new", name="tier", source="constant", argument__constant='{"level": 1}', argument__person_field="of no use"
     )
     assert tab.place.startswith(f"/ui/o/acme{billing}/claims/")
     (claim,) = console.people.rows("select id, argument from service_claims")
     assert claim["argument"] == {"level": 1}
-    await console.submit(f"{billing}/claims/{claim['id']}/change", argument="gold")
+    await console.submit(f"{billing}/claims/{claim['id']}/change", argument__constant="gold")
     await console.at(f"{billing}/claims/{claim['id']}")
-    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument"] == "gold"
+    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == "gold"
     # A text that would read as JSON is shown in quotes, so that it stays a text.
-    await console.submit(f"{billing}/claims/{claim['id']}/change", argument='"5"')
+    await console.submit(f"{billing}/claims/{claim['id']}/change", argument__constant='"5"')
     assert console.people.rows("select argument from service_claims") == [{"argument": "5"}]
-    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument"] == '"5"'
+    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == '"5"'
     console.people.change(
         "insert into profile_fields (id, org_id, key, label, kind, written_by, created_at, updated_at)"
         " select gen_random_uuid(), id, 'team', 'Team', 'text', '{person}', now(), now() from organizations where slug = 'acme'"
     )
-    await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument="team")
+    await console.at(f"{billing}/claims/{claim['id']}")
+    await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument__organization_field="team")
     assert "The person: open no doors by it" in console.tab.page.text
+    assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == ""
+
+
+async def test_the_second_field_of_a_claim_follows_the_first(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/claims/~new")
+    at = f"{billing}/claims/~new"
+    assert sorted(console.fields(at).fields["into"]) == ["id_token", "userinfo"]
+    # The fault stands at the field that counts.
+    await console.submit(at, name="tier", source="constant", argument__organization="slug")
+    assert console.tab.status == 400
+    assert console.tab.page.inputs["argument__constant"]["aria-invalid"] == "true"
+    await console.submit(at, name="tier", source="organization", argument__organization="slug")
+    (claim,) = console.people.rows("select id, source, argument from service_claims")
+    assert (claim["source"], claim["argument"]) == ("organization", "slug")
+    # A source without a second field empties it; another name keeps it.
+    one = f"{billing}/claims/{claim['id']}"
+    await console.at(one)
+    await console.submit(f"{one}/change", name="level")
+    assert console.people.rows("select name, argument from service_claims") == [{"name": "level", "argument": "slug"}]
+    await console.submit(f"{one}/change", source="teams")
+    assert console.people.rows("select source, argument from service_claims") == [{"source": "teams", "argument": None}]
 
 
 async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing: str) -> None:

@@ -1,7 +1,5 @@
 """What platform owners do for people, and against somebody else in their account."""
 
-import json
-
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
 
@@ -99,12 +97,15 @@ async def test_owners_are_made_and_unmade(platform: PlatformScene) -> None:
 async def test_fields_of_the_installation_are_declared_and_written(platform: PlatformScene) -> None:
     await platform.at("/fields/~new")
     tab = await platform.send_to(
-        f"{HOME}/fields/~new", key="staff_number", label="Staff number", kind="text", rule__max_length="5", written_by="administrator"
+        f"{HOME}/fields/~new", key="staff_number", label="Staff number", kind="text", rule__max_length__text="5", written_by="administrator"
     )
     assert tab.place == f"{HOME}/fields/staff_number?done=made", tab.page.text
-    # A change replaces all bounds, and the form has those that are set.
-    form = next(form for form in tab.page.forms if form.action.endswith("/change"))
-    assert json.loads(str(form.fields["rule"])) == {"max_length": 5}
+    # The form of its bounds has those of its kind alone, with those that are set.
+    form = next(form for form in tab.page.forms if form.action.endswith("/rule"))
+    assert {name: value for name, value in form.fields.items() if name.startswith("rule__")} == {
+        "rule__min_length": "",
+        "rule__max_length__text": "5",
+    }
     await platform.at(f"{one(platform)}/fields")
     tab = await platform.send_to(f"{HOME}{one(platform)}/fields", values="123456")
     assert tab.status == 400

@@ -8,11 +8,12 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
-from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, latest
+from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
@@ -64,7 +65,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,
         addresses=visit.here(application_tabs.SIGN_IN),
-        latest=await latest(visit, OF_APPLICATION, service_id=service.id) if visit.may(list_sign_ins) else None,
+        latest=await latest_of(SIGN_IN_LOG, visit, OF_APPLICATION, service_id=service.id) if visit.may(list_sign_ins) else None,
     )
     return Answer(page, 200)
 

@@ -12,9 +12,10 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Cell
+from entrypoints.http.pages.console.cells import Cell, code
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
+from entrypoints.http.pages.console.records import facts_of
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import (
@@ -26,7 +27,7 @@ from entrypoints.http.routes.tenancy.connections import (
     test_upstream_provider,
     upload_upstream_provider_metadata,
 )
-from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
+from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, UpstreamProviderRecord, list_upstream_providers
 
 ONE: Final = f"{DIRECTORIES}/{{provider_id}}"
 CONNECTION: Final = f"{ONE}/connection"
@@ -34,6 +35,7 @@ _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
 _TEST: Final = f"{CONNECTION}/test"
 _SUCCEED: Final = f"{CONNECTION}/succeed"
+_THEIRS: Final = (code("issuer"), code(lambda one: one.saml and one.saml.sso_url, "console.field.sso_url"), code("client_id"))
 _POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 
 
@@ -60,6 +62,30 @@ def above(visit: PageVisit) -> Sequence[tuple[str, str]]:
     return ((visit.text("console.providers.title"), visit.here(DIRECTORIES)), (visit.text("console.connection.provider"), visit.here(ONE)))
 
 
+def _given_to(visit: PageVisit, provider: UpstreamProviderRecord) -> Sequence[tuple[str, Cell]]:
+    """What people enter at the provider."""
+    text, saml = visit.text, provider.saml
+    if saml is None:
+        return [(text("console.field.callback_url"), Cell("copy", provider.callback_url))]
+    return [
+        (text("console.connection.our_entity_id"), Cell("copy", saml.entity_id)),
+        (text("console.connection.our_acs"), Cell("copy", saml.acs_url)),
+        (text("console.connection.our_slo"), Cell("copy", saml.single_logout_url)),
+        (text("console.connection.start"), Cell("copy", f"{saml.entity_id}/start")),
+    ]
+
+
+async def steps_of(visit: PageVisit, provider: UpstreamProviderRecord) -> Mapping[str, Any]:
+    """What the record shows of the steps to an active provider."""
+    return {
+        "provider": provider,
+        "given": _given_to(visit, provider),
+        "theirs": facts_of(_THEIRS, visit, provider),
+        "fill": visit.here(_METADATA) if visit.may(upload_upstream_provider_metadata) else "",
+        "test": visit.here(_TEST) if visit.may(test_upstream_provider) else "",
+    }
+
+
 async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     providers = await visit.ask(list_upstream_providers)
     provider = next((one for one in providers if str(one.id) == visit.path["provider_id"]), None)
@@ -67,14 +93,6 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
         raise NotFound
     listed = await visit.ask(list_connection_exchanges)
     text = visit.text
-    given = [(text("console.field.callback_url"), Cell("copy", provider.callback_url))]
-    if provider.saml is not None:
-        given = [
-            (text("console.connection.our_entity_id"), Cell("copy", provider.saml.entity_id)),
-            (text("console.connection.our_acs"), Cell("copy", provider.saml.acs_url)),
-            (text("console.connection.our_slo"), Cell("copy", provider.saml.single_logout_url)),
-            (text("console.connection.start"), Cell("copy", f"{provider.saml.entity_id}/start")),
-        ]
     last = next((one.certificate for one in listed.exchanges if one.succeeded and one.certificate), "")
     return visit.show(
         "organization/connections/connection.html",
@@ -87,7 +105,7 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
             errors=errors,
         ),
         provider=provider,
-        given=given,
+        given=_given_to(visit, provider),
         certificates=() if provider.saml is None else [(one, one.fingerprint == last) for one in provider.saml.certificates],
         may_change=visit.may(upload_upstream_provider_metadata),
         may_succeed=visit.may(succeed_upstream_provider),
@@ -120,7 +138,7 @@ async def fill_connection(call: Call[DirectoryMetadataForm, None, UpstreamProvid
     except Refusal as problem:
         said, status = explained(visit, problem)
         return Answer(await _shown(visit, errors={"url": " ".join(said.values())}), status)
-    return redirect(f"{visit.here(CONNECTION)}?done=saved")
+    return redirect(f"{visit.here(ONE)}?done=saved")
 
 
 @console.post(_CERTIFICATE, of=change_connection_certificate, also=(list_upstream_providers, list_connection_exchanges))

@@ -1,14 +1,14 @@
 """The organization's own providers, at which its people sign in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.identity.upstream.connections import ConnectionState
+from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
-from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above
+from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above, steps_of
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -28,16 +28,32 @@ _STATES: Final = {
     "active": ("console.state.active", Tone.GOOD),
     "off": ("console.state.off", Tone.WARN),
 }
-_ISSUER: Final = Asked("issuer", hint="console.providers.issuer_hint")
-_SCOPES: Final = Asked("scopes", hint="console.providers.scopes_hint")
 
 
-async def _presets(_visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, preset.name) for one, preset in PRESETS.items()]
+async def _products(visit: PageVisit) -> Sequence[Choice]:
+    saml, oidc = (visit.text(f"console.value.{kind.value}") for kind in (ProviderKind.SAML, ProviderKind.OIDC))
+    return [
+        *(Choice(one.value, preset.name, saml) for one, preset in PRESETS.items()),
+        Choice(ProviderKind.SAML.value, visit.text("console.providers.another"), saml),
+        Choice(ProviderKind.OIDC.value, visit.text("console.providers.another"), oidc),
+    ]
 
 
-_KIND: Final = Asked("kind", hint="console.providers.kind_hint")
-_PRESET: Final = Asked("preset", choices=_presets)
+def _chosen(product: str) -> Mapping[str, Any]:
+    if product in frozenset(ProviderKind):
+        return {"kind": product}
+    return {"kind": ProviderKind.SAML, "preset": product}
+
+
+def _oidc(name: str, **more: Any) -> Asked:
+    return Asked(name, under=("kind", ProviderKind.OIDC), **more)
+
+
+def _saml(name: str, **more: Any) -> Asked:
+    return Asked(name, under=("kind", ProviderKind.SAML), **more)
+
+
+_SCOPES: Final = _oidc("scopes", hint="console.providers.scopes_hint")
 _MAPPING: Final = Asked("profile_mapping", hint="console.providers.mapping_hint")
 
 
@@ -68,25 +84,30 @@ PROVIDERS: Final = Resource(
     state=(_state, _STATES.__getitem__),
     facts=(
         words("kind"),
-        copied(lambda one: one.callback_url if one.saml is None else None, "console.field.callback_url"),
-        code("issuer"),
-        code(lambda one: None if one.saml is None else one.saml.sso_url, "console.field.sso_url"),
-        when("tested_at"),
-        code("client_id"),
         listed("scopes"),
         copied("id"),
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(shape(create_upstream_provider, "name", _KIND, _PRESET, _ISSUER, "client_id", "client_secret", _SCOPES)),
+    making=Making(
+        shape(
+            create_upstream_provider,
+            "name",
+            Asked("kind", kind=InputKind.CARDS, choices=_products, label="console.field.preset", stands_for=_chosen),
+            _oidc("issuer", kind=InputKind.TEXT, hint="console.providers.issuer_hint", is_needed=True),
+            _oidc("client_id", kind=InputKind.TEXT, is_needed=True),
+            _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
+            _SCOPES,
+        )
+    ),
     sections=(
         Section(
             "change",
             shape(
                 change_upstream_provider,
                 "name",
-                "client_id",
-                Asked("client_secret", hint="console.siem.secret_hint"),
+                _oidc("client_id", kind=InputKind.TEXT),
+                _oidc("client_secret", kind=InputKind.SECRET, hint="console.siem.secret_hint"),
                 "enabled",
                 _SCOPES,
                 _MAPPING,
@@ -96,14 +117,14 @@ PROVIDERS: Final = Resource(
             "saml",
             shape(
                 change_upstream_provider,
-                Asked("issuer", hint="console.providers.entity_id_hint"),
-                Asked("sso_url", shown=_of_saml("sso_url")),
-                Asked("slo_url", shown=_of_saml("slo_url")),
-                Asked("metadata_url", shown=_of_saml("metadata_url")),
-                Asked("subject_source", shown=_of_saml("subject_source"), hint="console.providers.subject_source_hint"),
-                Asked("email_sources", shown=_of_saml("email_sources"), hint="console.providers.email_sources_hint"),
-                Asked("wants_encrypted", shown=_of_saml("wants_encrypted")),
-                Asked("requested_contexts", shown=_of_saml("requested_contexts")),
+                _saml("issuer", kind=InputKind.TEXT, hint="console.providers.entity_id_hint"),
+                _saml("sso_url", shown=_of_saml("sso_url")),
+                _saml("slo_url", shown=_of_saml("slo_url")),
+                _saml("metadata_url", shown=_of_saml("metadata_url")),
+                _saml("subject_source", shown=_of_saml("subject_source"), hint="console.providers.subject_source_hint"),
+                _saml("email_sources", shown=_of_saml("email_sources"), hint="console.providers.email_sources_hint"),
+                _saml("wants_encrypted", shown=_of_saml("wants_encrypted")),
+                _saml("requested_contexts", shown=_of_saml("requested_contexts")),
             ),
         ),
     ),
@@ -123,6 +144,8 @@ PROVIDERS: Final = Resource(
         ("console.connection_exchanges.title", _EXCHANGES, list_connection_exchanges),
     ),
     ending=Ending(delete_upstream_provider),
+    template="organization/connections/provider.html",
+    more=steps_of,
 )
 
 EXCHANGES: Final = Resource(

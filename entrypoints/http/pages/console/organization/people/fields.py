@@ -2,35 +2,12 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, InputKind, shape
+from entrypoints.http.pages.console.declared_fields import ASKED, BOUNDS, COLUMNS, FACTS, NEW
+from entrypoints.http.pages.console.forms import shape
 from entrypoints.http.pages.console.organization.organization_tabs import FIELDS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.routes.tenancy.profile_fields import change_field, create_field, delete_field, list_fields
-
-RULE: Final = (
-    Asked("rule.choices", kind=InputKind.LINES, hint="console.fields.choices_hint"),
-    Asked("rule.min_length", hint="console.fields.length_hint"),
-    "rule.max_length",
-    Asked("rule.minimum", hint="console.fields.number_hint"),
-    "rule.maximum",
-    Asked("rule.earliest", hint="console.fields.date_hint"),
-    "rule.latest",
-    Asked("rule.max_items", hint="console.fields.items_hint"),
-)
-COLUMNS: Final = (plain("label"), code("key"), words("kind"), words("written_by"), words("asked_at"), yes_or_no("required"))
-FACTS: Final = (
-    code("key"),
-    words("kind"),
-    words("written_by"),
-    words("asked_at"),
-    yes_or_no("required"),
-    number("position"),
-    listed("rule.choices"),
-    when("created_at"),
-    when("updated_at"),
-)
 
 FIELDS: Final = Resource(
     name="fields",
@@ -42,10 +19,10 @@ FIELDS: Final = Resource(
     key=lambda field: field.key,
     called=lambda field: field.label,
     facts=FACTS,
-    making=Making(shape(create_field, "label", Asked("key", hint="console.fields.key_hint"), "kind", "written_by", "asked_at", "required")),
+    making=Making(shape(create_field, *NEW)),
     sections=(
-        Section("change", shape(change_field, "label", "written_by", "asked_at", "required", "position")),
-        Section("rule", shape(change_field, *RULE)),
+        Section("change", shape(change_field, "label", *ASKED, "position")),
+        Section("rule", shape(change_field, *BOUNDS), whole=True),
     ),
     ending=Ending(delete_field, typed=lambda field: field.key),
 )

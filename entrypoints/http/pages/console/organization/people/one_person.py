@@ -6,12 +6,13 @@ from uuid import UUID
 
 from core.domain.errors import NotFound
 from entrypoints.http.pages.console.cells import linked, rows_of, sentence, when
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, PEOPLE
 from entrypoints.http.pages.console.organization.settings.audit_sentences import sentence_of
-from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, latest
+from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, SIGN_IN_LOG
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
 from entrypoints.http.routes.record.audit import list_audit_log
@@ -59,7 +60,7 @@ async def as_member(visit: PageVisit) -> str:
 
 async def _shared(visit: PageVisit, user: UUID) -> Mapping[str, Any]:
     return {
-        "latest": await latest(visit, OF_PERSON, person=user) if visit.may(list_sign_ins) else None,
+        "latest": await latest_of(SIGN_IN_LOG, visit, OF_PERSON, person=user) if visit.may(list_sign_ins) else None,
         "verdicts": await _verdicts(visit, user) if visit.may(list_sign_in_verdicts) else (),
         "happened": await _happened(visit, user) if visit.may(list_audit_log) else None,
     }

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from core.domain.claims import ClaimPlace
+from core.domain.claims import ClaimPlace, ClaimSource, OrganizationPart
 from entrypoints.http.pages.console.cells import Tone, code, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -17,10 +17,19 @@ from entrypoints.http.routes.services.service_claims import (
     delete_service_claim,
     list_service_claims,
 )
+from entrypoints.http.routes.tenancy.profile_fields import list_fields
 
 
 async def _places(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ClaimPlace]
+
+
+async def _fields(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.key, one.label) for one in await visit.ask(list_fields)]
+
+
+async def _parts(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.claims.part_{one.value}")) for one in OrganizationPart]
 
 
 def _shown_argument(claim: Any) -> str:
@@ -42,9 +51,24 @@ _WRITER: Final = state(
 )
 _FIELDS: Final = (
     Asked("name", hint="console.claims.name_hint"),
-    Asked("source", kind=InputKind.CHOICE, hint="console.claims.source_hint"),
-    Asked("argument", kind=InputKind.VALUE, hint="console.claims.argument_hint"),
-    Asked("into", choices=_places),
+    Asked("source", kind=InputKind.CARDS),
+    Asked(
+        "argument",
+        kind=InputKind.TEXT,
+        under=("source", ClaimSource.PERSON_FIELD),
+        label="console.claims.field",
+        hint="console.claims.person_field_hint",
+    ),
+    Asked("argument", choices=_fields, under=("source", ClaimSource.ORGANIZATION_FIELD), label="console.claims.field"),
+    Asked("argument", choices=_parts, under=("source", ClaimSource.ORGANIZATION), label="console.claims.part"),
+    Asked(
+        "argument",
+        kind=InputKind.VALUE,
+        under=("source", ClaimSource.CONSTANT),
+        label="console.claims.constant",
+        hint="console.claims.constant_hint",
+    ),
+    Asked("into", choices=_places, at_first=(ClaimPlace.ID_TOKEN, ClaimPlace.USERINFO)),
 )
 
 CLAIMS: Final = Resource(
