@@ -25,17 +25,27 @@ class BuiltForAnotherProcessor(Exception):
 
 class Argon2Binding(Frozen):
     """`baseline` is the compiler's name of the processor that the build is for. `native` means the processor of the machine that built it,
-    and None means the wheel. `missing` names the instructions that the build needs and this processor lacks.
+    and None means that no record says. `missing` names the instructions that the build needs and this processor lacks. A published wheel is
+    for any processor, and slow.
     """
 
     version: str
     baseline: str | None
     processor: str
     missing: tuple[str, ...]
+    is_published: bool = False
+
+    @property
+    def mend(self) -> str:
+        """The command that builds the same version for this processor. It needs a C compiler."""
+        flags = "CFLAGS='-O3 -march=native'"
+        return f"{flags} pip install --force-reinstall --no-deps --no-binary {DISTRIBUTION} {DISTRIBUTION}=={self.version}"
 
     def __str__(self) -> str:
-        if self.baseline is None:
+        if self.is_published:
             return f"{DISTRIBUTION} {self.version}, the wheel, for any processor"
+        if self.baseline is None:
+            return f"{DISTRIBUTION} {self.version}, built by hand"
         built = f"{DISTRIBUTION} {self.version}, built for {self.processor if self.baseline == 'native' else self.baseline}"
         return f"{built}, which has {', '.join(self.missing)}; this processor has not" if self.missing else built
 
@@ -48,7 +58,7 @@ def binding(prefix: Path | None = None, processor: Path = _PROCESSOR) -> Argon2B
     # pip may have put the wheel back over a build, and then the build's record is still there. The digest shows whether both belong
     # together.
     if record is None or module is None or record.get("module") != _digest(module):
-        return Argon2Binding(installed.version, None, "", ())
+        return Argon2Binding(installed.version, None, "", (), is_published=_is_published(installed.read_text("WHEEL") or ""))
     present = processor_features(processor)
     missing = tuple(sorted(set(record.get("needs", ())) - present)) if present else ()
     return Argon2Binding(installed.version, str(record.get("baseline")), str(record.get("processor")), missing)
@@ -74,6 +84,11 @@ def processor_features(processor: Path = _PROCESSOR) -> frozenset[str]:
         return frozenset()
     line = next((line for line in text.splitlines() if line.startswith("flags")), "")
     return frozenset(line.partition(":")[2].split())
+
+
+def _is_published(wheel: str) -> bool:
+    """By the tags of the wheel: only a registry's wheel is for many systems."""
+    return any(system in wheel for system in ("manylinux", "musllinux", "macosx"))
 
 
 def _record(path: Path) -> Mapping[str, Any] | None:

@@ -48,17 +48,18 @@ class Columns(Generic[Thing]):
         apart: Collection[str] = (),
         texts: Collection[str] = (),
         empties: Collection[str] = (),
+        derived: Collection[str] = (),
         turned: Mapping[str, tuple[Turn, Turn]] = _NOTHING,
         prefix: LiteralString = "",
     ) -> None:
         """`named` has the columns of fields whose name differs. Fields that are `apart` are read and written by the statements themselves.
-        People write the fields in `texts`, so these are made storable. An empty text in `empties` is null in the table. `turned` has two
-        functions for a value class: one reads what the column has, the other gives what it gets. With a `prefix`, things of several tables
-        fit into one row.
+        People write the fields in `texts`, so these are made storable. An empty text in `empties` is null in the table. What is `derived`
+        is read, and never written. `turned` has two functions for a value class: one reads what the column has, the other gives what it
+        gets. With a `prefix`, things of several tables fit into one row.
         """
         hints = get_type_hints(thing)
         names = names_of(thing)
-        if unknown := [name for name in (*named, *apart, *texts, *empties, *turned) if name not in names]:
+        if unknown := [name for name in (*named, *apart, *texts, *empties, *derived, *turned) if name not in names]:
             raise TypeError(f"{thing.__name__}: there is no {', '.join(unknown)}")
         # Statements are made of these, so they are identifiers and nothing else.
         if unfit := [one for one in (table, *named.values(), f"{prefix}id") if not _IDENTIFIER.fullmatch(one)]:
@@ -68,6 +69,7 @@ class Columns(Generic[Thing]):
         self.columns: Final = {name: named.get(name, name) for name in names if name not in apart}
         self._prefix: Final = prefix
         self._empties: Final = tuple(empties)
+        self._written: Final = {name: column for name, column in self.columns.items() if name not in derived}
         self._read_as: Final = [(name, f"{prefix}{name}") for name in self.columns]
         # Only the fields whose values differ from those of their columns.
         self._reads: Final[list[tuple[str, Turn]]] = []
@@ -141,11 +143,11 @@ class Columns(Generic[Thing]):
 
     def into(self, *more: LiteralString) -> LiteralString:
         """The columns of an insert, with `more` that are named like their parameters."""
-        return ", ".join((*self.columns.values(), *more))
+        return ", ".join((*self._written.values(), *more))
 
     def inserted(self, *more: LiteralString) -> LiteralString:
         """The parameters of an insert."""
-        return ", ".join(f"%({name})s" for name in (*self.columns, *more))
+        return ", ".join(f"%({name})s" for name in (*self._written, *more))
 
     def changes(self, *but: str) -> LiteralString:
         """The assignments of an update, `but` those of fields that never change."""
@@ -156,9 +158,9 @@ class Columns(Generic[Thing]):
         return ", ".join(f"{self.columns[name]} = excluded.{self.columns[name]}" for name in self._all(but))
 
     def _all(self, but: Collection[str]) -> Sequence[str]:
-        if unknown := [name for name in but if name not in self.columns]:
+        if unknown := [name for name in but if name not in self._written]:
             raise TypeError(f"{self.thing.__name__}: there is no {', '.join(unknown)}")
-        return [name for name in self.columns if name not in but]
+        return [name for name in self._written if name not in but]
 
 
 def page_of(rows: Sequence[tuple[int, Item | None]]) -> Listed[Item]:

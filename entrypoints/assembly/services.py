@@ -18,6 +18,7 @@ from core.usecases.services.assignments import Assignments
 from core.usecases.services.billing import Billing
 from core.usecases.services.billing_checkouts import Checkouts
 from core.usecases.services.billing_reconciliation import BillingReconciliation
+from core.usecases.services.client_ids import KeptClientIds
 from core.usecases.services.client_secrets import ClientSecrets
 from core.usecases.services.end_users import EndUsers
 from core.usecases.services.made_by_keys import MadeByKeys
@@ -42,6 +43,7 @@ from ports.services.billing import BillingInbox, PaymentProvider
 class Services(Frozen, kw_only=True):
     services: OrganizationServices
     registered_services: RegisteredServices
+    kept_client_ids: KeptClientIds
     assignments: Assignments
     client_secrets: ClientSecrets
     permissions: ServicePermissions
@@ -85,6 +87,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
     return Services(
         services=OrganizationServices(new_unit_of_work, stores.services, foundation.outbound, foundation.key_sets, system=system),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
+        kept_client_ids=KeptClientIds(new_unit_of_work, system.clock),
         assignments=Assignments(new_unit_of_work, stores.assignments, system),
         permissions=ServicePermissions(new_unit_of_work, stores.permissions, system),
         rights=PeoplesRights(RightsRows(Statements(pool))),

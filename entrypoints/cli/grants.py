@@ -6,28 +6,27 @@ import trio
 
 from adapters.postgres import grants
 from adapters.postgres.grants import GrantsImpossible
+from entrypoints.cli.output.printing import tell
 from entrypoints.failures import OK, StartFailed
 from entrypoints.installation import conninfo, reachable_database
 from entrypoints.settings import Settings
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    trio.run(_run, settings, arguments.role, arguments.apply)
+    trio.run(_run, settings, arguments.role, arguments.apply, arguments.json)
     return OK
 
 
-async def _run(settings: Settings, role: str, apply: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _run(settings: Settings, role: str, apply: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     if settings.embedded:
         raise StartFailed("The embedded PostgreSQL has one role, which owns its tables: there is nothing to grant")
     async with reachable_database(settings):
-        if apply:
-            print(await granted(settings, role))
-            return
         try:
-            for statement in await grants.script(conninfo(settings), role):
-                print(f"{statement};")
+            statements = [f"{one};" for one in await grants.script(conninfo(settings), role)]
         except GrantsImpossible as error:
             raise StartFailed(str(error)) from error
+        lines = [await granted(settings, role)] if apply else statements
+        tell({"role": role, "applied": apply, "statements": statements}, *lines, as_json=as_json)
 
 
 async def granted(settings: Settings, role: str) -> str:

@@ -298,6 +298,7 @@ def _parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     _add_doctor_command(commands)
     _add_size_command(commands)
     _add_verb_commands(commands)
+    _add_files_command(commands)
     version = _command(commands, "version", "version", "print the version")
     _add_json(version)
     version.set_defaults(without_settings=True)
@@ -361,6 +362,7 @@ def _add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     grants.add_argument("--role", default="postern_app", help="the serving role (default: postern_app)")
     grants.add_argument("--apply", action="store_true", help="apply them, as the role that owns the tables")
+    _add_json(grants)
 
 
 def _add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -395,6 +397,14 @@ def _add_verb_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     verbs = _command(commands, "verbs", "verbs.listing", "list the nouns of the API that are commands, too, with their verbs")
     _add_json(verbs)
     verbs.set_defaults(without_settings=True)
+
+
+def _add_files_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    files = _command(commands, "files", "files", "write the alert rules, the dashboard or the runbook of this version")
+    files.set_defaults(without_settings=True)
+    files.add_argument("kind", choices=("alerts", "dashboard", "runbook"), help="which of them")
+    files.add_argument("--to", metavar="FOLDER", default=".", help="default: the current folder")
+    _add_json(files)
 
 
 def _add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -491,7 +501,13 @@ def _add_service_commands(service: "Commands[argparse.ArgumentParser]") -> None:
     shown = _command(service, "show", "service", "show a service, with counts of what it has", action="show")
     shown.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
     shown.add_argument("--service", required=True, metavar="SLUG", help="its slug")
-    for one in (listed, shown):
+    client = _command(service, "client-id", "service", "let a service keep the client id that it had elsewhere", action="client-id")
+    client.add_argument("--organization", required=True, metavar="SLUG", help="the organization's slug")
+    client.add_argument("--service", required=True, metavar="SLUG", help="its slug")
+    which = client.add_mutually_exclusive_group(required=True)
+    which.add_argument("--keep", metavar="ID", help="the id: 8 to 80 letters, digits and . _ ~ -, and no UUID")
+    which.add_argument("--own", action="store_const", dest="keep", const=None, help="back to the id that Postern has given it")
+    for one in (listed, shown, client):
         _add_json(one)
 
 

@@ -18,6 +18,7 @@ from entrypoints import daemon, first_start, processes
 from entrypoints.bootstrap import open_postern
 from entrypoints.failures import OK
 from entrypoints.first_start import FirstOwner
+from entrypoints.hashing_speed import tell_hashing_speed
 from entrypoints.http.pages.development.mail_pages import mail_pages_directory
 from entrypoints.installation import bring_up_to_date, require_schema_where_it_answers, running_database
 from entrypoints.listening import listen, release, with_real_port
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _alone(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
     began = trio.current_time()
-    async with _attended() as (stopping, manager), running_database(settings):
+    async with _attended(settings) as (stopping, manager), running_database(settings):
         await bring_up_to_date(settings)
         async with open_postern(settings) as postern:
             owner = await first_start.complete(postern, settings)
@@ -64,7 +65,7 @@ async def _alone(settings: Settings, sockets: Sequence[socket.socket], metrics_s
 
 async def _parent(settings: Settings, sockets: Sequence[socket.socket], metrics_sockets: Sequence[socket.socket]) -> None:
     began = trio.current_time()
-    async with _attended() as (stopping, manager), running_database(settings, processes=len(sockets)):
+    async with _attended(settings) as (stopping, manager), running_database(settings, processes=len(sockets)):
         await bring_up_to_date(settings)
         async with open_postern(settings) as postern:
             owner = await first_start.complete(postern, settings)
@@ -113,12 +114,13 @@ def _ready(
 
 
 @asynccontextmanager
-async def _attended() -> AsyncIterator[tuple[Stopping, ServiceManager]]:
+async def _attended(settings: Settings) -> AsyncIterator[tuple[Stopping, ServiceManager]]:
     """Listens to signals and informs the service manager while the block runs. A signal to stop cancels the block during the start."""
     manager = ServiceManager.of_environment()
     async with stopping_on_signals() as stopping, trio.open_nursery() as nursery:
         nursery.start_soon(manager.keep_watchdog, name="watchdog")
         nursery.start_soon(_say_starting, manager, stopping, name="start")
+        nursery.start_soon(tell_hashing_speed, settings, name="hashing speed")
         nursery.start_soon(_say_stopping, manager, stopping, name="stop")
         with stopping.start():
             yield stopping, manager

@@ -1,4 +1,4 @@
-"""`postern service list` and `show`: the services of all organizations, with figures that no endpoint gives."""
+"""`postern service list`, `show` and `client-id`: the services of all organizations, and what no endpoint gives or does."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from core.domain.pages import MOST_COUNTED
 from core.domain.services.services import RegisteredService
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.operating import acting
 from entrypoints.cli.output.printing import moment, print_json, printable
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
@@ -46,7 +47,16 @@ async def _show(postern: Postern, given: argparse.Namespace) -> None:
         print(f"{name:<14} {text}".rstrip())
 
 
-_ACTIONS: Final = {"list": _list, "show": _show}
+async def _client_id(postern: Postern, given: argparse.Namespace) -> None:
+    organization = (await postern.platform.governance.show(given.organization)).organization
+    service = await postern.services.kept_client_ids.keep(organization.id, given.service, given.keep, acting())
+    if given.json:
+        print_json({"organization": organization.slug, "service": service.slug, "client_id": service.client_id})
+        return
+    print(f"{organization.slug}/{service.slug} is the client {service.client_id}")
+
+
+_ACTIONS: Final = {"list": _list, "show": _show, "client-id": _client_id}
 
 
 def table(services: Sequence[RegisteredService]) -> list[str]:
@@ -75,7 +85,7 @@ def lines(seen: RegisteredService) -> list[tuple[str, str]]:
         ("slug", service.slug),
         ("name", printable(service.name, 100)),
         ("type", f"{service.service_type} ({keeps})"),
-        ("client id", str(service.client_id)),
+        ("client id", service.client_id),
         ("users", str(seen.users)),
         ("plans", f"{seen.plans}, with {seen.subscriptions} subscribed"),
         ("API keys", str(seen.api_keys)),

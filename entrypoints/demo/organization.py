@@ -118,7 +118,7 @@ async def _service(postern: Postern, uow: UnitOfWork, organization: Organization
         redirect_uris=(f"{home}/callback",),
         post_logout_redirect_uris=(f"{home}/",),
     )
-    service = wanted.service(ServiceId(ids.new()), organization.id, ClientId(ids.new()), now)
+    service = wanted.service(ServiceId(ids.new()), organization.id, ClientId(str(ids.new())), now)
     plan = default_plan(PlanId(ids.new()), service.id, now)
     await uow.services.add(service)
     await uow.plans.add(plan)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import structlog
 
@@ -20,6 +19,7 @@ from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.domain.services.client_ids import read_client_id
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -29,12 +29,9 @@ log = structlog.get_logger()
 
 def record_refused_request(postern: Postern, said: Mapping[str, str | None], word: str, description: str) -> None:
     """A refused authorization request. `said` has its parameters."""
-    try:
-        client = ClientId(UUID(said.get("client_id")))
-    except (TypeError, ValueError):
-        return
+    client = read_client_id(said.get("client_id") or "")
     found = refused_request(word, description, said)
-    if found is not None:
+    if client is not None and found is not None:
         reason, received = found
         _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
 

@@ -30,7 +30,7 @@ def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusa
     """Logs a refusal that the person sees, or the application that has pushed the request."""
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said = _said(parameters)
-    _tell(postern, said if pusher is None else {**said, "client_id": str(pusher)}, reason, refusal.message)
+    _tell(postern, said if pusher is None else {**said, "client_id": pusher}, reason, refusal.message)
 
 
 def answered_on_arrival(postern: Postern, parameters: Parameters, answered: Answered) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import Listed
 from core.domain.services.services import RegisteredService, Service, ServiceList, ServiceType, ServiceUsage
 from core.domain.tenancy.metadata import Metadata
@@ -47,6 +47,11 @@ class ServiceStore(Protocol):
 
     async def save(self, service: Service) -> None:
         """Saves everything but id, organization, slug, client id and creation. Metadata that are None stay as they are. After `hold`."""
+
+    async def keep_client_id(self, service: ServiceId, kept: ClientId | None) -> ClientId | None:
+        """The client id that counts from now on: `kept`, or the service's own one. None when another service has it, and then the unit of
+        work is over. After `hold`.
+        """
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
         """The service is gone from every answer with the commit. Its rows are removed in batches. After `hold`."""

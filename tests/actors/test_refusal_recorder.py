@@ -19,7 +19,7 @@ from tests.conftest import CapturedLog
 def refusal() -> AuthorizationRefusal:
     return AuthorizationRefusal(
         id=AuthorizationRefusalId(uuid4()),
-        client=ClientId(uuid4()),
+        client=ClientId(str(uuid4())),
         at=RefusingEndpoint.TOKEN,
         reason=RefusalReason.SECRET_WRONG,
         received="",

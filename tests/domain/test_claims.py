@@ -42,7 +42,7 @@ from core.frozen import replace
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ISSUER = "https://id.example"
 LATER = timedelta(minutes=15)
-CLIENT = ClientId(UUID(int=3))
+CLIENT = ClientId(str(UUID(int=3)))
 CONTEXT = Context(OrganizationId(UUID(int=4)), "acme", ServiceId(UUID(int=5)), "shop")
 SESSION = Session(
     *(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + timedelta(days=1), NOW + timedelta(days=1)),

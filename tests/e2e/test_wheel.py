@@ -6,10 +6,12 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from entrypoints.cli.files import FILES
 from ops.packaging.one_root import FLOORS
 from tests.e2e.conftest import Installation
 from tests.e2e.postern import Postern, copy
@@ -72,6 +74,10 @@ def test_the_wheel_and_a_neighbour_with_a_core_both_work(
     assert (found["whose"], found["others"]) == ("the neighbour", ["core"])
     assert found["ours"] == modules
 
+    write = [*PYTHON, str(packages / "bin" / "postern"), "files", "runbook"]
+    subprocess.run(write, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    assert (tmp_path / "operations.md").read_bytes() == (ROOT / "docs" / "operations.md").read_bytes()
+
     # Two processes, because a parent starts its children by the name of a module.
     server = Postern(
         copy(installation.data_dir, e2e_directory / "from-the-wheel"),
@@ -99,9 +105,12 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     (tree / "ops").mkdir()
     subprocess.run(["cp", "-r", *FLOORS, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
     subprocess.run(["cp", "-r", "ops/packaging", str(tree / "ops")], cwd=ROOT, check=True)
+    beside = [path for paths in FILES.values() for path in paths]
+    subprocess.run(["cp", "--parents", *beside, str(tree)], cwd=ROOT, check=True)
     assert build(tree, tmp_path / "dist").read_bytes() == wheel.read_bytes()
 
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = [file for floor in FLOORS for file in (ROOT / floor).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    assert carried == {"postern/__init__.py", *(f"postern/{file.relative_to(ROOT)}" for file in files)}
+    data = {f"postern-{version('postern')}.data/data/share/postern/{Path(path).name}" for path in beside}
+    assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}
     assert "postern/adapters/postgres/migrations/0001_schema.sql" in carried

@@ -24,6 +24,9 @@ CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # `NNNN_name.sql`, `<family>/<noun>.py` and `test_*.py` stand for names that the reader fills in.
 PATTERN = re.compile(r"[<>*…]|NNNN")
+SHELL = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# An ellipsis within a word shortens a value: a password or a digest. A word of its own, or one before a comment, is a command unsaid.
+UNSAID = re.compile(r"(?:^|\s)(?:…|\.\.\.)(?:\s|$)|see (?:above|below)")
 
 
 def named(document: Path) -> str:
@@ -129,3 +132,22 @@ def test_the_lines_of_a_decision_or_a_first_page_fit_a_screen(document: Path) ->
 @pytest.mark.parametrize("decision", DECISIONS, ids=named)
 def test_a_decision_can_be_read_in_one_sitting(decision: Path) -> None:
     assert len(decision.read_text().split()) <= MOST_WORDS
+
+
+def unsaid(text: str) -> list[str]:
+    """The lines of commands that leave out what a reader has to type. Comments may leave out what they like, but not the command."""
+    lines = [line for block in SHELL.findall(text) for line in block.splitlines()]
+    return [line for line in lines if UNSAID.search(line.partition("  #")[0]) or re.search(r"# +see (?:above|below)", line)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_command_of_a_document_is_said_in_full(document: Path) -> None:
+    assert unsaid(document.read_text()) == []
+
+
+def test_a_command_that_is_not_said_is_found() -> None:
+    said = (
+        "```sh\npg_dump …                  # see above\ncd /opt && git checkout … && make\n"
+        "postern keys generate  # prints …\nA=b:…@c run\n```\n"
+    )
+    assert unsaid(said) == said.splitlines()[1:3]

@@ -350,7 +350,7 @@ REDEEM: Final[LiteralString] = f"""
 # For a client that shows a secret. The use case checks both conditions of `service` again, to tell one refusal from another. By then this
 # statement is committed, so the statement must not redeem for a client that the use case will refuse.
 REDEEM_WITH_SECRET: Final[LiteralString] = f"""
-    with asked as (select %(client)s::uuid as client, %(secret)s::text as digest),
+    with asked as (select %(client)s::text as client, %(secret)s::text as digest),
          client ({", ".join(ClientRow._fields)}) as materialized (
              select {CLIENT}
                from asked

@@ -88,7 +88,7 @@ def _told(one: AuthorizationRefusal) -> Any:
     return storable(
         {
             "id": str(one.id),
-            "client_id": str(one.client),
+            "client_id": one.client,
             "place": one.at.value,
             "reason": one.reason.value,
             "received": one.received,
@@ -101,7 +101,7 @@ def _told(one: AuthorizationRefusal) -> Any:
 
 
 # Two processes that add refusals of one service take turns, so that each counts what the other has added.
-_HOLD: Final = "select from services where client_id = any (%(clients)s::uuid[]) order by id for no key update"
+_HOLD: Final = "select from services where oauth_client_id = any (%(clients)s) order by id for no key update"
 
 # A client that does not exist gets no refusals. The query of a registered address is left out, as of a received one.
 _ADD: Final = """
@@ -125,9 +125,9 @@ _ADD: Final = """
            end,
            told.occurred_at
       from jsonb_to_recordset(%(refusals)s)
-        as told (id uuid, client_id uuid, place text, reason text, received text, occurred_at timestamptz, code_digest text,
+        as told (id uuid, client_id text, place text, reason text, received text, occurred_at timestamptz, code_digest text,
                  redirect_uri text, code_challenge text)
-      join services on services.client_id = told.client_id
+      join services on services.oauth_client_id = told.client_id
       left join authorization_codes as codes on codes.digest = decode(told.code_digest, 'hex')
         on conflict do nothing
 """
@@ -140,7 +140,7 @@ _TRIM: Final = """
                 cross join lateral (
                           select id from authorization_refusals where service_id = services.id order by id desc offset %(most)s
                       ) as older
-                where services.client_id = any (%(clients)s::uuid[])
+                where services.oauth_client_id = any (%(clients)s)
            ))
 """
 

@@ -30,7 +30,7 @@ from ports.federation.authorizations import AuthorizationEncounter
 class EncounterRow(Frozen):
     """The columns of `ENCOUNTER`, in their order. The person's columns are all null when nobody is signed in."""
 
-    client_id: UUID
+    client_id: str
     service_id: UUID
     service_slug: str
     service_name: str
@@ -148,7 +148,7 @@ class PostgresPushedRequests:
 # The look-up of the caller has just confirmed the session. Every session of a browser has a proof of the person. For a session without
 # proof, `created_at` stands in for the time of the proof.
 ENCOUNTER: Final[LiteralString] = f"""
-           services.client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
+           services.oauth_client_id as client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
            services.service_type,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
            {AUTHENTICATES} as authenticates,
@@ -182,7 +182,7 @@ FIND: Final[LiteralString] = f"""
     select {ENCOUNTER},
            null::jsonb as request
            {_MEETING}
-     where services.client_id = %(client)s
+     where services.oauth_client_id = %(client)s
 """
 
 _FIND_NAMED: Final[LiteralString] = f"""
@@ -196,13 +196,13 @@ _TAKE_PUSHED: Final[LiteralString] = f"""
     with taken as (
              delete from pushed_requests
               where digest = %(digest)s and expires_at > now()
-                and service_id = (select id from services where client_id = %(client)s)
+                and service_id = (select id from services where oauth_client_id = %(client)s)
           returning request
          )
     select {ENCOUNTER},
            (select request from taken) as request
            {_MEETING}
-     where services.client_id = %(client)s
+     where services.oauth_client_id = %(client)s
 """
 
 _PUSH: Final = """

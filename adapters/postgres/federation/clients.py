@@ -77,7 +77,7 @@ class PostgresClients:
         return await self._clients.find((client, secret_digest))
 
     async def _find(self, asked: Sequence[_Presented]) -> Mapping[_Presented, RegisteredClient]:
-        parameters = {"clients": array([client.hex for client, _ in asked]), "digests": digests([digest for _, digest in asked])}
+        parameters = {"clients": array([client for client, _ in asked]), "digests": digests([digest for _, digest in asked])}
         found = {}
         for place, row in await ask_in_order(self._pool, _client, FIND, parameters):
             key = client, _ = asked[place - 1]
@@ -133,14 +133,14 @@ CLIENT: Final = """
 
 # Joins the service with the client id `asked.client`, and the service's organization.
 ITS_SERVICE: Final = """
-     cross join lateral (select * from services where services.client_id = asked.client limit 1) as services
+     cross join lateral (select * from services where services.oauth_client_id = asked.client limit 1) as services
      cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
 """
 
 # For each client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason.
 FIND: Final[LiteralString] = f"""
     select asked.place, {CLIENT}
-      from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
+      from unnest((select %(clients)s::text[]), (select %(digests)s::text[])) with ordinality as asked (client, digest, place)
            {ITS_SERVICE}
 """
 

@@ -47,7 +47,7 @@ class _Asked(Frozen):
 _OF_CLIENT: Final = len(ClientRow._fields)
 
 
-def _poll(client: UUID, *columns: Any) -> Poll:
+def _poll(client: str, *columns: Any) -> Poll:
     """The columns of `CLIENT` come first. The columns of the code follow, and are null when there is no such code."""
     id_, state, expires_at, is_slowed, user, decided_at = columns[_OF_CLIENT:]
     registered = ClientRow(*columns[:_OF_CLIENT]).client(ClientId(client))
@@ -182,7 +182,7 @@ _ASK: Final = """
              select services.id, services.device_activation_uri, organizations.status = 'active' as is_open
                from services
                join organizations on organizations.id = services.org_id
-              where services.client_id = %(client)s
+              where services.oauth_client_id = %(client)s
                 and organizations.slug = coalesce(%(organization)s::text, organizations.slug)
                 and services.slug = coalesce(%(service)s::text, services.slug)
          ),
@@ -205,9 +205,9 @@ _ASK: Final = """
 _POLL: Final[LiteralString] = f"""
     with asked as (
              select coalesce(
-                        %(client)s::uuid,
+                        %(client)s::text,
                         (
-                            select services.client_id
+                            select services.oauth_client_id
                               from device_codes
                               join services on services.id = device_codes.service_id
                              where device_codes.digest = %(digest)s

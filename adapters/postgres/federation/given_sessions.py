@@ -33,7 +33,7 @@ class _Given(Frozen):
     session_id: UUID
     user_id: UUID
     email: str
-    client_id: UUID
+    client_id: str
     organization_id: UUID
     service_id: UUID
     scopes: list[str]
@@ -74,7 +74,7 @@ class PostgresGivenSessions:
         # Most look-ups that share a round trip come from a few busy clients. Each client is looked up once.
         shown = list(dict.fromkeys([(client, digest) for client, digest, _, _ in asked]))
         parameters = {
-            "clients": array([client.hex for client, _ in shown]),
+            "clients": array([client for client, _ in shown]),
             "digests": digests([digest for _, digest in shown]),
             "sessions": array([session.hex for _, _, session, _ in asked]),
             "users": array([user.hex for _, _, _, user in asked]),
@@ -94,7 +94,7 @@ class PostgresGivenSessions:
 # client and the session of one row are unrelated. There are fewer clients than sessions, so the rows after the last client have nulls.
 FIND: Final[LiteralString] = f"""
     select asked.place, living.organization_id, living.email, client.*
-      from unnest((select %(clients)s::uuid[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]))
+      from unnest((select %(clients)s::text[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]))
            with ordinality as asked (client, digest, session, person, place)
       left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
              on asked.client is not null
@@ -111,8 +111,8 @@ FIND: Final[LiteralString] = f"""
 """
 
 _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
-    select sessions.id as session_id, sessions.user_id, users.email, services.client_id, sessions.organization_id, sessions.service_id,
-           sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
+    select sessions.id as session_id, sessions.user_id, users.email, services.oauth_client_id as client_id, sessions.organization_id,
+           sessions.service_id, sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
            tokens.rotated_at is null and {IS_LIVE}
            and {admits("memberships.role is not null", "sessions.user_id")}
            and not {OWES_SECOND_FACTOR}

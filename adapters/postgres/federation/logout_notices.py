@@ -28,7 +28,7 @@ class _Claim(Frozen):
     lease: UUID
     org_id: UUID
     url: str | None
-    client_id: UUID
+    client_id: str
     id_token_alg: str | None
 
     def claimed(self, *, failing: bool) -> ClaimedService | None:
@@ -76,7 +76,9 @@ LOGOUTS: Final[DeliveryTables[ClaimedService, DueNotice]] = DeliveryTables(
     joins="join services on services.id = logout_receivers.service_id join organizations on organizations.id = services.org_id",
     may_be_called="services.backchannel_logout_uri is not null and organizations.status = 'active'",
     row=_Claim,
-    columns="services.id, services.org_id, services.backchannel_logout_uri as url, services.client_id, services.id_token_alg",
+    columns=(
+        "services.id, services.org_id, services.backchannel_logout_uri as url, services.oauth_client_id as client_id, services.id_token_alg"
+    ),
     claimed_joins="left join services on services.id = claimed.service_id",
     due_row=_Due,
     due_columns="deliveries.session_id, deliveries.user_id",

@@ -29,7 +29,7 @@ class _Previewed(NamedTuple):
     email_is_verified: bool
     is_platform_owner: bool
     is_deactivated: bool
-    client_id: UUID
+    client_id: str
     service_id: UUID
     service_slug: str
     service_name: str
@@ -118,8 +118,8 @@ class PostgresTokenPreviews:
 # The columns of `_Previewed`, and then those of `FactsRow`. People without a tie to the service or its organization are not found.
 _PREVIEWED: Final[LiteralString] = f"""
     select users.id, users.email, {is_verified_for("services.org_id")}, users.is_platform_owner, users.deactivated_at is not null,
-           services.client_id, services.id, services.slug, services.name, services.service_type, services.sign_in_policy, services.trusted,
-           organizations.id, organizations.slug, organizations.status = 'active',
+           services.oauth_client_id as client_id, services.id, services.slug, services.name, services.service_type,
+           services.sign_in_policy, services.trusted, organizations.id, organizations.slug, organizations.status = 'active',
            coalesce({IS_OWN_MEMBERSHIP}, false),
            coalesce({IS_OWN_USE}, false),
            {admits("memberships.role is not null", "users.id")},

@@ -47,7 +47,7 @@ def _start(
             )
             for one in started
         ),
-        tuple(AdministeredOrganization(one["slug"], one["name"]) for one in administered),
+        tuple(AdministeredOrganization(one["slug"], one["name"], one["waits"]) for one in administered),
     )
     return _summary(**columns), places
 
@@ -159,10 +159,11 @@ _PLACES: Final = """
                 order by used.last_login_at desc, used.service_id
            ) as started,
            array(
-               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name)
+               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
                  from memberships
                  join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = %(user)s and organizations.status = 'active'
+                where memberships.user_id = %(user)s
+                  and (organizations.status = 'active' or organizations.status = 'pending' and memberships.role = 'owner')
                   and (memberships.role <> 'member' or exists (
                           select
                             from team_members

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from typing import Any, Final, LiteralString, NamedTuple
 
+from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns
@@ -13,7 +14,7 @@ from adapters.postgres.statements import Statements, ask, first
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ServiceId
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.services import (
     ListedService,
@@ -27,7 +28,15 @@ from core.domain.services.services import (
 from core.domain.tenancy.organizations import Organization
 from ports.services.services import KeptMetadata
 
-SERVICE: Final = Columns(Service, "services", named={"organization": "org_id"}, apart=("metadata",), texts=("name",), prefix="service_")
+SERVICE: Final = Columns(
+    Service,
+    "services",
+    named={"organization": "org_id", "client_id": "oauth_client_id"},
+    apart=("metadata",),
+    texts=("name",),
+    derived=("client_id",),
+    prefix="service_",
+)
 
 
 def _usage(*, service_count: int, **columns: Any) -> tuple[Organization, ServiceUsage]:
@@ -39,6 +48,10 @@ def _listed(*, plan_count: int | None, subscription_count: int | None, **columns
     """For an empty page, one row without a service has the organization's columns."""
     service = SERVICE.taken_or_none(columns)
     return None if service is None else ListedService(service, plan_count or 0, subscription_count or 0), columns
+
+
+class ClientIdRow(NamedTuple):
+    client_id: str
 
 
 class ServiceRows:
@@ -76,6 +89,13 @@ class ServiceRows:
 
     async def save(self, service: Service) -> None:
         await self._statements.tell(_SAVE, _values(service))
+
+    async def keep_client_id(self, service: ServiceId, kept: ClientId | None) -> ClientId | None:
+        try:
+            rows = await self._statements.ask(ClientIdRow, _KEEP_CLIENT_ID, {"id": service, "kept": kept})
+        except UniqueViolation:
+            return None
+        return ClientId(rows[0].client_id)
 
     async def delete(self, service: ServiceId, at: datetime) -> None:
         await self._statements.tell(_DELETE, {"id": service, "at": at})
@@ -118,8 +138,8 @@ _RECEIVER: Final = """
 # The slug of a service that is being deleted is free again: the unique index leaves out deleted services.
 _ADD: Final[LiteralString] = f"""
     with changed as (
-             insert into all_services ({SERVICE.into()}, metadata)
-             values ({SERVICE.inserted()}, coalesce(%(metadata)s, '{{}}'))
+             insert into all_services ({SERVICE.into("client_id")}, metadata)
+             values ({SERVICE.inserted("client_id")}, coalesce(%(metadata)s, '{{}}'))
                  on conflict (org_id, slug) where deleted_at is null do nothing
           returning id
          ),
@@ -152,12 +172,16 @@ _HOLD: Final = "select from services where org_id = %(organization)s and slug = 
 _SAVE: Final[LiteralString] = f"""
     with changed as (
              update services
-                set {SERVICE.changes("id", "organization", "slug", "client_id", "created_at")},
+                set {SERVICE.changes("id", "organization", "slug", "created_at")},
                     metadata = coalesce(%(metadata)s, metadata)
               where id = %(id)s
           returning id
          )
     {_RECEIVER}
+"""
+
+_KEEP_CLIENT_ID: Final = """
+    update all_services set kept_client_id = %(kept)s where id = %(id)s returning coalesce(kept_client_id, client_id::text) as client_id
 """
 
 _DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"

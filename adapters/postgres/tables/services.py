@@ -155,6 +155,7 @@ TABLES: Final = (
                 "metadata",
                 "slug",
                 "name",
+                "kept_client_id",
                 "redirect_uris",
                 "device_activation_uri",
                 "codehost_scopes",
@@ -166,7 +167,9 @@ TABLES: Final = (
                 "backchannel_logout_uri",
             ),
         ),
-        moves=Moved(rows="row.deleted_at is null", leaves=("user_count", "deleted_at"), ids={"client_id": IdMeaning.ITS_OWN}),
+        moves=Moved(
+            rows="row.deleted_at is null", leaves=("user_count", "deleted_at", "kept_client_id"), ids={"client_id": IdMeaning.ITS_OWN}
+        ),
         ends=Ends.ROWS,
     ),
 )

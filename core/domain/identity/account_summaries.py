@@ -33,6 +33,8 @@ class AdministeredOrganization(Frozen):
 
     slug: str
     name: str
+    waits: bool = False
+    """The person has founded it, and the installation's owners have not approved it yet."""
 
 
 class StartingPlaces(Frozen):

@@ -227,7 +227,7 @@ def access_said(opened: OpenedSession, *, issuer: str, token_id: str, now: datet
         }
     if opened.application is not None:
         claims |= {
-            "client_id": str(opened.application.client),
+            "client_id": opened.application.client,
             "scope": " ".join(opened.application.scopes),
             "acr": session.context_class,
         }

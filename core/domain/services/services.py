@@ -307,7 +307,7 @@ def logout_destination(uri: str) -> OutboundDestination:
 
 
 def service_created(service: Service, actor: Actor) -> Event:
-    details = {**_named(service), "service_type": service.service_type.value, "client_id": str(service.client_id)}
+    details = {**_named(service), "service_type": service.service_type.value, "client_id": service.client_id}
     return _event("service.created", service, actor, details)
 
 
@@ -328,7 +328,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
     for name in (
-        *("sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
+        *("client_id", "sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
         "backchannel_logout_session_required",
     ):
         if getattr(before, name) != getattr(after, name):
@@ -343,7 +343,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
 
 
 def service_deleted(service: Service, actor: Actor) -> Event:
-    return _event("service.deleted", service, actor, {**_named(service), "client_id": str(service.client_id)})
+    return _event("service.deleted", service, actor, {**_named(service), "client_id": service.client_id})
 
 
 def purge_job(service: UUID) -> NewJob:
@@ -351,7 +351,7 @@ def purge_job(service: UUID) -> NewJob:
     return NewJob(PURGE_JOB, {"service": str(service)})
 
 
-_CHANGEABLE: Final = names_of(ServiceChange)
+_COMPARED: Final = ("client_id", *(name for name in names_of(ServiceChange) if name != "metadata"))
 
 
 def _named(service: Service) -> dict[str, Json]:
@@ -359,7 +359,7 @@ def _named(service: Service) -> dict[str, Json]:
 
 
 def _changed_names(before: Service, after: Service) -> list[Json]:
-    names: list[Json] = [name for name in _CHANGEABLE if name != "metadata" and getattr(before, name) != getattr(after, name)]
+    names: list[Json] = [name for name in _COMPARED if getattr(before, name) != getattr(after, name)]
     return names if same_metadata(before.metadata, after.metadata) else [*names, "metadata"]
 
 

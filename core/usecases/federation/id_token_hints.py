@@ -15,6 +15,6 @@ async def read_hint(verifier: TokenVerifier, token: str) -> Hint | None:
     except TokenInvalid:
         return None
     try:
-        return Hint(UserId(UUID(str(claims["sub"]))), ClientId(UUID(str(claims["aud"]))))
+        return Hint(UserId(UUID(str(claims["sub"]))), ClientId(str(claims["aud"])))
     except (KeyError, ValueError):
         return None

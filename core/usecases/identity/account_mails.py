@@ -95,4 +95,4 @@ class AccountMails(Frozen):
         if found is None:
             return {}
         client, redirect_uri = found
-        return {"client_id": str(client), "redirect_uri": redirect_uri, "state": onward.state}
+        return {"client_id": client, "redirect_uri": redirect_uri, "state": onward.state}

@@ -62,7 +62,7 @@ class OrganizationServices(Frozen):
         now = self.system.clock.now()
         if wanted.jwks_uri is not None:
             wanted = wanted.with_published(await self._published(wanted.jwks_uri))
-        service = wanted.service(ServiceId(self.system.ids.new()), member.organization, ClientId(self.system.ids.new()), now)
+        service = wanted.service(ServiceId(self.system.ids.new()), member.organization, ClientId(str(self.system.ids.new())), now)
         self._require_callable(service)
         plan = default_plan(PlanId(self.system.ids.new()), service.id, now)
         async with self.unit_of_work() as uow:

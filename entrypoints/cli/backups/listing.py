@@ -1,7 +1,6 @@
 """`postern backup list` and `postern backup keys`."""
 
 import argparse
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from adapters.crypto.sealed_rings import RecoveryKeyUnusable, open_ring
 from core.domain.backups import BackupManifest
 from core.domain.json import Json, timestamp
 from entrypoints.cli.backups.common import NoSuchBackup, find_backup, places_of
-from entrypoints.cli.output.printing import moment
+from entrypoints.cli.output.printing import moment, print_json
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from ports.encryption import CannotOpen
@@ -34,7 +33,7 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     backups = kept_backups(places)
     told = [(folder, _manifest(folder)) for folder in backups]
     if arguments.json:
-        print(json.dumps([backup_as_json(folder, manifest) for folder, manifest in told], indent=1))
+        print_json([backup_as_json(folder, manifest) for folder, manifest in told])
     else:
         for folder, manifest in told:
             print(_line(folder, manifest))

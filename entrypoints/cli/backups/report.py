@@ -1,10 +1,10 @@
 """What a check of a backup found: a line for each step, and an exit status for the first kind of damage."""
 
-import json
 from collections.abc import Mapping
 from typing import Final
 
 from core.domain.backups import Damage, DamageKind
+from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import say
 from entrypoints.failures import OK
 
@@ -78,7 +78,7 @@ class CheckReport:
                 "passed": [{"check": kind.value, "text": text} for kind, text in self._passed],
                 "damages": [{"check": damage.kind.value, "sentence": damage.sentence} for damage in self.damages],
             }
-            print(json.dumps(told, indent=1))
+            print_json(told)
         elif count:
             print(f"{self._backup}: {count} {'fault' if count == 1 else 'faults'} found. Do not rely on it.")
         elif self._open:

@@ -25,8 +25,11 @@ def moment(at: datetime) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Prints a record, or a list of records, for programs. Only ASCII characters, so that no text of others reaches the terminal raw."""
-    print(json.dumps(plain(value), indent=2))
+    """Prints an object for programs: a record, or a list of records with their number, as the API's lists are. Only ASCII characters, so
+    that no text of others reaches the terminal raw.
+    """
+    told = plain(value)
+    print(json.dumps({"items": told, "total": len(told)} if isinstance(told, list) else told, indent=2))
 
 
 def tell(record: Any, *lines: str, as_json: bool) -> None:

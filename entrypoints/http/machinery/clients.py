@@ -10,6 +10,7 @@ from core.domain.errors import Refusal, Unauthorized
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.secrets import Token
+from core.domain.services.client_ids import LONGEST_CLIENT_ID
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.fields import example
@@ -17,7 +18,7 @@ from entrypoints.http.machinery.limits import AUTH, CLIENT, DEVICE_FLOW
 
 COUNTS: Final = (AUTH, DEVICE_FLOW, CLIENT)
 # A client id and a secret of the greatest length, both percent-encoded and then in base64.
-_LONGEST_BASIC: Final = 4 * (36 + LONGEST_SECRET)
+_LONGEST_BASIC: Final = 4 * (LONGEST_CLIENT_ID + LONGEST_SECRET)
 _LONGEST_ID: Final = 100
 
 

@@ -326,7 +326,7 @@ class Dispatcher:
         if request.caller is not None:
             fields["user"] = str(request.caller.user)
         if request.client_id is not None:
-            fields["client_id"] = str(request.client_id)
+            fields["client_id"] = request.client_id
         if request.acting_key is not None:
             fields[f"{request.acting_key.kind}_id"] = str(request.acting_key.id)
         if request.id is not request.cause:

@@ -1,7 +1,7 @@
 """The build of Argon2 in use. A build for another machine is never loaded."""
 
 import json
-from importlib.metadata import version
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,22 @@ def record(prefix: Path, **changes: object) -> None:
     (prefix / RECORD).write_text(json.dumps(good | changes))
 
 
-def test_without_a_record_the_wheel_is_in_force(tmp_path: Path, processor: Path) -> None:
+@pytest.mark.parametrize(
+    ("tag", "is_published", "kind"),
+    [
+        ("cp39-abi3-manylinux_2_28_x86_64", True, "the wheel, for any processor"),
+        ("cp39-abi3-macosx_11_0_arm64", True, "the wheel, for any processor"),
+        ("cp39-abi3-linux_x86_64", False, "built by hand"),
+    ],
+)
+def test_without_a_record_the_tag_tells_the_wheel_from_a_build(
+    tmp_path: Path, processor: Path, tag: str, is_published: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PathDistribution, "read_text", lambda _self, name: f"Tag: {tag}\n" if name == "WHEEL" else None)
     found = binding(tmp_path, processor)
-    assert str(found) == f"{DISTRIBUTION} {version(DISTRIBUTION)}, the wheel, for any processor"
-    assert found.baseline is None
+    assert (found.baseline, found.is_published) == (None, is_published)
+    assert str(found).endswith(f", {kind}")
+    assert found.mend.endswith(f" {DISTRIBUTION}=={found.version}")
 
 
 def test_a_build_says_for_which_processor_it_is(tmp_path: Path, processor: Path) -> None:

@@ -32,7 +32,7 @@ from core.frozen import Frozen
 from ports.federation.saml.configurations import Entering
 from tests.adapters.postgres.conftest import Store
 
-ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(UUID(int=3))
+ACME, APP, CLIENT = OrganizationId(UUID(int=1)), ServiceId(UUID(int=2)), ClientId(str(UUID(int=3)))
 ADA, BROWSER, GIVEN = UserId(UUID(int=4)), SessionId(UUID(int=5)), SessionId(UUID(int=6))
 CERTIFICATE, CALLBACK, AUDIENCE = SamlCertificateId(UUID(int=7)), "https://app.example.com/callback", "https://app.example.com/saml"
 BOB, OTHER_APP = UserId(UUID(int=8)), ServiceId(UUID(int=9))

@@ -33,7 +33,7 @@ from core.domain.services.services import SignInPolicy
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-CLIENT = ClientId(UUID(int=1))
+CLIENT = ClientId(str(UUID(int=1)))
 ASKED = (OPENID, EMAIL)
 REQUEST = AuthorizationRequest(client_id=CLIENT, recipient=Recipient("https://app.example.com/callback"), scopes=ASKED)
 APPLICATION = RequestingApplication(

@@ -13,7 +13,7 @@ from core.frozen import replace
 from tests.domain.federation.test_authorization_steps import APPLICATION, CLIENT
 from tests.hostile_uris import ALWAYS, FOR_THE_WEB, LOOPBACK, NEAR_LOOPBACK, NEAR_REGISTERED, REGISTERED
 
-OTHER = ClientId(UUID(int=99))
+OTHER = ClientId(str(UUID(int=99)))
 AFTER = "https://app.example.com/signed-out"
 
 

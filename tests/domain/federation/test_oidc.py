@@ -17,7 +17,7 @@ SESSION = Session(SessionId(UUID(int=1)), UserId(UUID(int=2)), NOW, NOW, NOW + t
 
 def test_a_session_without_proof_and_scopes_says_little() -> None:
     opened = OpenedSession(SESSION, Email("ada@example.org"), False, Token("refresh"))
-    client = ClientId(UUID(int=3))
+    client = ClientId(str(UUID(int=3)))
     claims = id_claims(
         Granted(opened, False, ""), client=client, access_token=Token("access"), issuer="https://id.example", now=NOW, expires_at=NOW
     )

@@ -66,7 +66,7 @@ _APPLICATION = RequestingApplication(
     organization_is_active=True,
     slug="app",
     name="App",
-    registered=Registered(ClientId(UUID(int=5)), (), may_be_public=True, is_native=False, authenticates=False),
+    registered=Registered(ClientId(str(UUID(int=5))), (), may_be_public=True, is_native=False, authenticates=False),
 )
 _ADA = SignedInPerson(
     user=UserId(UUID(int=3)),
@@ -276,7 +276,7 @@ def test_the_audit_log_tells_which_keys_and_addresses_were_replaced() -> None:
         slug="app",
         name="App",
         service_type=ServiceType.WEB,
-        client_id=ClientId(UUID(int=3)),
+        client_id=ClientId(str(UUID(int=3))),
         created_at=NOW,
         updated_at=NOW,
     )

@@ -229,8 +229,9 @@ def test_a_document_of_what_a_realm_can_be() -> None:
         '        service_type: "mobile"\n        redirect_uris:\n          - "com.example.app:/callback"',
         "        # post_logout_redirect_uris: http://elsewhere.example/bye is left out: http is only for localhost",
         '        roles:\n          "a-b":\n            name: "A b"\n          "c":\n            name: "c"',
-        '      "mobile-app-2":\n        # mobile-app at Keycloak\n        name: "mobile-app"\n        service_type: "api"',
-        '      "service":\n        # !!! at Keycloak\n        name: "!!!"',
+        '      "mobile-app-2":\n        # mobile-app at Keycloak\n        # To keep its client id: ',
+        'postern service client-id --organization acme --service mobile-app-2 --keep mobile-app\n        name: "mobile-app"',
+        '      "service":\n        # !!! at Keycloak\n        # Its client id is a new one: !!! cannot be kept, since',
         "is left out: its name is too long",
         "further groups are left out: an organization has at most 500 teams",
     ):

@@ -25,7 +25,7 @@ from core.frozen import replace
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
-ID, ORGANIZATION, CLIENT = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2)), ClientId(UUID(int=3))
+ID, ORGANIZATION, CLIENT = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2)), ClientId(str(UUID(int=3)))
 
 
 def service(service_type: ServiceType = ServiceType.WEB, **said: object) -> Service:

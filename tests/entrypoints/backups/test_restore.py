@@ -286,7 +286,7 @@ def test_a_backup_is_told_in_json_and_a_folder_that_is_not_there_is_no_empty_one
     assert create.run(parsed("backup", "create", "--to", str(places), "--json"), backup.settings) == OK
     made = json.loads(capsys.readouterr().out)
     assert listing.run(parsed("backup", "list", "--in", str(places), "--json"), backup.settings) == OK
-    assert json.loads(capsys.readouterr().out) == [made]
+    assert json.loads(capsys.readouterr().out) == {"items": [made], "total": 1}
     assert made["rows"] > 0
 
 

@@ -20,7 +20,6 @@ from tests.e2e.postern import command
 WITHOUT_JSON = {
     "serve": "runs, and logs",
     "demo": "runs, and speaks to a person",
-    "grants": "prints SQL",
     "keys generate": "prints one key",
     "backup keys": "prints one line of settings",
     "config schema": "prints a JSON document",
@@ -33,24 +32,24 @@ AWAY = {
 }
 
 
-def _commands(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
+def commands_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     if not groups or parser.get_default("module") is not None:
         yield " ".join(path), any("--json" in action.option_strings for action in parser._actions)
     for group in groups:
         for name, one in group.choices.items():
-            yield from _commands(one, (*path, name))
+            yield from commands_of(one, (*path, name))
 
 
 def test_every_command_takes_json_or_says_why_not() -> None:
-    assert {name for name, has_json in _commands(_parser()) if not has_json} == set(WITHOUT_JSON)
+    assert {name for name, has_json in commands_of(_parser()) if not has_json} == set(WITHOUT_JSON)
 
 
 def test_what_waits_is_listed_as_json(database_url: str, tmp_path: Path) -> None:
     settings = {**AWAY, "POSTERN_DATABASE_URL": database_url}
     listed = command(tmp_path, "jobs", "list", "--json", **settings)
     assert listed.returncode == 0, listed.stderr
-    kinds = json.loads(listed.stdout)
+    kinds = json.loads(listed.stdout)["items"]
     assert [one["kind"] for one in kinds] == ["mail", "deliveries", "billing", "siem"]
     assert all((one["waiting"], one["held"]) == (0, 0) for one in kinds)
 
@@ -137,7 +136,7 @@ def test_the_doctor_tells_all_it_has_found_when_postern_cannot_open(
 ) -> None:
     examined = command(tmp_path, "doctor", "--json", **{**AWAY, "POSTERN_DATABASE_URL": database_url, **settings})
     assert (examined.returncode, examined.stderr) == (1, "")
-    findings = json.loads(examined.stdout)
+    findings = json.loads(examined.stdout)["items"]
     assert [one["code"] for one in findings if one["verdict"] == "fail"] == codes
     assert "schema" in {one["code"] for one in findings}
 
@@ -154,4 +153,4 @@ async def test_the_doctor_fails_where_something_will_break(
     monkeypatch.setattr(doctor, "_report_all", said)
     assert await doctor._examine(read({"POSTERN_DATA_DIR": str(tmp_path)}), None, None, True) == status
     told = {"code": "data_directory", "subject": "data directory", "verdict": verdict.lower(), "text": "text"}
-    assert json.loads(capsys.readouterr().out) == [told]
+    assert json.loads(capsys.readouterr().out) == {"items": [told], "total": 1}

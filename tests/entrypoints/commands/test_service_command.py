@@ -1,5 +1,6 @@
 """`postern service`: its arguments and its output."""
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +27,7 @@ SHOP: Final = RegisteredService(
         slug="shop",
         name="Shop\u202e\x1b[2J",
         service_type=ServiceType.WEB,
-        client_id=ClientId(UUID(int=3)),
+        client_id=ClientId(str(UUID(int=3))),
         redirect_uris=("https://shop.example/callback", "http://localhost:3000/"),
         created_at=NOON,
         updated_at=NOON,
@@ -89,6 +90,8 @@ def test_the_list_is_a_table() -> None:
         ["list", "--limit", "1001"],
         ["list", "--offset", "-1"],
         ["delete"],
+        ["client-id", "--organization", "acme", "--service", "shop"],
+        ["client-id", "--organization", "acme", "--service", "shop", "--keep", "shop-frontend", "--own"],
     ],
 )
 def test_a_command_line_that_makes_no_sense_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +145,19 @@ def add(change: Change, organization: str, *slugs: str) -> UUID:
             uuid4(),
         )
     return identifier
+
+
+async def test_a_service_keeps_the_id_that_it_had_elsewhere(postern: Postern, change: Change) -> None:
+    add(change, "acme", "shop")
+    words = ("client-id", "--organization", "acme", "--service", "shop")
+    own = json.loads(await postern(*words, "--own", "--json"))["client_id"]
+    assert str(UUID(own)) == own
+    assert await postern(*words, "--keep", "shop-frontend") == "acme/shop is the client shop-frontend\n"
+    assert "client id      shop-frontend\n" in await postern("show", *words[1:])
+    told = json.loads(await postern(*words, "--own", "--json"))
+    assert told == {"organization": "acme", "service": "shop", "client_id": own}
+    with pytest.raises(NotFound):
+        await postern("client-id", "--organization", "globex", "--service", "shop", "--keep", "shop-frontend")
 
 
 async def test_the_list_says_how_many_there_are(postern: Postern, change: Change) -> None:

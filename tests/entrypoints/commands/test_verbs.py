@@ -304,7 +304,7 @@ class TestWhatAVerbDoes:
         listed, _ = await console.run("team", "list")
         assert "Operators" in listed
         await console.run("team", "delete", "--team", "ops", "--yes")
-        assert await console.asked("team", "list") == []
+        assert await console.asked("team", "list") == {"items": [], "total": 0}
 
     async def test_an_operator_may_ask_for_everything_that_needs_no_further_name(
         self, console: VerbConsole, parsers: Mapping[str, argparse.ArgumentParser]

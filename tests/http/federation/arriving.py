@@ -42,8 +42,8 @@ class Arriving(Cast):
             self.people.change(f"update all_services set {column} = %s where id = %s", value, service.id)
 
     def client_id(self, service: UsedService) -> str:
-        (row,) = self.people.rows("select client_id from all_services where id = %s", service.id)
-        return str(row["client_id"])
+        (row,) = self.people.rows("select coalesce(kept_client_id, client_id::text) as id from all_services where id = %s", service.id)
+        return str(row["id"])
 
     def secret(self, service: UsedService) -> str:
         """Gives the application a secret, so that it is a client that authenticates."""

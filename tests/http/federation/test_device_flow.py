@@ -448,7 +448,7 @@ async def test_a_user_code_that_is_on_a_screen_is_made_anew(sets: Sets, monkeypa
     monkeypatch.setattr(type(sets.postern.foundation.secrets), "letters", lambda *_: Secret(next(made)))
     assert [(await sets.ask_for_codes()).user_code for _ in range(2)] == ["BCDF-GHJK", "LMNP-QRST"]
     with pytest.raises(Unavailable):
-        await sets.postern.federation.device_flow.ask(AskingClient(id=ClientId(UUID(sets.tv.client_id))), (), BROWSER)
+        await sets.postern.federation.device_flow.ask(AskingClient(id=ClientId(str(UUID(sets.tv.client_id)))), (), BROWSER)
 
 
 async def test_the_device_group_has_one_limit_for_each_address(sets: Sets) -> None:

@@ -148,7 +148,7 @@ async def test_a_server_with_nothing_to_show_leaves_nothing(scene: Arriving, ada
 
 
 async def test_an_application_that_has_just_gone_leaves_nothing(scene: Arriving) -> None:
-    gone = ClientId(scene.postern.foundation.ids.new())
+    gone = ClientId(str(scene.postern.foundation.ids.new()))
     with pytest.raises(UnknownRecipient):
         await scene.postern.federation.pushed_requests.push(Parameters([("redirect_uri", CALLBACK)]), gone)
 

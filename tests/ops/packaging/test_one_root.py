@@ -2,7 +2,8 @@
 
 import pytest
 
-from ops.packaging.one_root import CannotMove, moved, moved_source
+from ops.packaging.one_root import FLOORS, CannotMove, moved, moved_source
+from tests.places import ROOT
 
 
 def moved_text(source: str) -> str:
@@ -54,6 +55,13 @@ def test_a_form_that_cannot_move_stops_the_build(source: str, why: str) -> None:
     with pytest.raises(CannotMove) as refused:
         moved_text(source)
     assert why in str(refused.value)
+
+
+@pytest.mark.slow
+def test_every_module_of_the_product_can_move() -> None:
+    for floor in FLOORS:
+        for file in (ROOT / floor).rglob("*.py"):
+            moved_source(file.read_bytes(), file.relative_to(ROOT).as_posix())
 
 
 def test_metadata_name_the_root() -> None:

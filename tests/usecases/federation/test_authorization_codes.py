@@ -32,7 +32,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 SERVICE, ORGANIZATION = ServiceId(UUID(int=1)), OrganizationId(UUID(int=2))
 PHONE = AuthenticatedClient(
     RegisteredClient(
-        client=ClientId(UUID(int=3)),
+        client=ClientId(str(UUID(int=3))),
         context=Context(ORGANIZATION, "acme", SERVICE, "phone"),
         service=SERVICE,
         organization=ORGANIZATION,

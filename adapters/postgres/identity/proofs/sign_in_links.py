@@ -1,7 +1,6 @@
 """Mailed sign-in links in PostgreSQL: whether a person's organizations permit links, and the application that a link leads to."""
 
 from typing import Final, LiteralString
-from uuid import UUID
 
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.storable import storable_text
@@ -17,7 +16,7 @@ class _Permitted(Frozen):
 
 
 class _Application(Frozen):
-    client_id: UUID
+    client_id: str
     redirect_uri: str
 
 
@@ -51,7 +50,7 @@ _ARE_PERMITTED: Final[LiteralString] = f"""
 """
 
 _APPLICATION: Final[LiteralString] = f"""
-    select services.client_id, named.redirect_uri
+    select services.oauth_client_id as client_id, named.redirect_uri
       from organizations
       join services on services.org_id = organizations.id
      cross join lateral (select coalesce(nullif(%(redirect_uri)s, ''), services.redirect_uris[1]) as redirect_uri) as named

@@ -56,7 +56,7 @@ class _Presented(Frozen):
     email_is_verified: bool
     role: str | None
     owes_second_factor: bool
-    client_id: UUID | None
+    client_id: str | None
     access_token_alg: str | None
     profile: Mapping[str, Any] | None
     directory_context: str | None
@@ -150,7 +150,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
-                    case when sessions.scopes is not null then services.client_id end as client_id,
+                    case when sessions.scopes is not null then services.oauth_client_id end as client_id,
                     services.access_token_alg,
                     {SUBSCRIPTION_STATE} as subscription,
                     case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,

@@ -61,7 +61,7 @@ def logout_claims(due: DueNotice, *, client: ClientId, issuer: str, token_id: st
     """
     return {
         "iss": issuer,
-        "aud": str(client),
+        "aud": client,
         "iat": int(now.timestamp()),
         "exp": int((now + LIFETIME).timestamp()),
         "jti": token_id,

@@ -1,13 +1,13 @@
 """Signing out at an application's request (OpenID Connect RP-Initiated Logout 1.0)."""
 
 from collections.abc import Iterable
-from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, is_visible, locales
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.redirects import after_logout, is_registered, with_query
 from core.domain.identifiers import ClientId, UserId
+from core.domain.services.client_ids import read_client_id
 from core.frozen import Frozen
 
 
@@ -45,7 +45,7 @@ def logout_request(pairs: Iterable[tuple[str, str]]) -> OidcLogoutRequest:
     hint, state = given.get("id_token_hint"), given.get("state")
     return OidcLogoutRequest(
         hint if hint is not None and hint.isascii() and len(hint) <= LONGEST_HINT else None,
-        _client(given.get("client_id")),
+        read_client_id(given.get("client_id", "")),
         given.get("post_logout_redirect_uri"),
         state if state is not None and len(state) <= LONGEST and is_visible(state) else None,
         locales(given.get("ui_locales")),
@@ -70,10 +70,3 @@ def way_back(request: OidcLogoutRequest, application: RequestingApplication | No
     if not is_registered(uri, after_logout(application.post_logout_redirect_uris, registered.redirect_uris), native=registered.is_native):
         raise WayBackUnknown(words="redirect_unregistered")
     return with_query(uri, {} if request.state is None else {"state": request.state})
-
-
-def _client(text: str | None) -> ClientId | None:
-    try:
-        return None if text is None else ClientId(UUID(text))
-    except ValueError:
-        return None

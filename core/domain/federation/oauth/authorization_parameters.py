@@ -7,7 +7,6 @@ application gets all other errors, at its redirect URI.
 import re
 from collections.abc import Iterable
 from typing import Final
-from uuid import UUID
 
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
@@ -23,6 +22,7 @@ from core.domain.federation.oauth.redirects import Recipient, ResponseMode, is_r
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
+from core.domain.services.client_ids import read_client_id
 
 LONGEST: Final = 2000
 """The limit of most parameters. They come in an address, and some go back in one."""
@@ -93,15 +93,10 @@ class Parameters:
 
 def client_of(parameters: Parameters) -> ClientId:
     """Raises `UnknownRecipient`."""
-    given = parameters.get("client_id")
-    try:
-        client = UUID(given)
-    except (TypeError, ValueError):
-        raise unknown_application() from None
-    # UUID also reads other spellings of the same id.
-    if str(client) != given:
+    client = read_client_id(parameters.get("client_id") or "")
+    if client is None:
         raise unknown_application()
-    return ClientId(client)
+    return client
 
 
 def pushed(parameters: Parameters) -> str | None:

@@ -105,7 +105,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
     """The form that a flow or a pushed request stores. What was not given is left out, but for the scopes: a request may have none."""
     answers_to = request.recipient
     kept: dict[str, Json] = {
-        "client_id": str(request.client_id),
+        "client_id": request.client_id,
         "redirect_uri": answers_to.redirect_uri,
         "response_mode": answers_to.response_mode.value,
         "state": answers_to.state,
@@ -125,7 +125,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
 def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
     """Reads the form that `stored` made."""
     return AuthorizationRequest(
-        client_id=ClientId(UUID(kept["client_id"])),
+        client_id=ClientId(kept["client_id"]),
         recipient=Recipient(kept["redirect_uri"], ResponseMode(kept["response_mode"]), kept.get("state")),
         scopes=tuple(kept["scope"]),
         nonce=kept.get("nonce"),

@@ -1,13 +1,11 @@
 """Clients: services as OAuth knows them, and how each client authenticates itself."""
 
-import re
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
-from uuid import UUID
 
 from core.domain.errors import BadRequest, OrganizationNotActive
 from core.domain.federation.oauth.oauth_errors import client_refused
@@ -15,6 +13,7 @@ from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, Se
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.domain.services.client_ids import read_client_id
 from core.domain.services.client_keys import KEYS_LIFETIME
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
@@ -31,7 +30,6 @@ NO_KEYS: Final = "the client has no keys"
 ASSERTION_LIFETIME: Final = timedelta(hours=1)
 _LEEWAY: Final = timedelta(seconds=30)
 _LONGEST_JTI: Final = 500
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class AuthenticationMethod(StrEnum):
@@ -114,9 +112,10 @@ class UsedAssertion(Frozen):
 @lru_cache(maxsize=256)
 def client_id(text: str) -> ClientId:
     """Accepts only the canonical form. Raises `Unauthorized`."""
-    if not _UUID.fullmatch(text):
+    found = read_client_id(text)
+    if found is None:
         raise client_refused("client_id is none of ours")
-    return ClientId(UUID(text))
+    return found
 
 
 def credentials_of(
@@ -177,7 +176,7 @@ def require_open(client: RegisteredClient) -> None:
 
 def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Collection[str], now: datetime) -> UsedAssertion:
     """Checks the claims of an assertion whose signature is good (RFC 7523 section 3). Raises `Unauthorized`."""
-    if claims.get("iss") != str(client) or claims.get("sub") != str(client):
+    if claims.get("iss") != client or claims.get("sub") != client:
         raise client_refused("iss and sub of the assertion are not the client")
     audience = claims.get("aud")
     named = audience if isinstance(audience, list | tuple) else (audience,)

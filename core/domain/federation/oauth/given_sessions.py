@@ -69,7 +69,7 @@ def read(claims: Mapping[str, Json]) -> ReadToken | None:
 
 def client_named(claims: Mapping[str, Json]) -> ClientId | None:
     """The client of a token that we signed for an application itself. None for any other."""
-    return ClientId(UUID(str(claims["sub"]))) if claims.get("token_use") == TokenUse.CLIENT.value else None
+    return ClientId(str(claims["sub"])) if claims.get("token_use") == TokenUse.CLIENT.value else None
 
 
 def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
@@ -96,7 +96,7 @@ def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
         "exp": int(given.expires_at.timestamp()),
         "iat": int(given.created_at.timestamp()),
         "sid": str(given.session),
-        "client_id": str(given.client),
+        "client_id": given.client,
         "scope": " ".join(given.scopes),
         "username": given.email,
         "token_use": "refresh",

@@ -66,12 +66,12 @@ def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: 
     """
     return {
         "iss": issuer,
-        "sub": str(client.client),
+        "sub": client.client,
         "aud": f"services:{client.context.organization_slug}",
         "exp": int((now + lifetime).timestamp()),
         "iat": int(now.timestamp()),
         "jti": token_id,
-        "client_id": str(client.client),
+        "client_id": client.client,
         "token_use": TokenUse.CLIENT.value,
         "org": client.context.organization_slug,
         "org_id": str(client.context.organization),

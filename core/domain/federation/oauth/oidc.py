@@ -155,7 +155,7 @@ def id_said(granted: Granted, *, client: ClientId, access_token: Token, issuer: 
     session = granted.opened.session
     claims: dict[str, Json] = {
         "iss": issuer,
-        "aud": str(client),
+        "aud": client,
         "exp": int(expires_at.timestamp()),
         "iat": int(now.timestamp()),
         "sid": str(session.id),

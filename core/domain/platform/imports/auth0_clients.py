@@ -57,6 +57,7 @@ def _client(client: SourceRecord) -> ForeignClient:
     called = [one for one in logout if addresses([one], own_schemes=False).kept]
     return ForeignClient(
         name=name,
+        client_id=client.text("client_id"),
         title=name,
         service_type=service_type,
         redirects=redirects,

@@ -8,9 +8,11 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from core.domain.errors import BadRequest
 from core.domain.lines import one_line
 from core.domain.platform.imports.addresses import Addresses, LostAddress
 from core.domain.platform.imports.records import shown
+from core.domain.services.client_ids import kept_client_id
 from core.domain.tenancy.teams import free_slug
 from core.frozen import Frozen
 
@@ -34,6 +36,8 @@ class ForeignClient(Frozen, kw_only=True):
 
     name: str
     """The other system's own name for the client. The slug is made of it."""
+    client_id: str = ""
+    """What the client's programs are configured with, if the file says it."""
     title: str
     """The name that people read."""
     service_type: str
@@ -73,7 +77,7 @@ def slug_of(text: str) -> str:
 def document(organization: str, parts: ForeignParts) -> Iterator[str]:
     """The lines of the document. Its texts are written as JSON writes them, which YAML reads alike."""
     yield f"# Made of clients of {parts.system}. Read it, then: postern config plan FILE"
-    yield "# Client ids and secrets are new ones: postern service secret"
+    yield "# Client ids and secrets are new ones: postern service secret, postern service client-id"
     for one in parts.remarks:
         yield f"# {_comment(one)}"
     yield "postern: 1"
@@ -88,7 +92,7 @@ def document(organization: str, parts: ForeignParts) -> Iterator[str]:
     for client in parts.clients[:MOST_CLIENTS]:
         slug = free_slug(slug_of(client.name) or "service", taken)
         taken.add(slug)
-        yield from _service(slug, client, parts.system)
+        yield from _service(organization, slug, client, parts.system)
 
 
 def lost_addresses(parts: ForeignParts) -> Iterator[str]:
@@ -105,12 +109,14 @@ def _lost(one: LostAddress) -> str:
     return f"{shown(one.address, 200)} is left out: {one.why}"
 
 
-def _service(slug: str, client: ForeignClient, system: str) -> Iterator[str]:
+def _service(organization: str, slug: str, client: ForeignClient, system: str) -> Iterator[str]:
     yield f"      {_quoted(slug)}:"
     if slug != client.name:
         yield f"        # {_comment(client.name)} at {system}"
     for words in client.remarks:
         yield f"        # {_comment(words)}"
+    if client.client_id:
+        yield f"        # {_comment(_keeping(organization, slug, client.client_id))}"
     yield f"        name: {_quoted(one_line(client.title)[:LONGEST_NAME] or client.name[:LONGEST_NAME])}"
     yield f"        service_type: {_quoted(client.service_type)}"
     yield from _listed("redirect_uris", client.redirects)
@@ -118,6 +124,15 @@ def _service(slug: str, client: ForeignClient, system: str) -> Iterator[str]:
     if client.backchannel_logout_uri:
         yield f"        backchannel_logout_uri: {_quoted(client.backchannel_logout_uri)}"
     yield from _roles(client.roles, "        ", "")
+
+
+def _keeping(organization: str, slug: str, client_id: str) -> str:
+    """How the service keeps the client id that it had, or why it cannot."""
+    try:
+        kept = kept_client_id(client_id)
+    except BadRequest:
+        return f"Its client id is a new one: {client_id} cannot be kept, since a kept one has 8 to 80 letters, digits and . _ ~ -"
+    return f"To keep its client id: postern service client-id --organization {organization} --service {slug} --keep {kept}"
 
 
 def _listed(name: str, found: Addresses) -> Iterator[str]:

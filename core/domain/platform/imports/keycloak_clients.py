@@ -83,6 +83,7 @@ def _client(name: str, client: SourceRecord, roles: Json, texts: _Texts) -> Fore
     service_type = "api" if is_service else type_of(redirects)
     return ForeignClient(
         name=name,
+        client_id="" if client.text("protocol") == "saml" else name,
         title=texts.resolved(client.text("name"), _readable(name)) or name,
         service_type=service_type,
         redirects=redirects,

@@ -122,7 +122,7 @@ def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewel
     kept: dict[str, str | None] = {"ui_locales": " ".join(asked.ui_locales)}
     if application is not None:
         kept |= {"post_logout_redirect_uri": asked.post_logout_redirect_uri, "state": asked.state}
-        kept["client_id"] = str(application.registered.client_id)
+        kept["client_id"] = application.registered.client_id
     brand = {} if application is None else {"brand": application.branding}
     return shipped_pages().page(
         "sign_in/sign_out.html",

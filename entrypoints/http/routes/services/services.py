@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
-from uuid import UUID
 
 import msgspec
 
@@ -192,7 +191,7 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The service's name."""
     service_type: Annotated[ServiceType, example("web")]
     """The kind of application."""
-    client_id: UUID
+    client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
     """The id that the application identifies itself with. The id never changes."""
     codehost_scopes: Annotated[Sequence[str], example(["read:user"])] | None
     """The scopes that codehost is asked for; null for its usual ones."""

@@ -37,7 +37,7 @@ class DeviceFlowScene:
         self.store = store
         self.codes = DeviceCodeRows(Statements(store.pool))
         self.now = datetime.now(UTC)
-        self.tv, self.radio = ClientId(uuid4()), ClientId(uuid4())
+        self.tv, self.radio = ClientId(str(uuid4())), ClientId(str(uuid4()))
 
     async def move_in(self) -> None:
         self.acme = await StoredTenants(self.store).add("acme")
@@ -129,7 +129,7 @@ async def test_a_client_of_a_suspended_organization_gets_no_code(scene: DeviceFl
     asked = await scene.codes.ask(scene.new(), AskingClient(id=scene.tv))
     assert asked is not None
     assert (asked.is_open, asked.is_added) == (False, False)
-    assert await scene.codes.ask(scene.new(), AskingClient(id=ClientId(uuid4()))) is None
+    assert await scene.codes.ask(scene.new(), AskingClient(id=ClientId(str(uuid4())))) is None
 
 
 async def test_a_user_code_is_on_one_screen_at_a_time(scene: DeviceFlowScene) -> None:
@@ -175,7 +175,7 @@ async def test_another_client_finds_no_code_and_slows_nobody(scene: DeviceFlowSc
     assert await scene.store.query("select polled_at from device_codes") == [{"polled_at": None}]
     assert await scene.polled(client=scene.tv) is not None
     assert await scene.codes.poll(b"another", None, scene.now) is None
-    unknown = ClientCredentials(ClientId(uuid4()), AuthenticationMethod.NONE)
+    unknown = ClientCredentials(ClientId(str(uuid4())), AuthenticationMethod.NONE)
     assert await scene.codes.poll(Token("d").digest(), unknown, scene.now) is None
 
 

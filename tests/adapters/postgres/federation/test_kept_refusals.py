@@ -21,7 +21,7 @@ class RefusedShop:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.client = ClientId(uuid4())
+        self.client = ClientId(str(uuid4()))
         self.refusals = PostgresAuthorizationRefusals(store.pool)
 
     async def move_in(self) -> None:

@@ -49,3 +49,20 @@ async def test_a_member_who_may_do_none_of_it_is_told_of_none(console: ConsoleSc
     tab = console.colleague()
     await tab.open("/ui/o/acme")
     assert "Begin here" not in tab.page.text
+
+
+async def test_the_start_page_lists_the_one_that_waits_and_says_what_comes_next(console: ConsoleScene) -> None:
+    await founded(console)
+    await console.tab.open("/ui")
+    assert "Waits for approval" in console.tab.page.text
+    assert "/ui/organizations/board-games" in console.tab.page.links
+    assert "/ui/o/board-games" not in console.tab.page.links
+    # A member who did not found it has nothing to do there yet.
+    other = console.people.add()
+    console.people.change(
+        "insert into memberships (id, org_id, user_id, role, created_at, own_since, came_by)"
+        " select gen_random_uuid(), id, %s, 'admin', now(), now(), 'added' from organizations where slug = 'board-games'",
+        other.user,
+    )
+    tab = await console.browser(other).tab().open("/ui")
+    assert "Waits for approval" not in tab.page.text

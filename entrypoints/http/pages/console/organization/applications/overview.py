@@ -40,7 +40,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         issuer=postern.foundation.public_url,
         organization=visit.path["org_slug"],
         service=service.slug,
-        client_id=str(service.client_id),
+        client_id=service.client_id,
         redirect_uris=service.redirect_uris,
         client_secret=visit.text("console.application.secret_placeholder"),
         access_token_alg=service.access_token_alg,

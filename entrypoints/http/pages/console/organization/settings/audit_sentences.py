@@ -116,7 +116,7 @@ def sentence_of(row: AuditEntryRecord | LoggedRun, text: Text) -> str:
         team=_part(one, "team_slug") or "–",  # noqa: RUF001
     )
     more = row.more if isinstance(row, LoggedRun) else 0
-    return text("console.told.more", sentence=said, count=more) if more else said
+    return text("console.told_run.more", sentence=said, count=more) if more else said
 
 
 def thing_of(one: AuditEntryRecord) -> str:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
-from core.domain.identifiers import ClientId
 from core.domain.identity.flows import FlowPurpose, Prompt, Wanted
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -90,7 +89,7 @@ async def _next(visit: PageVisit, postern: Postern, service: Any) -> tuple[str, 
     person, now = visit.person, postern.foundation.clock.now()
     began = person.proved.at or now
     try:
-        step = await postern.federation.authorizations.rehearse(ClientId(service.client_id), person, began)
+        step = await postern.federation.authorizations.rehearse(service.client_id, person, began)
     except UnknownRecipient:
         return visit.text("console.test_sign_in.no_address"), Tone.BAD
     except OrganizationNotActive:

@@ -144,7 +144,7 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         issuer=visit.postern.foundation.public_url,
         organization=visit.path["org_slug"],
         service=service.slug,
-        client_id=str(service.client_id),
+        client_id=service.client_id,
         redirect_uris=service.redirect_uris,
         client_secret=secret or visit.text("console.application.secret_placeholder"),
         access_token_alg=service.access_token_alg,

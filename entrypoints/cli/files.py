@@ -1,0 +1,44 @@
+"""`postern files`: writes the alert rules, the dashboard or the runbook of this version, which an installed package has beside it."""
+
+import argparse
+import sysconfig
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from entrypoints.cli.output.printing import tell
+from entrypoints.failures import OK, StartFailed
+
+# The files of each kind, by their paths in the repository. `pyproject.toml` has the same among its `data-files`.
+FILES: Final[Mapping[str, Sequence[str]]] = {
+    "alerts": ("ops/prometheus/alerts.yaml", "ops/prometheus/service-levels.yaml"),
+    "dashboard": ("ops/grafana/postern.json",),
+    "runbook": ("docs/operations.md",),
+}
+_REPOSITORY: Final = Path(__file__).resolve().parent.parent.parent
+# Beside the package of a wheel in a folder of its own (`pip install --target`), and in an environment.
+_INSTALLED: Final = tuple(prefix / "share" / "postern" for prefix in (_REPOSITORY.parent, Path(sysconfig.get_path("data"))))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    written = [_write(_found(path), Path(arguments.to)) for path in FILES[arguments.kind]]
+    tell([{"path": str(path)} for path in written], *map(str, written), as_json=arguments.json)
+    return OK
+
+
+def _found(path: str, repository: Path = _REPOSITORY, installed: Sequence[Path] = _INSTALLED) -> Path:
+    for one in (repository / path, *(folder / Path(path).name for folder in installed)):
+        if one.is_file():
+            return one
+    raise StartFailed(f"{Path(path).name} is neither in {installed[-1]} nor in a checkout: install the package as a whole")
+
+
+def _write(source: Path, folder: Path) -> Path:
+    """Replaces the file of another version, and no folder. Raises `StartFailed`."""
+    target = folder / source.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+    except OSError as error:
+        raise StartFailed(f"{target} cannot be written: {error.strerror}") from None
+    return target
