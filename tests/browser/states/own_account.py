@@ -49,7 +49,7 @@ _PLACES: Final = Thing(
         Thing(name="Billing", organization="Acme", last_used_at=NOW - timedelta(hours=26), at="https://billing.example.org/"),
         Thing(name=ENDLESS.name, organization=FROM_THE_RIGHT.name, last_used_at=None, at=""),
     ],
-    organizations=[Thing(slug="acme", name="Acme"), Thing(slug="endless", name=ENDLESS.name)],
+    organizations=[Thing(slug="acme", name="Acme", waits=False), Thing(slug="endless", name=ENDLESS.name, waits=True)],
 )
 _NOWHERE_YET: Final = Thing(applications=[], organizations=[])
 _START: Final[dict[str, Any]] = {"places": _PLACES, "platform": "", "unproved": False}

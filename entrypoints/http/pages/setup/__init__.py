@@ -24,6 +24,7 @@ Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = {}
 REFUSED: Final = (SetupLinkRefused, SetupLinkUnknown, NotFound)
 REFUSED_FORM: Final = (*REFUSED, BadRequest, Conflict, RateLimited, Overloaded)
+_OF_SET_UP: Final = ("setup_", "metadata_")
 
 
 class SetupPath(msgspec.Struct, frozen=True):
@@ -66,14 +67,15 @@ def show(
 
 
 def errors_of(call: AnySetupCall, refusal: Refusal, fields: Mapping[str, str]) -> Mapping[str, str]:
-    """The refusal beside the field that its message names. `fields` has the text for each field. Another refusal stands above the form."""
+    """The refusal beside the field that its message names. `fields` has the text for each field, in words for somebody who does not know
+    Postern; only words that were found for these pages say more. Another refusal stands above the form.
+    """
     text = shipped_pages().text(call.language)
     named, colon, _ = refusal.message.partition(":")
-    if refusal.words != refusal.code.lower():
-        return {(named if colon and named in fields else ""): in_words(refusal, text)}
-    if colon and named in fields:
-        return {named: text(fields[named])}
-    return {"": text("setup.wrong")}
+    at = named if colon and named in fields else ""
+    if at and not refusal.words.startswith(_OF_SET_UP):
+        return {at: text(fields[at])}
+    return {at: in_words(refusal, text) if refusal.words != refusal.code.lower() else text("setup.wrong")}
 
 
 def draft_of(drafts: Sequence[SetupDraft], draft_id: str) -> SetupDraft:
