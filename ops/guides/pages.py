@@ -17,9 +17,9 @@ _NAME: Final = re.compile(r"(?:#|//|;) (\S+\.\w+)\n")
 
 
 class Page:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, folder: Path = PAGES) -> None:
         self.name = name
-        self.text = (PAGES / f"{name}.md").read_text()
+        self.text = (folder / f"{name}.md").read_text()
 
     def shell(self) -> str:
         """What the reader pastes into a shell, to set Postern up."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from entrypoints.http.routes import ROUTES
+from ops.check_tokens import PAGE as CHECK_TOKENS
 from ops.free_ports import free_port
 from ops.guides.pages import POSTERN, pages
 from tests.e2e.conftest import Installation
@@ -128,12 +129,12 @@ def test_claims_and_scopes_are_as_their_page_says(installation: Installation, e2
 
 @needs("jq", "openssl")
 def test_postern_does_its_part_of_every_guide_to_an_application(installation: Installation, e2e_directory: Path) -> None:
-    """The products themselves are tried by `python -m ops.guides`."""
+    """The products themselves are tried by `python -m ops.guides`, and the libraries by `python -m ops.check_tokens`."""
     settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on"}
     with served("applications", installation, e2e_directory, **settings) as server:
         credentials = {"email": "owner@postern.local", "password": installation.owner_password}
         token = server.post("/api/auth/login", credentials).json()["access_token"]
-        followed = pages()
+        followed = [*pages(), CHECK_TOKENS]
         # An organization has at most ten services.
         slugs = ("acme-1", "acme-2")
         founded = [server.post("/api/organizations", {"slug": slug, "name": "Acme"}, token=token).json() for slug in slugs]
@@ -146,7 +147,7 @@ def test_postern_does_its_part_of_every_guide_to_an_application(installation: In
             person = {"TOKEN": own["access_token"], "BOB_ID": own["owner"]["id"]}
             done = paste(f"CLIENT_ID= OAUTH_CLIENT_ID=\n{told}{ended}", server, e2e_directory, **person)
             assert done.returncode == 0, f"{page.name}: {done.stdout}{done.stderr}"
-    assert len(followed) == 13
+    assert len(followed) == 14
 
 
 def test_a_guide_that_is_repeated_at_once_waits_and_says_so(installation: Installation, e2e_directory: Path) -> None:

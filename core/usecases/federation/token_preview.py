@@ -45,11 +45,13 @@ class TokenPreviews(Frozen):
         return self._preview(_as_read(member, found.for_organization), scopes)
 
     async def verdicts(self, member: Member, user: UserId) -> Sequence[tuple[RequestingApplication, SignInVerdict]]:
-        """For each service of the organization whether this person may sign in, and why; of people without a tie to the organization, for
-        none. Raises `Forbidden` for a member who may not see end users.
+        """For each service of the organization whether this person may sign in, and why. Raises `NotFound` for people without a tie to the
+        organization, and where there is no service; `Forbidden` for a member who may not see end users.
         """
         member.require(Capability.END_USERS_VIEW)
         found = await self.lookup.find_all(member.organization, user, MOST_VERDICTS)
+        if not found:
+            raise NotFound("The organization has no service, or nobody of this id has to do with it")
         return [(one.application, verdict(one.for_organization)) for one in found]
 
     async def explain(self, email: Email, organization_slug: str, service_slug: str) -> TokenPreview:

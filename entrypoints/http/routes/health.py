@@ -33,7 +33,7 @@ class Readiness(msgspec.Struct, frozen=True):
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
     database: Literal["connected", "disconnected"]
-    """Whether a trivial query and a write succeed now."""
+    """Whether a trivial query succeeds now."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
     """Why the process cannot serve although the database answers: writes fail, or the clocks of both differ."""
 
@@ -71,5 +71,5 @@ async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
         return Answer(Readiness("unhealthy", postern.foundation.version, "connected", apart), 503)
     failure = await database.write_failure()
     if failure is not None:
-        return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected", f"writes fail: {failure}"), 503)
+        return Answer(Readiness("unhealthy", postern.foundation.version, "connected", f"writes fail: {failure}"), 503)
     return Answer(Readiness("ready", postern.foundation.version, "connected"), 200)

@@ -68,10 +68,19 @@ def test_a_machine_of_patroni_gives_what_its_file_leaves_open() -> None:
     given = lines("patroni.env")
     patroni = yaml.safe_load((ROOT / "ops" / "patroni" / "patroni.yaml").read_text())
     compose = (ROOT / "ops" / "patroni" / "compose.yaml").read_text()
-    assert set(re.findall(r"^ +((?:PATRONI|DATABASE)_\w+):", compose, re.MULTILINE)) <= given.keys()
+    assert set(re.findall(r"^ +((?:PATRONI|DATABASE)_\w+):", compose, re.MULTILINE)) <= {*given, "PATRONI_ETCD3_HOSTS"}
     assert given["PATRONI_RESTAPI_CONNECT_ADDRESS"] == f"{MEMBERS[0]}:{patroni['restapi']['listen'].rpartition(':')[2]}"
     assert given["PATRONI_POSTGRESQL_CONNECT_ADDRESS"] == f"{MEMBERS[0]}:5432"
-    assert given["PATRONI_ETCD3_HOSTS"] == ",".join(f"{address}:2379" for address in MEMBERS)
+    # In the file, because `patronictl` has no other way to know them.
+    assert patroni["etcd3"]["hosts"] == [f"{address}:2379" for address in MEMBERS]
+    assert "PATRONI_ETCD3_HOSTS" not in given
+
+
+def test_the_unit_of_haproxy_has_descriptors_for_both_ends_of_every_connection() -> None:
+    (connections,) = re.findall(r"^ +maxconn (\d+)$", (FOLDER / "haproxy.cfg").read_text(), re.MULTILINE)
+    (limit,) = re.findall(r"^LimitNOFILE=(\d+)$", (FOLDER / "haproxy.service.d.conf").read_text(), re.MULTILINE)
+    # Beside these, HAProxy has some hundreds for its listeners, checks and threads.
+    assert 2 * int(connections) + 1000 <= int(limit)
 
 
 def test_every_machine_votes_in_etcd() -> None:

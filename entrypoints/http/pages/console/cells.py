@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
+from entrypoints.http.machinery.endpoints import Endpoint
 from ports.texts import Text
 
 Value = Callable[[Any], Any]
@@ -47,6 +48,8 @@ class Column(Frozen):
     beside: Value | None = None
     link: Callable[[Any, Mapping[str, str]], str] | None = None
     """The address that the cell leads to, from the row and the values of the page's path."""
+    of: tuple[Endpoint, ...] = ()
+    """The endpoints of the pages that the cell leads to. Whoever may not call them all sees no link."""
     said: Callable[[Any, Text], str] | None = None
     """A sentence about the row, in place of a value."""
 
@@ -144,8 +147,8 @@ def sentence(said: Callable[[Any, Text], str], label: str, *, beside: str | Valu
     return Column(label, "text", lambda row: row, beside=None if beside is None else _of(beside), said=said)
 
 
-def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str]) -> Column:
-    return replace(column, link=to)
+def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str], *of: Endpoint) -> Column:
+    return replace(column, link=to, of=of)
 
 
 def rows_of(columns: Sequence[Column], rows: Sequence[Any], text: Text, path: Mapping[str, str]) -> Sequence[Sequence[Cell]]:

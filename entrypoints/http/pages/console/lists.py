@@ -74,7 +74,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         done=query.done,
         errors=errors,
     )
-    columns = _columns(resource)
+    columns = visit.reachable(_columns(resource))
     bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
     values = {
         "columns": columns,
@@ -134,7 +134,7 @@ async def latest_of(resource: Resource, visit: PageVisit, columns: Sequence[Colu
     """The newest rows of a list, for the page of the record that they are about."""
     shown, given = columns or _columns(resource), {name: str(value) for name, value in filters.items()}
     answer = await visit.ask(resource.listed, query={**given, "limit": _LATEST})
-    rows = rows_of(shown, resource.rows_in(answer), visit.text, visit.path)
+    rows = rows_of(visit.reachable(shown), resource.rows_in(answer), visit.text, visit.path)
     return shown, rows, f"{visit.here(resource.at)}{f'?{urlencode(given)}' if given else ''}"
 
 

@@ -13,7 +13,7 @@ from core.domain.errors import NotFound, Refusal
 from core.domain.identity.callers import Caller
 from core.domain.identity.profile.pictures import portrait
 from core.domain.tenancy.members import Member
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody
 from entrypoints.http.machinery.browsers import BROWSER, admits, token_for
@@ -22,7 +22,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.cells import Tone
+from entrypoints.http.pages.console.cells import Column, Tone
 from entrypoints.http.pages.console.curl import curl
 from entrypoints.http.pages.console.navigation import PagePosition, address, offered
 from entrypoints.http.pages.refusals import in_words
@@ -102,6 +102,10 @@ class PageVisit:
     def may(self, endpoint: Endpoint) -> bool:
         """Whether the caller of the page may call the endpoint."""
         return admits(endpoint.caller, self.call.caller)
+
+    def reachable(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """The columns, without links to pages that the caller may not open."""
+        return [one if all(map(self.may, one.of)) else replace(one, link=None) for one in columns]
 
     def here(self, template: str, **path: object) -> str:
         """The address of another page of this place."""

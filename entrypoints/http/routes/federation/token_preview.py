@@ -149,7 +149,7 @@ class ServiceVerdicts(msgspec.Struct, frozen=True):
     """The services of the organization that the person may have to do with."""
 
     services: Sequence[ServiceVerdict]
-    """The first hundred, by name. Empty for people who are neither members of the organization nor users of one of its services."""
+    """The first hundred, by name."""
 
 
 @endpoint.get(

@@ -1,5 +1,6 @@
 """A database server that moves, hangs or comes back elsewhere."""
 
+import re
 import socket
 from collections.abc import Iterator
 
@@ -12,6 +13,8 @@ from adapters.postgres.driver import hosts
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.driver.watch import Watch
+from adapters.postgres.failures import translated
+from core.domain.errors import Unavailable
 from ops.free_ports import free_port
 from tests.adapters.postgres.questions import one
 from tests.adapters.postgres.wire import Wire
@@ -86,6 +89,18 @@ async def test_of_several_hosts_only_one_that_takes_writes_is_spoken_to(database
         url = of_two(standby, wire.port, wire.port)
         with pytest.raises(psycopg.OperationalError, match="read-only"):
             await Connection.connect(url)
+
+
+async def test_each_of_several_hosts_is_told_with_its_own_reason(database_url: str) -> None:
+    """One takes no writes, and at the other nobody answers. The API's callers learn neither; the log and the doctor do."""
+    standby = make_conninfo(database_url, options="-c default_transaction_read_only=on")
+    async with Wire(database_url) as wire:
+        nobody = free_port()
+        with pytest.raises(Unavailable) as refused, translated():
+            await Connection.connect(of_two(standby, wire.port, nobody))
+    told = str(refused.value.detail)
+    assert f"port {wire.port} failed: session is read-only" in told
+    assert re.search(rf"port {nobody} failed: Connection refused", told)
 
 
 async def test_a_checkout_tries_again_while_the_server_is_replaced(database_url: str) -> None:

@@ -28,6 +28,8 @@ from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, list_logins_by_provider, list_logins_by_service
 from entrypoints.http.routes.record.sign_ins import SignInRecord, list_sign_ins
+from entrypoints.http.routes.services.end_users import get_end_user
+from entrypoints.http.routes.services.services import get_service
 
 _WAYS: Final = (
     PASSWORD_PROVIDER,
@@ -68,9 +70,11 @@ def _application(one: SignInRecord, path: Mapping[str, str]) -> str:
 
 _BY_WAY: Final = (words(_way, "console.field.signed_in_with"), number("count", "console.entry.sign_ins"))
 _PERSON: Final = linked(
-    plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""), _person
+    plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
+    _person,
+    get_end_user,
 )
-_APPLICATION: Final = linked(plain("service_name", "console.field.application"), _application)
+_APPLICATION: Final = linked(plain("service_name", "console.field.application"), _application, get_service)
 _TRIED: Final = (
     words(_way, "console.field.signed_in_with"),
     state(lambda one: _GOT_IN if one.failure is None else one.failure.value, _outcome, "console.field.outcome"),
@@ -125,7 +129,7 @@ async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) 
     visit = PageVisit(call, postern)
     services = await visit.ask(list_logins_by_service)
     figures = [
-        (visit.text(f"console.sign_ins.{name}"), columns, rows_of(columns, rows, visit.text, visit.path))
+        (visit.text(f"console.sign_ins.{name}"), columns, rows_of(visit.reachable(columns), rows, visit.text, visit.path))
         for name, columns, rows in (
             ("by_application", _BY_SERVICE, services),
             ("by_way", _BY_WAY, await visit.ask(list_logins_by_provider)),

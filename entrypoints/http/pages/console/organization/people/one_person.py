@@ -68,14 +68,17 @@ async def _shared(visit: PageVisit, user: UUID) -> Mapping[str, Any]:
 
 async def _verdicts(visit: PageVisit, user: UUID) -> Sequence[tuple[str, str, tuple[str, str, Any]]]:
     """For each application its name, its address, and whether the person may sign in to it."""
-    answer = await visit.ask(list_sign_in_verdicts, user_id=user)
+    try:
+        answer = await visit.ask(list_sign_in_verdicts, user_id=user)
+    except NotFound:
+        return ()  # There is no application yet.
     return [(one.name, visit.here(application_tabs.ONE, service_slug=one.slug), verdict_of(visit, one)) for one in answer.services]
 
 
 async def _happened(visit: PageVisit, user: UUID) -> Any:
     """What happened to the person lately: columns and rows."""
     found = await visit.ask(list_audit_log, query={"target_type": "user", "target_id": str(user), "limit": _MOST_HAPPENED})
-    return _HAPPENED, rows_of(_HAPPENED, found.logs, visit.text, visit.path)
+    return _HAPPENED, rows_of(visit.reachable(_HAPPENED), found.logs, visit.text, visit.path)
 
 
 async def _used(visit: PageVisit, user: UUID) -> Any:

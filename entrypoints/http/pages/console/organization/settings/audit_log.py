@@ -29,6 +29,7 @@ from entrypoints.http.pages.console.many.exports import attachment, marked
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.organization.settings.audit_sentences import (
+    PLACES,
     LoggedRun,
     called,
     changes_in,
@@ -100,7 +101,7 @@ _IDS: Final = (
     copied(lambda one: one.actor.id if one.actor else None, "console.field.actor_id"),
     copied("id"),
 )
-_THING: Final = linked(plain(lambda row: thing_of(entry_of(row)), "console.field.target"), place_of)
+_THING: Final = linked(plain(lambda row: thing_of(entry_of(row)), "console.field.target"), place_of, *PLACES)
 AUDIT: Final = Resource(
     name="audit_log",
     position=position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB),

@@ -21,7 +21,14 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETTINGS,
     SETUP_LINKS,
 )
+from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import AuditEntryRecord, key_of
+from entrypoints.http.routes.services.end_users import get_end_user
+from entrypoints.http.routes.services.services import get_service
+from entrypoints.http.routes.tenancy.branding import get_branding
+from entrypoints.http.routes.tenancy.management_keys import list_management_keys
+from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
+from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 from ports.texts import Text
 
 _TOLD: Final = frozenset(one.name for one in AUDIT_ACTIONS)
@@ -62,6 +69,8 @@ _BY_ID: Final[Mapping[str, str]] = {
     TargetType.BRANDING: f"{SETTINGS}/looks",
     TargetType.ORGANIZATION: HOME,
 }
+PLACES: Final = (get_end_user, get_service, list_webhooks, list_management_keys, list_scim_tokens, list_upstream_providers, get_branding)
+"""What a reader may call to whom these pages are shown. Whoever reads the log alone sees names in place of links."""
 _OLD, _NEW = "old_", "new_"
 
 
