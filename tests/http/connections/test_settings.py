@@ -200,13 +200,13 @@ async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_wh
     owner = scene.signed_in(scene.speaker, age=1)
     tab = owner.tab()
     tab.answer = await owner.request("GET", f"{PAGES}/~new")
-    number = form_of(tab.answer.body, f"{PAGES}/~new")
+    number = form_of(tab.shown.body, f"{PAGES}/~new")
     given = {"name": "Acme login", "kind": "oidc", "client_id": "postern", "client_secret": "3c6e0b8a"}
     tab = await tab.send(number, **given, issuer="")
     assert tab.status == 400
     assert tab.page.inputs["issuer"]["aria-invalid"] == "true"
     assert tab.page.inputs["client_secret"].get("value") is None
-    await tab.send(form_of(tab.answer.body, f"{PAGES}/~new"), **given, issuer=scene.sits(word="own").issuer)
+    await tab.send(form_of(tab.shown.body, f"{PAGES}/~new"), **given, issuer=scene.sits(word="own").issuer)
     (made,) = (await scene.request("GET", PATH)).json()
     assert (made["kind"], made["client_id"]) == ("oidc", "postern")
     shown = PageReader((await owner.request("GET", f"{PAGES}/{made['id']}")).body)
