@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote, urlencode
 
 import pytest
+import trio
 from lxml import etree
 
 from adapters.postgres.federation.saml.lookup import PostgresSaml
@@ -33,6 +34,7 @@ from tests.http.locks import behind
 from tests.http.people import BASE_URL
 from tests.http.signing_in import PASSWORD, enable_mfa
 from tests.meanwhile import meanwhile
+from tests.patience import PATIENCE
 from tests.tools import place_of
 
 IDP = f"{BASE_URL}/saml/acme/app"
@@ -462,6 +464,20 @@ async def test_answers_go_by_post_alone(provider: Providing) -> None:
     artifact = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Artifact"
     browser = provider.signed_in(provider.people.add())
     assert sent(await browser.request("GET", asking(authn_request(ProtocolBinding=artifact)))).status == "UnsupportedBinding"
+
+
+async def test_a_person_who_is_not_admitted_leaves_the_reason(provider: Providing) -> None:
+    await provider.ready()
+    provider.people.change("update all_services set sign_in_policy = 'assigned'")
+    browser = provider.signed_in(provider.people.add("stranger@example.org"))
+    assert (await provider.opened(browser.tab(), asking())).status == 403
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: provider.postern.federation.refusal_recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while not (rows := provider.people.rows("select place, reason, received from authorization_refusals")):
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert rows == [{"place": "saml", "reason": "no_role", "received": ""}]
 
 
 async def test_only_members_where_the_service_says_so(provider: Providing) -> None:
