@@ -200,7 +200,7 @@ async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_wh
     owner = scene.signed_in(scene.speaker, age=1)
     tab = owner.tab()
     tab.answer = await owner.request("GET", f"{PAGES}/~new")
-    number = form_of(tab.answer.body, f"{PAGES}/~new")
+    number = form_of(tab.shown.body, f"{PAGES}/~new")
     given = {"name": "Acme login", "kind": "oidc", "client_id": "postern", "client_secret": "3c6e0b8a"}
     tab = await tab.send(number, **given, issuer="")
     assert tab.status == 400

@@ -40,9 +40,9 @@ async def _products(visit: PageVisit) -> Sequence[Choice]:
 
 
 def _chosen(product: str) -> Mapping[str, Any]:
-    if product in frozenset(ProviderKind):
-        return {"kind": product}
-    return {"kind": ProviderKind.SAML, "preset": product}
+    if product in frozenset(PRESETS):
+        return {"kind": ProviderKind.SAML, "preset": product}
+    return {"kind": product}
 
 
 def _oidc(name: str, **more: Any) -> Asked:
