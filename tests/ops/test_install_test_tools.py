@@ -51,7 +51,8 @@ def test_it_installs_every_tool_that_a_test_needs() -> None:
     wanted = {
         word.value
         for file in (ROOT / "tests").rglob("*.py")
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if "tests.tools" in (source := file.read_text(encoding="utf-8"))
+        for call in ast.walk(ast.parse(source))
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in {needs.__name__, place_of.__name__}
         for word in call.args
         if isinstance(word, ast.Constant)
