@@ -62,7 +62,8 @@ def file_of(migration: Migration) -> Path:
 def _take_from_history(tree: Path, newest: Path) -> bool:
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         return False
-    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
+    # A release is a commit of the main line: those of a branch come together in its merge.
+    added = _git("log", "--first-parent", "-m", "--diff-filter=A", "--format=%H", "-1", "--", str(newest)).decode().strip()
     if not added:
         return False
     archive = _git("archive", "--format=tar", f"{added}^", "--", *PACKAGES, _PROMISE, _LOCK)
