@@ -2,7 +2,7 @@
 login events that name the organization, so failures are those of people who have been there (`audience`).
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -14,6 +14,8 @@ from core.frozen import Frozen
 
 # A login event has its id before its time, and the two are seldom far apart.
 _APART: Final = timedelta(hours=1)
+# Nobody signed in before. An earlier time may be one that cannot be reckoned with.
+_BEGINNING: Final = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 class SignInFilter(Frozen, kw_only=True):
@@ -38,7 +40,7 @@ class SignInFilter(Frozen, kw_only=True):
     @property
     def first(self) -> UUID | None:
         """No sign-in of the span has a smaller id. The table is divided by ids."""
-        return None if self.since is None else first_id(self.since - _APART)
+        return None if self.since is None else first_id(max(self.since, _BEGINNING) - _APART)
 
 
 _EVERYTHING: Final = SignInFilter()
