@@ -74,4 +74,7 @@ async def console_pages(language: Language, directory: Path) -> Sequence[Console
 
 async def _asked(tabs: Tabs, one: Endpoint, at: str, of: str = "") -> ConsolePage:
     place = one.path.removeprefix(OF_ORGANIZATION) or "/"
-    return ConsolePage(name=f"{CONSOLE}{of}: {place}", content=(await tabs.request("GET", at)).body)
+    answer = await tabs.request("GET", at)
+    if onward := answer.header("location"):
+        answer = await tabs.request("GET", onward)
+    return ConsolePage(name=f"{CONSOLE}{of}: {place}", content=answer.body)
