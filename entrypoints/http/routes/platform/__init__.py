@@ -15,6 +15,7 @@ from entrypoints.http.routes.platform import (
     platform_users,
     settings_in_force,
     setup_links,
+    sign_ins,
     signing_keys,
     todos,
 )
@@ -25,6 +26,7 @@ ROUTES: Final = Endpoints.of(
     account_administration,
     platform_fields,
     analytics,
+    sign_ins,
     todos,
     expiries,
     management_keys,

@@ -1,8 +1,8 @@
-"""The audit log, and the log of sign-ins."""
+"""The audit log."""
 
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.record import audit, sign_ins
+from entrypoints.http.routes.record import audit
 
-ROUTES: Final = Endpoints.of(audit, sign_ins)
+ROUTES: Final = Endpoints.of(audit)

@@ -27,7 +27,7 @@ from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, list_logins_by_provider, list_logins_by_service
-from entrypoints.http.routes.record.sign_ins import SignInRecord, list_sign_ins
+from entrypoints.http.routes.platform.sign_ins import SignInRecord, list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
 

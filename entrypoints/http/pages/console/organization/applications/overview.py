@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION,
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
-from entrypoints.http.routes.record.sign_ins import list_sign_ins
+from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import ServicePath, get_service
 

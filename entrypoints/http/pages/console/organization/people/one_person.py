@@ -15,8 +15,8 @@ from entrypoints.http.pages.console.organization.settings.audit_sentences import
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, SIGN_IN_LOG
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
+from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.record.audit import list_audit_log
-from entrypoints.http.routes.record.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, get_member
 
