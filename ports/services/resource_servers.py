@@ -1,0 +1,103 @@
+"""The store of resource servers."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
+from core.domain.pages import Listed
+from core.domain.services.resource_servers import (
+    AskedResource,
+    NamedServices,
+    ResourceHost,
+    ResourceServer,
+    WaitingResourceServer,
+)
+from core.frozen import Frozen
+from ports.tenancy.domains import ProofStore
+
+
+class Existing(Frozen):
+    """What a new resource server meets in its organization."""
+
+    count: int
+    has_identifier: bool
+    token: str | None
+    """The text by which the organization proves the host already, or would: one proof is enough."""
+    is_proved: bool
+
+
+class Given(Frozen):
+    """`is_new`: no tokens were made for the resource server before."""
+
+    server: ResourceServer
+    is_new: bool
+
+
+class ResourceServerStore(ProofStore[ResourceHost], Protocol):
+    """Outside a unit of work, `list`, `get`, `asked`, `of_id`, `active`, `waiting` and `claim_due` are one statement and one round trip
+    each. The other methods need a unit of work; when a member acts, the caller has already locked the organization. Only PostgreSQL
+    implements `ResourceServerStore`.
+
+    `verify` of the proofs is not called: `prove` does more.
+    """
+
+    async def list(self, organization: OrganizationId) -> Sequence[ResourceServer]:
+        """Oldest first."""
+
+    async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None: ...
+
+    async def asked(self, identifier: str, organization: OrganizationId, service: ServiceId) -> AskedResource | None:
+        """The resource server of the client's own organization, whatever its state. None for an identifier that the organization does not
+        have; those of other organizations do not exist here.
+        """
+
+    async def of_id(self, server: ResourceServerId, service: ServiceId) -> AskedResource | None:
+        """The resource server that something was granted for. None when it is gone, or its organization is."""
+
+    async def active(self, identifier: str, now: datetime) -> ResourceServer | None:
+        """For a client that belongs to no organization. Addresses for development belong to several organizations, so they are none."""
+
+    async def existing(self, organization: OrganizationId, identifier: str, host: str) -> Existing: ...
+
+    async def services(self, organization: OrganizationId, slugs: Collection[str], stands: str | None) -> NamedServices:
+        """Those of the services that exist, and the permissions of the one that stands for the API. They stay until the unit of work
+        ends.
+        """
+
+    async def add(self, server: ResourceServer) -> bool:
+        """False when the organization has the identifier: of two callers, one gets False. Admitted services are those in `save`."""
+
+    async def save(self, server: ResourceServer) -> None:
+        """Saves everything that an organization sets, and the admitted services."""
+
+    async def remove(self, server: ResourceServerId) -> None:
+        """Its identifier stays the organization's, so that no other organization ever gets it."""
+
+    async def prove(self, server: ResourceServer, at: datetime, next_check_at: datetime) -> Given | None:
+        """The organization has proved the host, so tokens are made for the identifier from now on; after another organization had it by an
+        approval, from `SETTLES_AFTER` on. None when another organization has proved the host or has had the identifier by a proof, or when
+        the resource server is gone. Of two organizations that prove a host, one gets it. Called after `claim`.
+        """
+
+    async def claim(self, server: ResourceServer) -> Sequence[ResourceServer]:
+        """Nobody else proves or approves anything until the unit of work ends. Ends the approvals that other organizations have on the
+        host, and returns their resource servers.
+        """
+
+    async def ask_approval(self, server: ResourceServerId, at: datetime) -> bool:
+        """False when the resource server does not wait, or has asked already."""
+
+    async def waiting(self, limit: int, offset: int) -> Listed[WaitingResourceServer]:
+        """Those that asked for an approval, longest first, of active organizations. The total is counted up to `MOST_COUNTED`."""
+
+    async def find(self, server: ResourceServerId) -> ResourceServer | None:
+        """Of any organization that is not being deleted. Nobody else proves or approves anything until the unit of work ends."""
+
+    async def approve(self, server: ResourceServer, at: datetime) -> Given | None:
+        """None when another organization has proved the host, or has had the identifier, or when the resource server does not wait.
+        Called after `find`.
+        """
+
+    async def withdraw_approval(self, server: ResourceServerId, at: datetime) -> bool:
+        """False when it has no approval."""
