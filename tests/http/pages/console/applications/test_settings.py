@@ -10,7 +10,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 SEEN = (
     *("", "/secrets", "/api-keys", "/roles", "/permissions", "/claims", "/plans", "/saml", "/saml-certificate"),
     # Facts alone: the forms on these pages are for others.
-    *("/sign-in", "/logout", "/public-keys", "/settings"),
+    *("/sign-in", "/access", "/tokens", "/public-keys", "/settings"),
 )
 KEPT = (
     *("/logout-notices", "/assignments", "/token-preview", "/saml-exchanges", "/refusals"),
@@ -69,8 +69,8 @@ async def test_public_keys_metadata_and_logout_are_changed(console: ConsoleScene
     assert tab.status == 400
     await console.at(f"{billing}/public-keys")
     await console.submit(f"{billing}/public-keys/algorithm", id_token_alg="ES256")
-    await console.at(f"{billing}/logout")
-    await console.submit(f"{billing}/logout/notices", backchannel_logout_uri="https://billing.example.com/ended")
+    await console.at(f"{billing}/sign-in")
+    await console.submit(f"{billing}/sign-in/notices", backchannel_logout_uri="https://billing.example.com/ended")
     (service,) = console.people.rows("select metadata, id_token_alg, backchannel_logout_uri from services")
     assert service == {"metadata": {"cost": 1}, "id_token_alg": "ES256", "backchannel_logout_uri": "https://billing.example.com/ended"}
 
