@@ -162,8 +162,9 @@ class PageVisit:
             tab = () if is_first else ((self.text(position.tab.label), self.here(position.tab.at)),)
             return {
                 "heading": named,
-                "crumbs": head.crumbs[:level],
-                "within": (*tab, *head.crumbs[level + 1 :]),
+                # A crumb that says the heading again leads nowhere else.
+                "crumbs": [one for one in head.crumbs[:level] if one[0] != named],
+                "within": () if head.title == named else (*tab, *head.crumbs[level + 1 :]),
                 "subtitle": "" if head.title == named else head.title,
                 "is_said": is_first,
             }
