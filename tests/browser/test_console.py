@@ -352,3 +352,16 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
         await require_keyboard(page)
     assert faults == [], "\n".join(faults)
     assert page.violations == []
+
+
+async def test_what_is_done_with_several_rows_shows_once_one_is_ticked(town: Town) -> None:
+    await town.enter(signed_in(town.postern, town.people, town.world.ada))
+    page = town.page
+    shown = "document.querySelector('.rows > .buttons').checkVisibility()"
+    await page.show(width=NARROW)
+    await page.open(f"{OF_ORGANIZATION.format(org_slug=town.world.asked.slug)}/people")
+    assert await page.evaluate(shown) is False
+    await page.evaluate("document.querySelector('.pick input:not([disabled])').click()")
+    assert await page.evaluate(shown) is True
+    assert await page.evaluate("document.querySelector('.rows > .buttons').getBoundingClientRect().bottom <= innerHeight") is True
+    assert await findings(page) == []

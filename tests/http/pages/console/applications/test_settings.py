@@ -84,7 +84,8 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
 
 
 async def test_a_client_secret_is_made_shown_once_and_deleted(console: ConsoleScene, billing: str) -> None:
-    await console.at(f"{billing}/secrets/~new")
+    tab = await console.at(f"{billing}/secrets/~new")
+    assert "Secrets that the application has already stay valid" in tab.page.text
     tab = await console.submit(f"{billing}/secrets/~new")
     assert "cs_" in tab.page.text
     # Two at most.

@@ -23,7 +23,11 @@ CLIENT_SECRETS: Final = Resource(
     parameter="client_secret_id",
     called=attrgetter("prefix"),
     facts=(code("prefix"), when("last_used_at"), copied("id"), when("created_at")),
-    making=Making(shape(create_client_secret), secret="client_secret"),  # noqa: S106 - the name of a field
+    making=Making(
+        shape(create_client_secret),
+        secret="client_secret",  # noqa: S106 - the name of a field
+        explained="console.client_secrets.new_text",
+    ),
     ending=Ending(delete_client_secret),
     crumbs=application_tabs.above,
 )
