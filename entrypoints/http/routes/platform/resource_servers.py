@@ -1,0 +1,97 @@
+"""The APIs of organizations that wait for an approval of their hosts."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identifiers import ResourceServerId
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.services.resource_servers import WaitingResourceServer
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.routes.services.resource_servers import ResourceServerRecord, resource_server_record
+
+_TAGS = ("platform",)
+_SERVERS = "/api/platform/resource-servers"
+
+
+class WaitingResourceServersQuery(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    """The largest number of resource servers in the answer."""
+    offset: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
+    """The number of resource servers to skip."""
+
+
+class ApprovedResourcePath(msgspec.Struct, frozen=True):
+    resource_id: UUID
+    """The resource server's id."""
+
+
+class WaitingResourceServerRecord(msgspec.Struct, frozen=True):
+    """A resource server whose organization asks for an approval."""
+
+    resource_server: ResourceServerRecord
+    org_slug: Annotated[str, example("acme")]
+    """The organization's slug."""
+    org_name: Annotated[str, example("Acme")]
+    """The organization's name."""
+    proved_elsewhere: Annotated[bool, example(False)]
+    """Whether another organization has proved the host. Then nobody can approve this."""
+
+
+class WaitingResourceServerList(msgspec.Struct, frozen=True):
+    """A page of resource servers."""
+
+    resource_servers: Sequence[WaitingResourceServerRecord]
+    total: Annotated[int, example(1)]
+    """The number of all resource servers that wait; 10000 stands for more."""
+
+
+@endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_waiting_resource_servers(call: Call[None, WaitingResourceServersQuery], postern: Postern) -> WaitingResourceServerList:
+    """List the resource servers that wait for an approval, the longest waiting first
+
+    Organizations ask for one when they cannot prove the host of their API.
+    """
+    listed = await postern.services.resource_approvals.waiting(call.query.limit, call.query.offset)
+    return WaitingResourceServerList([_record(one, postern) for one in listed.items], listed.total)
+
+
+@endpoint.post(
+    f"{_SERVERS}/{{resource_id}}/approval",
+    caller=PLATFORM_OWNER,
+    limit=UNLIMITED,
+    refuses=(BadRequest, Conflict, NotFound),
+    tags=_TAGS,
+)
+async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
+    """Approve the host of an organization's API
+
+    Tokens are made for the API from now on, although nobody has proved the host. Be sure that the API is the organization's: whoever runs
+    it trusts every token that this installation makes for it. A proof of another organization ends the approval.
+    """
+    approved = await postern.services.resource_approvals.approve(call.caller, ResourceServerId(call.path.resource_id), call.actor)
+    return resource_server_record(approved, postern)
+
+
+@endpoint.delete(f"{_SERVERS}/{{resource_id}}/approval", caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), tags=_TAGS)
+async def withdraw_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
+    """Take back the approval of the host of an organization's API
+
+    The API waits again, and no more tokens are made for it. Taking back what nobody gave changes nothing.
+    """
+    after = await postern.services.resource_approvals.withdraw(call.caller, ResourceServerId(call.path.resource_id), call.actor)
+    return resource_server_record(after, postern)
+
+
+def _record(one: WaitingResourceServer, postern: Postern) -> WaitingResourceServerRecord:
+    return WaitingResourceServerRecord(
+        resource_server_record(one.server, postern), one.organization_slug, one.organization_name, one.proved_elsewhere
+    )
