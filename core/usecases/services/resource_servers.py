@@ -8,10 +8,10 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.callers import Caller
-from core.domain.pages import Listed
 from core.domain.record.events import Actor
 from core.domain.services.resource_servers import (
     MOST_RESOURCE_SERVERS,
+    MOST_WAITING,
     ResourceHost,
     ResourceServer,
     ResourceServerChange,
@@ -175,9 +175,9 @@ class ResourceApprovals(Frozen):
     lookup: ResourceServerStore
     system: System
 
-    async def waiting(self, limit: int, offset: int) -> Listed[WaitingResourceServer]:
-        """Longest first."""
-        return await self.lookup.waiting(limit, offset)
+    async def waiting(self) -> Sequence[WaitingResourceServer]:
+        """The first `MOST_WAITING`, the longest waiting first."""
+        return await self.lookup.waiting(MOST_WAITING)
 
     async def approve(self, caller: Caller, server: ResourceServerId, actor: Actor) -> ResourceServer:
         """Tokens are made for the API from now on, without a proof. Raises `NotFound`, `BadRequest` when it does not wait, `Conflict` when

@@ -8,7 +8,6 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ResourceServerId
-from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.services.resource_servers import WaitingResourceServer
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -22,13 +21,6 @@ _TAGS = ("platform",)
 _SERVERS = "/api/platform/resource-servers"
 
 
-class WaitingResourceServersQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
-    """The largest number of resource servers in the answer."""
-    offset: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] = 0
-    """The number of resource servers to skip."""
-
-
 class ApprovedResourcePath(msgspec.Struct, frozen=True):
     resource_id: UUID
     """The resource server's id."""
@@ -38,6 +30,7 @@ class WaitingResourceServerRecord(msgspec.Struct, frozen=True):
     """A resource server whose organization asks for an approval."""
 
     resource_server: ResourceServerRecord
+    """The resource server that waits."""
     org_slug: Annotated[str, example("acme")]
     """The organization's slug."""
     org_name: Annotated[str, example("Acme")]
@@ -46,22 +39,13 @@ class WaitingResourceServerRecord(msgspec.Struct, frozen=True):
     """Whether another organization has proved the host. Then nobody can approve this."""
 
 
-class WaitingResourceServerList(msgspec.Struct, frozen=True):
-    """A page of resource servers."""
-
-    resource_servers: Sequence[WaitingResourceServerRecord]
-    total: Annotated[int, example(1)]
-    """The number of all resource servers that wait; 10000 stands for more."""
-
-
 @endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
-async def list_waiting_resource_servers(call: Call[None, WaitingResourceServersQuery], postern: Postern) -> WaitingResourceServerList:
+async def list_waiting_resource_servers(_call: Call, postern: Postern) -> Sequence[WaitingResourceServerRecord]:
     """List the resource servers that wait for an approval, the longest waiting first
 
-    Organizations ask for one when they cannot prove the host of their API.
+    Organizations ask for one when they cannot prove the host of their API. You get the first 200.
     """
-    listed = await postern.services.resource_approvals.waiting(call.query.limit, call.query.offset)
-    return WaitingResourceServerList([_record(one, postern) for one in listed.items], listed.total)
+    return [_record(one, postern) for one in await postern.services.resource_approvals.waiting()]
 
 
 @endpoint.post(
@@ -74,15 +58,15 @@ async def list_waiting_resource_servers(call: Call[None, WaitingResourceServersQ
 async def approve_resource_server(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
     """Approve the host of an organization's API
 
-    Tokens are made for the API from now on, although nobody has proved the host. Be sure that the API is the organization's: whoever runs
-    it trusts every token that this installation makes for it. A proof of another organization ends the approval.
+    Tokens are made for the API from now on, although nobody has proved the host. Be sure that the API is the organization's: the
+    API trusts every token that this installation makes for it. A proof of another organization ends the approval.
     """
     approved = await postern.services.resource_approvals.approve(call.caller, ResourceServerId(call.path.resource_id), call.actor)
     return resource_server_record(approved, postern)
 
 
 @endpoint.delete(f"{_SERVERS}/{{resource_id}}/approval", caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), tags=_TAGS)
-async def withdraw_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
+async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], postern: Postern) -> ResourceServerRecord:
     """Take back the approval of the host of an organization's API
 
     The API waits again, and no more tokens are made for it. Taking back what nobody gave changes nothing.

@@ -235,7 +235,7 @@ async def verify_resource_server(call: Call[None, None, ResourceServerPath, Memb
 
 
 @endpoint.post(f"{_SERVER}/ask-approval", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def ask_resource_approval(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
+async def request_resource_approval(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> ResourceServerRecord:
     """Ask the owners of the platform to approve the host of an API
 
     For a host that you cannot prove. Until an owner of the platform approves it, no tokens are made. Asking again changes nothing.
