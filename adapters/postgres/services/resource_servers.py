@@ -19,10 +19,10 @@ from core.domain.services.resource_servers import (
     SETTLES_AFTER,
     AskedResource,
     NamedServices,
+    ResourceApproval,
     ResourceHost,
     ResourceScope,
     ResourceServer,
-    WaitingResourceServer,
 )
 from core.frozen import Frozen, replace, values_of
 from ports.services.resource_servers import Existing, Given
@@ -71,8 +71,8 @@ def _asked(*, is_admitted: bool, **columns: Any) -> AskedResource:
     return AskedResource(_row(**columns), is_admitted)
 
 
-def _waiting(*, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> WaitingResourceServer:
-    return WaitingResourceServer(_row(**columns), organization_slug, organization_name, proved_elsewhere)
+def _approval(*, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> ResourceApproval:
+    return ResourceApproval(_row(**columns), organization_slug, organization_name, proved_elsewhere)
 
 
 class _Given(Frozen):
@@ -146,8 +146,8 @@ class ResourceServerRows(ProofRows[ResourceHost]):
     async def ask_approval(self, server: ResourceServerId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _ASK_APPROVAL, {"id": server, "at": at}))
 
-    async def waiting(self, most: int) -> Sequence[WaitingResourceServer]:
-        return await self._statements.ask(_waiting, _WAITING, {"most": most})
+    async def approvals(self, most: int) -> Sequence[ResourceApproval]:
+        return await self._statements.ask(_approval, _APPROVALS, {"most": most})
 
     async def find(self, server: ResourceServerId) -> ResourceServer | None:
         await self._lock()
@@ -348,7 +348,7 @@ _ASK_APPROVAL: Final = """
  returning id
 """
 
-_WAITING: Final[LiteralString] = f"""
+_APPROVALS: Final[LiteralString] = f"""
     select organizations.slug as organization_slug, organizations.name as organization_name,
            (
                   exists (select from domains as others where {OF_ANOTHER})
@@ -356,8 +356,8 @@ _WAITING: Final[LiteralString] = f"""
                or exists (select from resource_servers as others where {OF_ANOTHER})
            ) as proved_elsewhere,
            {_COLUMNS} {_OF_LIVING}
-     where approval_asked_at is not null and verified_at is null and resource_servers.approved_at is null
-       and organizations.status = 'active'
-     order by approval_asked_at, resource_servers.id
+     where resource_servers.approved_at is not null
+        or approval_asked_at is not null and verified_at is null and organizations.status = 'active'
+     order by resource_servers.approved_at desc nulls first, approval_asked_at, resource_servers.id
      limit %(most)s
 """.replace("%(domain)s", "resource_servers.domain").replace("%(organization)s", "resource_servers.org_id")

@@ -24,8 +24,8 @@ from core.frozen import Frozen, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100
 """The limit for one organization. A list shows all of them at once."""
-MOST_WAITING: Final = 200
-"""Of those that ask for an approval, platform owners see so many at once."""
+MOST_APPROVALS: Final = 200
+"""Of those that ask for an approval or have one, platform owners see so many at once."""
 MOST_SCOPES: Final = 100
 LONGEST_NAME: Final = 100
 LONGEST_SCOPE: Final = 100
@@ -167,7 +167,7 @@ class AskedResource(Frozen):
     """Whether the client may ask for tokens."""
 
 
-class WaitingResourceServer(Frozen):
+class ResourceApproval(Frozen):
     """For the owners of the platform, who know the organization by its slug and name. `proved_elsewhere`: another organization has proved
     the host, so nobody can approve this.
     """

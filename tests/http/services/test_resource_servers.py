@@ -71,7 +71,7 @@ class ApiScene(Provers):
     async def withdraw_approval(self, server: dict[str, Any], *, by: Person | None = None) -> Received:
         return await self.request("DELETE", f"/api/platform/resource-servers/{server['id']}/approval", by=by or self.operator)
 
-    async def waiting(self) -> list[dict[str, Any]]:
+    async def approvals(self) -> list[dict[str, Any]]:
         told: list[dict[str, Any]] = (await self.request("GET", "/api/platform/resource-servers", by=self.operator)).ok(200)
         return told
 
@@ -370,17 +370,17 @@ async def test_an_owner_of_the_platform_approves_what_nobody_can_prove(scene: Ap
     server = await scene.make("https://intranet/api")
     assert (server["state"], server["txt_name"]) == ("waiting", None)
     assert refused(await scene.ask("POST", f"/{server['id']}/verify")) == (400, "BAD_REQUEST")
-    assert await scene.waiting() == []
+    assert await scene.approvals() == []
     asking = (await scene.asked(server)).ok(200)
     assert asking == {**server, "approval_asked_at": asking["approval_asked_at"]}
     assert (await scene.asked(server)).ok(200) == asking
     listed = {"resource_server": asking, "org_slug": "acme", "org_name": "Acme", "proved_elsewhere": False}
-    assert await scene.waiting() == [listed]
+    assert await scene.approvals() == [listed]
     approved = (await scene.approve(server)).ok(200)
     assert (approved["state"], approved["approval_asked_at"]) == ("active", None)
     assert await scene.shown(server) == approved
     assert refused(await scene.approve(server)) == (400, "BAD_REQUEST")
-    assert await scene.waiting() == []
+    assert await scene.approvals() == [{**listed, "resource_server": approved}]
     withdrawn = (await scene.withdraw_approval(server)).ok(200)
     assert (withdrawn["state"], withdrawn["approved_at"]) == ("waiting", None)
     assert (await scene.withdraw_approval(server)).ok(200) == withdrawn

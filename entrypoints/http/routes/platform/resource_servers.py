@@ -1,4 +1,4 @@
-"""The APIs of organizations that wait for an approval of their hosts."""
+"""The APIs of organizations that wait for an approval of their hosts, or have one."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ResourceServerId
-from core.domain.services.resource_servers import WaitingResourceServer
+from core.domain.services.resource_servers import ResourceApproval
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -26,11 +26,11 @@ class ApprovedResourcePath(msgspec.Struct, frozen=True):
     """The resource server's id."""
 
 
-class WaitingResourceServerRecord(msgspec.Struct, frozen=True):
-    """A resource server whose organization asks for an approval."""
+class ResourceApprovalRecord(msgspec.Struct, frozen=True):
+    """A resource server whose organization asks for an approval, or has one."""
 
     resource_server: ResourceServerRecord
-    """The resource server that waits."""
+    """The resource server."""
     org_slug: Annotated[str, example("acme")]
     """The organization's slug."""
     org_name: Annotated[str, example("Acme")]
@@ -40,12 +40,13 @@ class WaitingResourceServerRecord(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(_SERVERS, caller=PLATFORM_OWNER, tags=_TAGS)
-async def list_waiting_resource_servers(_call: Call, postern: Postern) -> Sequence[WaitingResourceServerRecord]:
-    """List the resource servers that wait for an approval, the longest waiting first
+async def list_resource_approvals(_call: Call, postern: Postern) -> Sequence[ResourceApprovalRecord]:
+    """List the resource servers that wait for an approval, and those that have one
 
-    Organizations ask for one when they cannot prove the host of their API. You get the first 200.
+    Organizations ask for an approval when they cannot prove the host of their API. The longest waiting come first, then the newest
+    approvals. You get the first 200.
     """
-    return [_record(one, postern) for one in await postern.services.resource_approvals.waiting()]
+    return [_record(one, postern) for one in await postern.services.resource_approvals.list()]
 
 
 @endpoint.post(
@@ -75,7 +76,7 @@ async def end_resource_approval(call: Call[None, None, ApprovedResourcePath], po
     return resource_server_record(after, postern)
 
 
-def _record(one: WaitingResourceServer, postern: Postern) -> WaitingResourceServerRecord:
-    return WaitingResourceServerRecord(
+def _record(one: ResourceApproval, postern: Postern) -> ResourceApprovalRecord:
+    return ResourceApprovalRecord(
         resource_server_record(one.server, postern), one.organization_slug, one.organization_name, one.proved_elsewhere
     )
