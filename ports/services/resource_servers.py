@@ -5,13 +5,12 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
-from core.domain.pages import Listed
 from core.domain.services.resource_servers import (
     AskedResource,
     NamedServices,
+    ResourceApproval,
     ResourceHost,
     ResourceServer,
-    WaitingResourceServer,
 )
 from core.frozen import Frozen
 from ports.tenancy.domains import ProofStore
@@ -88,8 +87,8 @@ class ResourceServerStore(ProofStore[ResourceHost], Protocol):
     async def ask_approval(self, server: ResourceServerId, at: datetime) -> bool:
         """False when the resource server does not wait, or has asked already."""
 
-    async def waiting(self, limit: int, offset: int) -> Listed[WaitingResourceServer]:
-        """Those that asked for an approval, longest first, of active organizations. The total is counted up to `MOST_COUNTED`."""
+    async def approvals(self, most: int) -> Sequence[ResourceApproval]:
+        """Those that asked for an approval, longest first, of active organizations; then all that have one, the newest first."""
 
     async def find(self, server: ResourceServerId) -> ResourceServer | None:
         """Of any organization that is not being deleted. Nobody else proves or approves anything until the unit of work ends."""

@@ -34,6 +34,8 @@ create index resource_servers_of_service on resource_servers (service_id, id) wh
 create index resource_servers_asking on resource_servers (approval_asked_at)
     where approval_asked_at is not null and verified_at is null and approved_at is null;
 
+create index resource_servers_approved on resource_servers (approved_at) where approved_at is not null;
+
 -- The services that a resource server names, because it does not admit all of the organization.
 create table resource_admissions (
     id          uuid primary key,

@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns, page_of
+from adapters.postgres.columns import Columns
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
@@ -15,15 +15,14 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.domain_proofs import DOMAIN, OF_ANOTHER, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
-from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.resource_servers import (
     SETTLES_AFTER,
     AskedResource,
     NamedServices,
+    ResourceApproval,
     ResourceHost,
     ResourceScope,
     ResourceServer,
-    WaitingResourceServer,
 )
 from core.frozen import Frozen, replace, values_of
 from ports.services.resource_servers import Existing, Given
@@ -72,9 +71,8 @@ def _asked(*, is_admitted: bool, **columns: Any) -> AskedResource:
     return AskedResource(_row(**columns), is_admitted)
 
 
-def _waiting(*, total: int, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> Any:
-    server = None if columns["id"] is None else _row(**columns)
-    return total, None if server is None else WaitingResourceServer(server, organization_slug, organization_name, proved_elsewhere)
+def _approval(*, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> ResourceApproval:
+    return ResourceApproval(_row(**columns), organization_slug, organization_name, proved_elsewhere)
 
 
 class _Given(Frozen):
@@ -148,8 +146,8 @@ class ResourceServerRows(ProofRows[ResourceHost]):
     async def ask_approval(self, server: ResourceServerId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _ASK_APPROVAL, {"id": server, "at": at}))
 
-    async def waiting(self, limit: int, offset: int) -> Listed[WaitingResourceServer]:
-        return page_of(await self._statements.ask(_waiting, _WAITING, {"limit": limit, "offset": offset, "most": MOST_COUNTED}))
+    async def approvals(self, most: int) -> Sequence[ResourceApproval]:
+        return await self._statements.ask(_approval, _APPROVALS, {"most": most})
 
     async def find(self, server: ResourceServerId) -> ResourceServer | None:
         await self._lock()
@@ -350,24 +348,16 @@ _ASK_APPROVAL: Final = """
  returning id
 """
 
-_ASKING: Final[LiteralString] = """
-     where approval_asked_at is not null and verified_at is null and resource_servers.approved_at is null
-       and organizations.status = 'active'"""
-
-_WAITING: Final[LiteralString] = f"""
-    select counted.total, page.*
-      from (select count(*) as total from (select {_OF_LIVING} {_ASKING} limit %(most)s) as asking) as counted
-      left join (
-               select organizations.slug as organization_slug, organizations.name as organization_name,
-                      (
-                             exists (select from domains as others where {OF_ANOTHER})
-                          or exists (select from domain_routes as others where {OF_ANOTHER})
-                          or exists (select from resource_servers as others where {OF_ANOTHER})
-                      ) as proved_elsewhere,
-                      {_COLUMNS} {_OF_LIVING} {_ASKING}
-                order by approval_asked_at, resource_servers.id
-                limit %(limit)s
-               offset %(offset)s
-           ) as page on true
-     order by page.approval_asked_at, page.id
+_APPROVALS: Final[LiteralString] = f"""
+    select organizations.slug as organization_slug, organizations.name as organization_name,
+           (
+                  exists (select from domains as others where {OF_ANOTHER})
+               or exists (select from domain_routes as others where {OF_ANOTHER})
+               or exists (select from resource_servers as others where {OF_ANOTHER})
+           ) as proved_elsewhere,
+           {_COLUMNS} {_OF_LIVING}
+     where resource_servers.approved_at is not null
+        or approval_asked_at is not null and verified_at is null and organizations.status = 'active'
+     order by resource_servers.approved_at desc nulls first, approval_asked_at, resource_servers.id
+     limit %(most)s
 """.replace("%(domain)s", "resource_servers.domain").replace("%(organization)s", "resource_servers.org_id")

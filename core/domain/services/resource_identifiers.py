@@ -98,7 +98,7 @@ def _host(scheme: str, authority: str) -> str:
 def _is_host(host: str) -> bool:
     try:
         if host.startswith("["):
-            return f"[{IPv6Address(host[1:-1])}]" == host
+            return "%" not in host and f"[{IPv6Address(host[1:-1])}]" == host
         if _LIKE_A_NUMBER.fullmatch(host):
             return str(IPv4Address(host)) == host
     except AddressValueError:

@@ -24,6 +24,8 @@ from core.frozen import Frozen, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100
 """The limit for one organization. A list shows all of them at once."""
+MOST_APPROVALS: Final = 200
+"""Of those that ask for an approval or have one, platform owners see so many at once."""
 MOST_SCOPES: Final = 100
 LONGEST_NAME: Final = 100
 LONGEST_SCOPE: Final = 100
@@ -54,6 +56,8 @@ class Admits(StrEnum):
 
 
 class ResourceState(StrEnum):
+    """Whether tokens are made for a resource server."""
+
     WAITING = "waiting"
     """Nobody has shown whose host it is. No tokens are made, and the claim keeps nobody else from anything."""
     SETTLING = "settling"
@@ -163,7 +167,7 @@ class AskedResource(Frozen):
     """Whether the client may ask for tokens."""
 
 
-class WaitingResourceServer(Frozen):
+class ResourceApproval(Frozen):
     """For the owners of the platform, who know the organization by its slug and name. `proved_elsewhere`: another organization has proved
     the host, so nobody can approve this.
     """

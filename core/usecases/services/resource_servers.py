@@ -8,15 +8,15 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.callers import Caller
-from core.domain.pages import Listed
 from core.domain.record.events import Actor
 from core.domain.services.resource_servers import (
+    MOST_APPROVALS,
     MOST_RESOURCE_SERVERS,
+    ResourceApproval,
     ResourceHost,
     ResourceServer,
     ResourceServerChange,
     ResourceServerSettings,
-    WaitingResourceServer,
     changed,
     made,
     resource_host_lost,
@@ -175,9 +175,9 @@ class ResourceApprovals(Frozen):
     lookup: ResourceServerStore
     system: System
 
-    async def waiting(self, limit: int, offset: int) -> Listed[WaitingResourceServer]:
-        """Longest first."""
-        return await self.lookup.waiting(limit, offset)
+    async def list(self) -> Sequence[ResourceApproval]:
+        """The APIs that wait for an approval, the longest waiting first, then those that have one. At most `MOST_APPROVALS`."""
+        return await self.lookup.approvals(MOST_APPROVALS)
 
     async def approve(self, caller: Caller, server: ResourceServerId, actor: Actor) -> ResourceServer:
         """Tokens are made for the API from now on, without a proof. Raises `NotFound`, `BadRequest` when it does not wait, `Conflict` when

@@ -9,7 +9,7 @@ from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, Refe
 from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
-from entrypoints.http.routes.services import assignments, permissions, plans, service_claims, service_roles, services
+from entrypoints.http.routes.services import assignments, permissions, plans, resource_servers, service_claims, service_roles, services
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
 _TO_TEAM: Final = " to team "
@@ -137,5 +137,19 @@ SERVICE_KINDS: Final = (
             "sign_response": True,
             "require_signed_requests": False,
         },
+    ),
+    # An API names services, and permissions of one of them.
+    ObjectKind(
+        name="resource_servers",
+        within=Within.ORGANIZATION,
+        entry=entry("ResourceServerEntry", resource_servers.NewResourceServer, without=("identifier",)),
+        shown_by=resource_servers.list_resource_servers,
+        make=resource_servers.create_resource_server,
+        change=resource_servers.change_resource_server,
+        end=resource_servers.delete_resource_server,
+        key="identifier",
+        parameter="resource_id",
+        unordered=frozenset({"admitted_services"}),
+        together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
     ),
 )

@@ -252,23 +252,23 @@ async def test_the_list_of_those_that_ask(apis: Apis) -> None:
     proved = await apis.add(apis.globex, "https://other.example/")
     async with apis.store.unit_of_work() as uow:
         rows = uow.resource_servers
-        assert (await rows.waiting(10, 0)).total == 0
+        assert await rows.approvals(10) == []
         for server in (first, second):
             assert await rows.ask_approval(server.id, apis.now)
             assert not await rows.ask_approval(server.id, apis.now)
         await uow.commit()
     await apis.prove(proved)
     async with apis.store.unit_of_work() as uow:
-        listed = await uow.resource_servers.waiting(1, 1)
-        assert listed.total == 2
-        assert [(one.server.id, one.organization_slug, one.organization_name, one.proved_elsewhere) for one in listed.items] == [
-            (second.id, "globex", "Globex", False)
+        listed = await uow.resource_servers.approvals(9)
+        assert [(one.server.id, one.organization_slug, one.organization_name, one.proved_elsewhere) for one in listed] == [
+            (first.id, "acme", "Acme", False),
+            (second.id, "globex", "Globex", False),
         ]
-        assert (await uow.resource_servers.waiting(1, 9)).total == 2
+        assert await uow.resource_servers.approvals(1) == listed[:1]
         assert not await uow.resource_servers.ask_approval(proved.id, apis.now)
     await apis.prove(silent)
     async with apis.store.unit_of_work() as uow:
-        assert [one.proved_elsewhere for one in (await uow.resource_servers.waiting(9, 0)).items] == [False, True]
+        assert [one.proved_elsewhere for one in await uow.resource_servers.approvals(9)] == [False, True]
 
 
 async def test_a_lost_proof_waits_again(apis: Apis) -> None:
