@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.audiences import Audience
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
 from core.frozen import Frozen
@@ -40,7 +40,7 @@ class SessionStore(Protocol):
     async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:
         """Adds the first refresh token of a session."""
 
-    async def grant(self, session: SessionId, granted: Sequence[Audience]) -> None:
+    async def grant(self, session: SessionId, granted: Sequence[TokenAudience]) -> None:
         """Keeps the APIs that a new session may have tokens for."""
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:

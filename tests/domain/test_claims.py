@@ -6,6 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 import core.usecases
+from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     LONGEST_ACCESS_TOKEN,
     MOST_GROUPS,
@@ -39,7 +40,6 @@ from core.domain.identifiers import (
     SessionId,
     UserId,
 )
-from core.domain.identity.audiences import Audience
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
@@ -60,7 +60,7 @@ SESSION = Session(
     proved=Proved(NOW, NOW),
 )
 TEAMS = [f"team-{number:03}" for number in range(MOST_GROUPS + 5)]
-AUDIENCE = Audience(ResourceServerId(UUID(int=8)), "https://api.example.org", ("orders:read",))
+AUDIENCE = TokenAudience(ResourceServerId(UUID(int=8)), "https://api.example.org", ("orders:read",))
 REGISTERED = RegisteredClient(
     client=CLIENT,
     context=CONTEXT,

@@ -4,7 +4,7 @@ in words, what was received beside what is registered, and the change that helps
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -191,21 +191,8 @@ def turned_away(policy: SignInPolicy) -> RefusalReason:
 
 
 def _received(reason: RefusalReason, said: Mapping[str, str | None]) -> str:
-    match reason:
-        case RefusalReason.REDIRECT_UNREGISTERED:
-            return shown_address(said.get("redirect_uri"))
-        case RefusalReason.SCOPE_UNKNOWN:
-            return shown_words(said.get("scope"))
-        case RefusalReason.RESOURCE_UNKNOWN:
-            return shown_addresses((said.get("resource") or "").split())
-        case RefusalReason.RESPONSE_TYPE:
-            return shown_words(said.get("response_type"))
-        case RefusalReason.RESPONSE_MODE:
-            return shown_words(said.get("response_mode"))
-        case RefusalReason.PKCE_MALFORMED:
-            return shown_word(said.get("code_challenge_method"))
-        case _:
-            return ""
+    shown = _RECEIVED.get(reason)
+    return "" if shown is None else shown[1](said.get(shown[0]))
 
 
 def refused_exchange(
@@ -281,6 +268,17 @@ def registered_for(reason: RefusalReason, expected: str, context: RefusalContext
     if reason is RefusalReason.RESOURCE_UNKNOWN:
         return context.resources
     return context.secrets if reason in _ABOUT_SECRETS else _EXPECTED.get(reason, ())
+
+
+# The parameter that was wrong, and the way in which it is shown.
+_RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]] = {
+    RefusalReason.REDIRECT_UNREGISTERED: ("redirect_uri", shown_address),
+    RefusalReason.SCOPE_UNKNOWN: ("scope", shown_words),
+    RefusalReason.RESOURCE_UNKNOWN: ("resource", lambda named: shown_addresses((named or "").split())),
+    RefusalReason.RESPONSE_TYPE: ("response_type", shown_words),
+    RefusalReason.RESPONSE_MODE: ("response_mode", shown_words),
+    RefusalReason.PKCE_MALFORMED: ("code_challenge_method", shown_word),
+}
 
 
 def in_words(reason: RefusalReason) -> tuple[str, str]:

@@ -7,10 +7,10 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.audiences import NO_AUDIENCES, NoAudience, TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
-from core.domain.identity.audiences import NO_AUDIENCES, Audience, Audiences, NoAudience
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
@@ -51,7 +51,7 @@ class PresentedRefreshToken(Frozen):
     profile: StandardProfile = NO_PROFILE
     tells_more: bool = False
     """See `OpenedSession.tells_more`."""
-    audiences: Audiences = NO_AUDIENCES
+    audiences: TokenAudiences = NO_AUDIENCES
     """The APIs that the session was granted."""
 
 
@@ -133,7 +133,7 @@ def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> Refre
     return RefreshOutcome.BEYOND_SCOPES if holder is not None and _asks_too_much(holder, audience) else None
 
 
-def _asks_too_much(holder: Holder, audience: Audience | None) -> bool:
+def _asks_too_much(holder: Holder, audience: TokenAudience | None) -> bool:
     """Whether the application asks for scopes that it was not granted at the API. Without an API, words that are no scopes of ours are
     ignored, unless there is no other.
     """
@@ -142,7 +142,7 @@ def _asks_too_much(holder: Holder, audience: Audience | None) -> bool:
     return not set(holder.foreign_scopes) <= set(audience.scopes)
 
 
-def audience_of(presented: PresentedRefreshToken, holder: Holder | None) -> Audience | None:
+def audience_of(presented: PresentedRefreshToken, holder: Holder | None) -> TokenAudience | None:
     """The API of the next access token, with the scopes that the application wants there. Raises `NoAudience`."""
     audience = presented.audiences.chosen(None if holder is None else holder.resource)
     if audience is None or holder is None or not holder.foreign_scopes:

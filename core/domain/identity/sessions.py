@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     NO_FACTS,
     OF_ACCOUNT,
@@ -24,7 +25,6 @@ from core.domain.claims import (
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.audiences import Audience
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
@@ -160,7 +160,7 @@ class OpenedSession(Frozen):
     tells_more: bool = False
     """The service has claims or roles of its own, or the person is in a team: the facts have to be read before the tokens are made."""
     facts: ServiceFacts = NO_FACTS
-    audience: Audience | None = None
+    audience: TokenAudience | None = None
     """The API that the access token is for. None for the service of the session's context itself."""
 
 
@@ -195,7 +195,14 @@ def session_revoked(user: UserId, actor: Actor, session: SessionId) -> Event:
 
 
 def resource_claims(
-    opened: OpenedSession, application: Application, audience: Audience, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta
+    opened: OpenedSession,
+    application: Application,
+    audience: TokenAudience,
+    *,
+    issuer: str,
+    token_id: str,
+    now: datetime,
+    lifetime: timedelta,
 ) -> Mapping[str, Json]:
     """The claims of an access token for an API (RFC 9068). The API learns who acts, through which application, and what it may do. It gets
     none of the person's values: what an application may see of a person, the application asks for itself.

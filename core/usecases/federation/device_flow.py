@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeGuard
 
+from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.errors import (
     Forbidden,
     NotFound,
@@ -51,7 +52,6 @@ from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, client_refused
 from core.domain.federation.oauth.resources import MOST_RESOURCES, TOO_MANY, named_resources
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
-from core.domain.identity.audiences import Audience, NoAudience
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
@@ -216,7 +216,7 @@ class DeviceFlow(Frozen):
         require_open(found)
         return AuthenticatedClient(found, AuthenticationMethod.NONE)
 
-    async def _audiences(self, client: ClientId, resources: Sequence[str], foreign_scopes: tuple[str, ...]) -> Sequence[Audience]:
+    async def _audiences(self, client: ClientId, resources: Sequence[str], foreign_scopes: tuple[str, ...]) -> Sequence[TokenAudience]:
         """The APIs that a device names, with the scopes that it asks for there. Only such a device costs more look-ups."""
         if not resources:
             return ()
@@ -230,7 +230,8 @@ class DeviceFlow(Frozen):
         except AuthorizationRefused as refusal:
             raise (InvalidScope if refusal.word is AuthorizationErrorCode.INVALID_SCOPE else InvalidTarget)(refusal.message) from None
         return [
-            Audience(one.id, one.identifier, tuple(scope.name for scope in one.scopes if scope.name in foreign_scopes)) for one in named
+            TokenAudience(one.id, one.identifier, tuple(scope.name for scope in one.scopes if scope.name in foreign_scopes))
+            for one in named
         ]
 
     async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach, resource: str | None) -> Granted:

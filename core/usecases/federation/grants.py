@@ -6,6 +6,7 @@ from typing import Protocol
 
 import structlog
 
+from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.claims import LONG_ID_TOKEN, largest
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient
@@ -23,7 +24,6 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope
 from core.domain.federation.oauth.oidc import id_claims
 from core.domain.federation.oauth.resources import foreign_scopes, of_application
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
-from core.domain.identity.audiences import Audience, NoAudience
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
@@ -115,7 +115,7 @@ class Grants(Frozen):
         self.metrics.token_issued()
         return IssuedTokens(token, int(lifetime.total_seconds()), None if audience is None else " ".join(audience.scopes) or None)
 
-    async def _audience_of_client(self, request: TokenRequest, client: AuthenticatedClient) -> Audience | None:
+    async def _audience_of_client(self, request: TokenRequest, client: AuthenticatedClient) -> TokenAudience | None:
         """The API of the client's own token. Raises `InvalidTarget`, `InvalidScope`."""
         resource = one_resource(request.resources)
         if resource is None:

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.audiences import NoAudience
 from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.audiences import NoAudience
 from core.domain.identity.callers import NOT_A_MEMBER
 from core.domain.identity.devices import Client
 from core.domain.identity.impersonation import request_made

@@ -11,8 +11,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.proofs.sign_in_policy import roles_held
+from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.identifiers import ResourceServerId
-from core.domain.identity.audiences import Audience, Audiences
 from core.domain.signing_keys import TokenAlgorithm
 
 # A condition on `resource_servers`: tokens are made for the API. The rule of the domain is `ResourceServer.state`; a test compares the two.
@@ -70,24 +70,24 @@ def open_audiences(granted: LiteralString, person: LiteralString, service: Liter
 AS_AUDIENCES: Final = "(select jsonb_agg(to_jsonb(audience)) from audience)"
 
 
-def audiences(granted: int | None, found: Sequence[Mapping[str, Any]] | None) -> Audiences:
-    return Audiences(granted or 0, tuple(map(_audience, found or ())))
+def audiences(granted: int | None, found: Sequence[Mapping[str, Any]] | None) -> TokenAudiences:
+    return TokenAudiences(granted or 0, tuple(map(_audience, found or ())))
 
 
-def kept_audiences(granted: Sequence[Audience]) -> Jsonb | None:
+def kept_audiences(granted: Sequence[TokenAudience]) -> Jsonb | None:
     """The document that a code keeps, for `open_audiences`."""
     if not granted:
         return None
     return Jsonb([{"resource_id": str(one.id), "identifier": one.identifier, "scopes": list(one.scopes)} for one in granted])
 
 
-def granted_audiences(kept: Sequence[Mapping[str, Any]] | None) -> Sequence[Audience]:
+def granted_audiences(kept: Sequence[Mapping[str, Any]] | None) -> Sequence[TokenAudience]:
     """Reads the document that `kept_audiences` made."""
-    return [Audience(ResourceServerId(UUID(one["resource_id"])), one["identifier"], tuple(one["scopes"])) for one in kept or ()]
+    return [TokenAudience(ResourceServerId(UUID(one["resource_id"])), one["identifier"], tuple(one["scopes"])) for one in kept or ()]
 
 
-def _audience(row: Mapping[str, Any]) -> Audience:
-    return Audience(
+def _audience(row: Mapping[str, Any]) -> TokenAudience:
+    return TokenAudience(
         id=ResourceServerId(UUID(row["id"])),
         identifier=row["identifier"],
         scopes=tuple(row["scopes"]),

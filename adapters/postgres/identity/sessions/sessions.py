@@ -15,8 +15,8 @@ from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, rev
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.transaction import Transaction
+from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
-from core.domain.identity.audiences import Audience
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
 from core.domain.identity.upstream.sign_in import FEDERATED
@@ -82,7 +82,7 @@ class SessionRows:
     async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:
         await self._transaction.tell_along(_ISSUE, {"digest": token_digest, "session": session, "at": at})
 
-    async def grant(self, session: SessionId, granted: Sequence[Audience]) -> None:
+    async def grant(self, session: SessionId, granted: Sequence[TokenAudience]) -> None:
         await self._transaction.tell_along(_GRANT, {"session": session, "audiences": kept_audiences(granted)})
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:

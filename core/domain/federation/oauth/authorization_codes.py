@@ -10,12 +10,12 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.grants import TokenRequest, one_resource
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
-from core.domain.identity.audiences import Audience, Audiences
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
@@ -51,7 +51,7 @@ class ApprovedAuthorization(Frozen, kw_only=True):
     authenticated_by: tuple[str, ...]
     provider: str = SESSION_PROVIDER
     """The provider in the login event."""
-    audiences: Sequence[Audience] = ()
+    audiences: Sequence[TokenAudience] = ()
     """The APIs that the application may have tokens for."""
 
 
@@ -118,14 +118,14 @@ class Redeemed(Frozen, kw_only=True):
     profile: StandardProfile = NO_PROFILE
     tells_more: bool = False
     """See `OpenedSession.tells_more`."""
-    audience: Audience | None = None
+    audience: TokenAudience | None = None
     """The API that the access token is for, if the code was granted for any."""
 
 
 class Untargeted(Frozen):
     """The code is good, and nothing was redeemed: the request names no API, or not one alone, that the code was granted for."""
 
-    audiences: Audiences
+    audiences: TokenAudiences
 
 
 class Contended:

@@ -10,13 +10,13 @@ from hashlib import sha256
 from typing import ClassVar, Final, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from core.domain.audiences import NO_AUDIENCES, TokenAudience, TokenAudiences
 from core.domain.branding import POSTERN, Branding
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
-from core.domain.identity.audiences import NO_AUDIENCES, Audience, Audiences
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context
 from core.domain.rate_limits import RateLimit
@@ -127,7 +127,7 @@ class NewDeviceCode(Frozen, kw_only=True):
     digest: bytes
     user_code_hmac: bytes
     scopes: tuple[str, ...]
-    audiences: Sequence[Audience] = ()
+    audiences: Sequence[TokenAudience] = ()
     """The APIs that the device wants tokens for, with the scopes that it asks for there."""
     asker: AskingDevice
     created_at: datetime
@@ -259,9 +259,9 @@ class DeviceApproval(Frozen, kw_only=True):
     role: str
     """The person's role in the organization of the service. Empty for a person who is no member."""
     profile: StandardProfile = NO_PROFILE
-    granted: Sequence[Audience] = ()
+    granted: Sequence[TokenAudience] = ()
     """The APIs that the person has approved."""
-    audiences: Audiences = NO_AUDIENCES
+    audiences: TokenAudiences = NO_AUDIENCES
 
 
 def read_user_code(text: str) -> Secret | None:

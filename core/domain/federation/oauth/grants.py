@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.audiences import ONE_AT_A_TIME, TokenAudience
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.oauth_errors import InvalidTarget, UnsupportedGrantType
-from core.domain.identity.audiences import ONE_AT_A_TIME, Audience
 from core.domain.identity.sessions import OpenedSession, TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -71,7 +71,7 @@ def one_resource(named: Sequence[str]) -> str | None:
 
 
 def client_claims(
-    client: RegisteredClient, audience: Audience | None, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta
+    client: RegisteredClient, audience: TokenAudience | None, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta
 ) -> Mapping[str, Json]:
     """The claims of an application's own token (RFC 9068). The token names the application and no person. It names no session, so no caller
     rule admits it. No session's token has its audience, except at an API that both may ask for: there, `sub` is the client.

@@ -1,16 +1,16 @@
 """Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
-API as a request finds it; `core/domain/identity/audiences.py` has what a session keeps of it.
+API as a request finds it; `core/domain/audiences.py` has what a session keeps of it.
 """
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
+from core.domain.audiences import TokenAudience
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
 from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import ResourceServerId
-from core.domain.identity.audiences import Audience
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen, replace
 
@@ -58,14 +58,14 @@ class OfferedResource(Frozen, kw_only=True):
         answered = {*(self.allowed or ()), *self.withheld}
         return self.allowed is None or any(scope.name not in answered for scope in self.held(asked))
 
-    def granted(self, asked: Collection[str], ticked: Ticked | None = None, *, by_trust: bool = False) -> Audience:
+    def granted(self, asked: Collection[str], ticked: Ticked | None = None, *, by_trust: bool = False) -> TokenAudience:
         """The grant of a request. Without `ticked`, the person's earlier consent counts, or the organization's trust."""
         held = [scope.name for scope in self.held(asked)]
         if ticked is not None:
             held = [scope for scope in held if (self.id, scope) in ticked]
         elif not by_trust:
             held = [scope for scope in held if scope in (self.allowed or ())]
-        return Audience(self.id, self.identifier, tuple(held), self.lifetime, self.algorithm)
+        return TokenAudience(self.id, self.identifier, tuple(held), self.lifetime, self.algorithm)
 
 
 def named_resources(identifiers: Sequence[str], asked: Sequence[str], offered: Sequence[OfferedResource]) -> Sequence[OfferedResource]:
@@ -86,7 +86,7 @@ def foreign_scopes(named: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in named if word not in SCOPES))
 
 
-def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> Audience:
+def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> TokenAudience:
     """The API of an application's own token. Raises `InvalidTarget`, and `InvalidScope` for a scope that the API does not give to an
     application itself.
     """
@@ -95,10 +95,10 @@ def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> 
     (resource,) = offered
     if not set(asked) <= {scope.name for scope in resource.scopes if not scope.of_permission}:
         raise InvalidScope("scope: the API gives no such scope to an application itself")
-    return Audience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)
+    return TokenAudience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)
 
 
-def narrowed(audience: Audience, asked: Sequence[str]) -> Audience:
+def narrowed(audience: TokenAudience, asked: Sequence[str]) -> TokenAudience:
     """The audience with the asked ones of its scopes. Raises `InvalidScope` when something else is asked."""
     if not set(asked) <= set(audience.scopes):
         raise InvalidScope

@@ -45,7 +45,7 @@ class Asking(Relying):
             self.people.change(f"update resource_servers set {column} = %s where id = %s", value, api)
         return api
 
-    def address(self, application: Application | None = None, *resources: str, **changed: str) -> str:
+    def address(self, application: Application | None = None, *resources: str, **changed: Any) -> str:
         application = application or self.shop
         fields = {
             "client_id": application.client_id,
@@ -69,18 +69,18 @@ class Asking(Relying):
         tabs.cookies[_COOKIE] = token.reveal()
         return tabs
 
-    async def asked(self, *resources: str, person: Person | None = None, application: Application | None = None, **changed: str) -> Tab:
+    async def asked(self, *resources: str, person: Person | None = None, application: Application | None = None, **changed: Any) -> Tab:
         """The page that asks for consent."""
         return await self.browser(person).tab().open(self.address(application, *resources, **changed))
 
-    async def allowed(self, *resources: str, person: Person | None = None, application: Application | None = None, **changed: str) -> str:
+    async def allowed(self, *resources: str, person: Person | None = None, application: Application | None = None, **changed: Any) -> str:
         """The code, after the person has left everything ticked, if they are asked."""
         tab = await self.asked(*resources, person=person, application=application, **changed)
         if tab.place.startswith("/ui/consent"):
             return left(await tab.send(answer="allow"), CALLBACK)["code"]
         return told(tab.shown, CALLBACK)["code"]
 
-    async def tokens(self, *resources: str, application: Application | None = None, **changed: str) -> dict[str, Any]:
+    async def tokens(self, *resources: str, application: Application | None = None, **changed: Any) -> dict[str, Any]:
         code = await self.allowed(*resources, application=application, **changed)
         return self.kept((await self.redeem(application or self.shop, code)).ok())
 

@@ -211,17 +211,17 @@ async def test_a_form_ticks_nothing_that_was_not_asked(asking: Asking) -> None:
 async def test_a_scope_asks_for_a_permission(asking: Asking) -> None:
     """Only whoever holds the permission at the service that stands for the API gets the scope, and only as long as they hold it."""
     asking.api(scopes=[*SCOPES[:1], {"name": "orders:approve", "description": "Approve orders", "permission": "approve"}])
-    wanted = {"scope": "openid orders:read orders:approve"}
+    wanted = "openid orders:read orders:approve"
     asking.people.change(
         "insert into permissions (id, service_id, key, created_at) values (gen_random_uuid(), %s, 'approve', now())", asking.desk.service.id
     )
-    tab = await asking.asked(**wanted)
+    tab = await asking.asked(scope=wanted)
     assert "Approve orders" not in tab.page.text
     code = left(await tab.send(answer="allow"), CALLBACK)["code"]
     assert (await asking.redeem(asking.shop, code)).ok()["scope"] == "openid orders:read"
     assignment = asking.tenants.assign(asking.desk.service, user_id=asking.tenants.join(asking.ada, asking.acme, "member").user)
     asking.people.change("update service_roles set permissions = '{approve}'")
-    tokens = await asking.tokens(**wanted)
+    tokens = await asking.tokens(scope=wanted)
     assert tokens["scope"] == "openid orders:read orders:approve"
     assert (await asking.introspect(asking.desk, tokens["access_token"]))["scope"] == "orders:read orders:approve"
     # No application has a permission.

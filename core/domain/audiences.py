@@ -18,7 +18,7 @@ class NoAudience(Exception):
     """The request names no API, or not one alone, that the session may have a token for."""
 
 
-class Audience(Frozen):
+class TokenAudience(Frozen):
     """The API that an access token is for, and the scopes that the token has there."""
 
     id: ResourceServerId
@@ -29,14 +29,14 @@ class Audience(Frozen):
     algorithm: TokenAlgorithm = TokenAlgorithm.ES256
 
 
-class Audiences(Frozen):
+class TokenAudiences(Frozen):
     """The APIs that a code or a session was granted."""
 
     granted: int
-    open: Sequence[Audience]
+    open: Sequence[TokenAudience]
     """Those of them that a request may have a token for at this moment."""
 
-    def chosen(self, named: str | None) -> Audience | None:
+    def chosen(self, named: str | None) -> TokenAudience | None:
         """The API of the next token. None without APIs. Raises `NoAudience`."""
         if not self.granted and named is None:
             return None
@@ -50,4 +50,4 @@ class Audiences(Frozen):
         return ONE_AT_A_TIME if named is None and self.granted > 1 else NOT_GRANTED
 
 
-NO_AUDIENCES: Final = Audiences(0, ())
+NO_AUDIENCES: Final = TokenAudiences(0, ())
