@@ -133,7 +133,7 @@ TABLES: Final = (
     Table(
         "resource_servers",
         whose=ORGANIZATION,
-        holds=(plain(WORD, "admits"), plain(FACT, "identifier", "domain", "name", "scopes"), plain(OPAQUE, "token")),
+        holds=(plain(WORD, "admits", "access_token_alg"), plain(FACT, "identifier", "domain", "name", "scopes"), plain(OPAQUE, "token")),
         # Neither the proof nor the approval counts there, and nobody has asked for one.
         moves=Moved(
             leaves=("token", "verified_at", "checked_at", "next_check_at", "misses", "approval_asked_at", "approved_at", "settles_at"),
