@@ -4,9 +4,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
+from core.domain.identifiers import OrganizationId, ResourceServerId
 from core.domain.services.resource_servers import (
-    AskedResource,
     NamedServices,
     ResourceApproval,
     ResourceHost,
@@ -34,7 +33,7 @@ class Given(Frozen):
 
 
 class ResourceServerStore(ProofStore[ResourceHost], Protocol):
-    """Outside a unit of work, `list`, `get`, `asked`, `of_id`, `active`, `waiting` and `claim_due` are one statement and one round trip
+    """Outside a unit of work, `list`, `get`, `approvals` and `claim_due` are one statement and one round trip
     each. The other methods need a unit of work; when a member acts, the caller has already locked the organization. Only PostgreSQL
     implements `ResourceServerStore`.
 
@@ -45,17 +44,6 @@ class ResourceServerStore(ProofStore[ResourceHost], Protocol):
         """Oldest first."""
 
     async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None: ...
-
-    async def asked(self, identifier: str, organization: OrganizationId, service: ServiceId) -> AskedResource | None:
-        """The resource server of the client's own organization, whatever its state. None for an identifier that the organization does not
-        have; those of other organizations do not exist here.
-        """
-
-    async def of_id(self, server: ResourceServerId, service: ServiceId) -> AskedResource | None:
-        """The resource server that something was granted for. None when it is gone, or its organization is."""
-
-    async def active(self, identifier: str, now: datetime) -> ResourceServer | None:
-        """For a client that belongs to no organization. Addresses for development belong to several organizations, so they are none."""
 
     async def existing(self, organization: OrganizationId, identifier: str, host: str) -> Existing: ...
 

@@ -11,6 +11,7 @@ create table resource_servers (
     service_id        uuid        references all_services on delete set null,  -- the service that stands for the API
     token_lifetime    integer     check (token_lifetime between 60 and 86400),  -- in seconds; null: the installation's
     admits            text        not null check (admits in ('all', 'named')),
+    access_token_alg  text        not null default 'ES256' check (access_token_alg in ('RS256', 'ES256')),
     scopes            jsonb       not null default '[]',    -- [{name, description, permission}]
     token             text        not null,                 -- what proves the host is published
     verified_at       timestamptz,

@@ -17,7 +17,6 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
 from core.domain.services.resource_servers import (
     SETTLES_AFTER,
-    AskedResource,
     NamedServices,
     ResourceApproval,
     ResourceHost,
@@ -67,10 +66,6 @@ def _row(*, admitted: Sequence[str], **columns: Any) -> ResourceServer:
     return RESOURCE_SERVER.row(admitted=tuple(admitted), **columns)
 
 
-def _asked(*, is_admitted: bool, **columns: Any) -> AskedResource:
-    return AskedResource(_row(**columns), is_admitted)
-
-
 def _approval(*, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> ResourceApproval:
     return ResourceApproval(_row(**columns), organization_slug, organization_name, proved_elsewhere)
 
@@ -91,17 +86,6 @@ class ResourceServerRows(ProofRows[ResourceHost]):
 
     async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None:
         return first(await self._statements.ask(_row, _GET, {"organization": organization, "id": server}))
-
-    async def asked(self, identifier: str, organization: OrganizationId, service: ServiceId) -> AskedResource | None:
-        parameters = {"identifier": storable_text(identifier), "organization": organization, "client": service}
-        return first(await self._statements.ask(_asked, _ASKED, parameters))
-
-    async def of_id(self, server: ResourceServerId, service: ServiceId) -> AskedResource | None:
-        return first(await self._statements.ask(_asked, _OF_ID, {"id": server, "client": service}))
-
-    async def active(self, identifier: str, now: datetime) -> ResourceServer | None:
-        found = first(await self._statements.ask(_row, _ACTIVE, {"identifier": storable_text(identifier)}))
-        return found if found is not None and found.is_active(now) else None
 
     async def existing(self, organization: OrganizationId, identifier: str, host: str) -> Existing:
         parameters = {"organization": organization, "identifier": identifier, "host": host}
@@ -200,37 +184,12 @@ _LIST: Final[LiteralString] = f"select {_COLUMNS} from resource_servers where or
 
 _GET: Final[LiteralString] = f"select {_COLUMNS} from resource_servers where org_id = %(organization)s and id = %(id)s"
 
-_IS_ADMITTED: Final[LiteralString] = """
-           (
-                  resource_servers.admits = 'all'
-              and exists (select from services where services.id = %(client)s and services.org_id = resource_servers.org_id)
-               or exists (
-                      select
-                        from resource_admissions
-                       where resource_admissions.resource_id = resource_servers.id and resource_admissions.service_id = %(client)s
-                  )
-           ) as is_admitted"""
-
-_ASKED: Final[LiteralString] = f"""
-    select {_IS_ADMITTED}, {_COLUMNS}
-      from resource_servers
-     where org_id = %(organization)s and identifier = %(identifier)s
-"""
-
 # Rows of an organization that is being deleted go later than the organization.
 _OF_LIVING: Final[LiteralString] = """
       from resource_servers
       join organizations on organizations.id = resource_servers.org_id"""
 
-_OF_ID: Final[LiteralString] = f"select {_IS_ADMITTED}, {_COLUMNS} {_OF_LIVING} where resource_servers.id = %(id)s"
-
 _FIND: Final[LiteralString] = f"select {_COLUMNS} {_OF_LIVING} where resource_servers.id = %(id)s"
-
-_ACTIVE: Final[LiteralString] = f"""
-    select {_COLUMNS} {_OF_LIVING}
-     where identifier = %(identifier)s and (verified_at is not null or resource_servers.approved_at is not null)
-       and organizations.status = 'active'
-"""
 
 # One text proves all of the organization's claims on a host, whichever it is for.
 _EXISTING: Final[LiteralString] = """
@@ -267,7 +226,8 @@ _ADD: Final[LiteralString] = f"""
 
 _SAVE: Final[LiteralString] = """
     update resource_servers
-       set name = %(name)s, service_id = %(service)s, token_lifetime = %(token_lifetime)s, admits = %(admits)s, scopes = %(scopes)s,
+       set name = %(name)s, service_id = %(service)s, token_lifetime = %(token_lifetime)s,
+           access_token_alg = %(access_token_alg)s, admits = %(admits)s, scopes = %(scopes)s,
            updated_at = %(updated_at)s
      where id = %(id)s
 """

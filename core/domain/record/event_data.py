@@ -120,6 +120,7 @@ _API: Final[Mapping[str, Json]] = {
     "name": "Orders",
     "service_slug": "shop",
     "token_lifetime": None,
+    "access_token_alg": "ES256",
     "admits": "named",
     "admitted_services": ["till"],
     "scopes": ["orders:read"],

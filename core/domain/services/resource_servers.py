@@ -19,6 +19,7 @@ from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
+from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domains import Domain
 from core.frozen import Frozen, replace, values_of
 
@@ -94,6 +95,7 @@ class ResourceServer(Frozen, kw_only=True):
     service_slug: str | None = None
     token_lifetime: int | None = None
     """In seconds. None for the installation's access token lifetime."""
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
     """Slugs of the named services, sorted."""
@@ -159,14 +161,6 @@ class ResourceServer(Frozen, kw_only=True):
         )
 
 
-class AskedResource(Frozen):
-    """A resource server as a client asks for it."""
-
-    server: ResourceServer
-    is_admitted: bool
-    """Whether the client may ask for tokens."""
-
-
 class ResourceApproval(Frozen):
     """For the owners of the platform, who know the organization by its slug and name. `proved_elsewhere`: another organization has proved
     the host, so nobody can approve this.
@@ -184,6 +178,7 @@ class ResourceServerSettings(Frozen, kw_only=True):
     name: str
     service_slug: str | None = None
     token_lifetime: int | None = None
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
@@ -193,6 +188,7 @@ class ResourceServerChange(RecordChange, kw_only=True):
     name: str | Unchanged = UNCHANGED
     service_slug: str | Unchanged | None = UNCHANGED
     token_lifetime: int | Unchanged | None = UNCHANGED
+    access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
     admits: Admits | Unchanged = UNCHANGED
     admitted: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
@@ -360,6 +356,7 @@ def _told(server: ResourceServer) -> dict[str, Any]:
         "name": server.name,
         "service_slug": server.service_slug,
         "token_lifetime": server.token_lifetime,
+        "access_token_alg": server.access_token_alg.value,
         "admits": server.admits.value,
         "admitted_services": list(server.admitted),
         "scopes": list(server.scope_names),

@@ -118,6 +118,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "development": False,
         "scopes": [READ],
         "token_lifetime": 300,
+        "access_token_alg": "ES256",
         "service_slug": "shop",
         "admits": "named",
         "admitted_services": ["till"],
@@ -145,16 +146,19 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert changed["updated_at"] > server["updated_at"]
     # The same again changes nothing.
     assert (await scene.change(server, name=" Bills ", scopes=[guarded])).ok(200) == changed
+    assert (await scene.change(other, access_token_alg="RS256")).ok(200)["access_token_alg"] == "RS256"
+    other["access_token_alg"] = "RS256"
     described = {**guarded, "description": "See all orders"}
     assert (await scene.change(server, scopes=[described])).ok(200)["scopes"] == [described]
     cleared = (await scene.change(server, scopes=[], service_slug=None, token_lifetime=None, admits="all", admitted_services=[])).ok(200)
     assert (cleared["scopes"], cleared["service_slug"], cleared["token_lifetime"], cleared["admits"]) == ([], None, None, "all")
     assert (await scene.ask("DELETE", f"/{server['id']}")).status == 204
-    assert (await scene.ask("GET")).ok(200) == [other]
+    assert [one["id"] for one in (await scene.ask("GET")).ok(200)] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
+    algorithm = {"access_token_alg": "ES256"}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
-        ("created", {**known, "name": "Orders", **told}),
+        ("created", {**known, "name": "Orders", **told, **algorithm}),
         (
             "updated",
             {
@@ -206,6 +210,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         ({"admitted_services": ["till", "none"]}, "admitted_services[0]"),
         ({"admits": "all", "admitted_services": ["till"]}, "admitted_services"),
         ({"admits": "some"}, "admits"),
+        ({"access_token_alg": "HS256"}, "access_token_alg"),
     ],
 )
 async def test_what_is_no_api_is_refused(scene: ApiScene, body: dict[str, Any], field: str) -> None:

@@ -144,7 +144,8 @@ _DOMAIN_ROUTES: Final = """
 _RESOURCE_SERVERS: Final = """
     select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
            jsonb_build_object(
-               'name', resource_servers.name, 'scopes', scopes, 'token_lifetime', token_lifetime, 'service_slug', services.slug,
+               'name', resource_servers.name, 'scopes', scopes, 'token_lifetime', token_lifetime,
+               'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
                'admits', admits,
                'admitted_services', array(
                    select named.slug

@@ -2,7 +2,11 @@
 
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from core.domain.errors import BadRequest
+from core.domain.lines import one_line
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
@@ -23,6 +27,16 @@ async def _assignment(fields: Fields, place: ObjectPlace, _references: Reference
         if is_there:
             return {**fields, "role": role, named: to}
     raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+def _scopes(value: Any) -> Any:
+    given = msgspec.convert(value, tuple[resource_servers.ResourceScopeBody, ...])
+    return [msgspec.to_builtins(replace(one, description=one_line(one.description))) for one in given]
+
+
+def _stated_scopes(value: Any) -> Any:
+    """Without the permissions that scopes do not need."""
+    return [{name: said for name, said in scope.items() if said is not None} for scope in value]
 
 
 SERVICE_KINDS: Final = (
@@ -150,6 +164,8 @@ SERVICE_KINDS: Final = (
         key="identifier",
         parameter="resource_id",
         unordered=frozenset({"admitted_services"}),
+        stored={"scopes": _scopes},
+        shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
     ),
 )

@@ -23,6 +23,7 @@ from core.domain.services.resource_servers import (
     ResourceServerSettings,
     ResourceState,
 )
+from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -95,6 +96,8 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """At most 100. Each name may appear once."""
     token_lifetime: _Lifetime | None = None
     """How long tokens for the API live, in seconds: 60 to 86400. Null for as long as the installation's access tokens."""
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
+    """The algorithm that signs tokens for the API. Choose RS256 if the API's library knows nothing else."""
     service_slug: _Service | None = None
     """The service that stands for the API: its credentials introspect the API's tokens, and its permissions may guard scopes."""
     admits: Admits = Admits.NAMED
@@ -112,6 +115,8 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     """At most 100. What people have allowed of a scope that is gone is gone, too."""
     token_lifetime: _Lifetime | msgspec.UnsetType | None = msgspec.UNSET
     """How long tokens for the API live, in seconds. Null for as long as the installation's access tokens."""
+    access_token_alg: TokenAlgorithm | msgspec.UnsetType = msgspec.UNSET
+    """The algorithm that signs tokens for the API."""
     service_slug: _Service | msgspec.UnsetType | None = msgspec.UNSET
     """The service that stands for the API; null for none."""
     admits: Admits | msgspec.UnsetType = msgspec.UNSET
@@ -138,6 +143,8 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The scopes that clients may ask for."""
     token_lifetime: _Lifetime | None
     """How long tokens for the API live, in seconds. Null for as long as the installation's access tokens."""
+    access_token_alg: Annotated[TokenAlgorithm, example("ES256")]
+    """The algorithm that signs tokens for the API."""
     service_slug: _Service | None
     """The service that stands for the API; null for none."""
     admits: Admits

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId
+from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.services.resource_servers import (
     SETTLES_AFTER,
     Admits,
@@ -19,6 +19,7 @@ from core.domain.services.resource_servers import (
     made,
 )
 from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import replace
 from ports.services.resource_servers import Given
 from tests.adapters.postgres.conftest import Store
@@ -102,7 +103,16 @@ async def test_what_is_saved_is_read(apis: Apis) -> None:
     server = await apis.add(apis.acme, service_slug="shop", admits=Admits.NAMED, admitted=("till",), scopes=(READ,), token_lifetime=300)
     assert server.service == shop
     assert await apis.get(server) == server
-    changed = replace(server, name="Bills", service=None, service_slug=None, admitted=(), admits=Admits.ALL, scopes=())
+    changed = replace(
+        server,
+        name="Bills",
+        access_token_alg=TokenAlgorithm.RS256,
+        service=None,
+        service_slug=None,
+        admitted=(),
+        admits=Admits.ALL,
+        scopes=(),
+    )
     async with apis.store.unit_of_work() as uow:
         await uow.resource_servers.save(changed)
         assert await uow.resource_servers.list(apis.acme) == [changed]
@@ -111,44 +121,13 @@ async def test_what_is_saved_is_read(apis: Apis) -> None:
     assert till
 
 
-async def test_a_client_asks_for_the_apis_of_its_own_organization(apis: Apis) -> None:
-    till, shop = await apis.service(apis.acme, "till"), await apis.service(apis.acme, "shop")
-    foreign = await apis.service(apis.globex, "till")
-    named = await apis.add(apis.acme, admitted=("till",))
-    free = await apis.add(apis.acme, "http://localhost:8000/mcp", admits=Admits.ALL)
-    async with apis.store.unit_of_work() as uow:
-        rows = uow.resource_servers
-        asked = [await rows.asked(API, apis.acme, one) for one in (till, shop, foreign)]
-        assert [one and one.is_admitted for one in asked] == [True, False, False]
-        assert [one and one.server for one in asked] == [named] * 3
-        assert await rows.asked(API, apis.globex, foreign) is None
-        assert await rows.asked(API.upper(), apis.acme, till) is None
-        assert await rows.asked(f"{API}/", apis.acme, till) is None
-        assert await rows.asked("\0", apis.acme, till) is None
-        asked = [await rows.of_id(free.id, one) for one in (till, shop, foreign)]
-        assert [one and one.is_admitted for one in asked] == [True, True, False]
-        assert await rows.of_id(ResourceServerId(apis.store.ids.new()), till) is None
-        # Neither is anybody's whose client belongs to no organization: one waits, the other is for development.
-        assert await rows.active(API, apis.now) is None
-        assert await rows.active("http://localhost:8000/mcp", apis.now) is None
-    await apis.prove(named)
-    async with apis.store.unit_of_work() as uow:
-        active = await uow.resource_servers.active(API, apis.now)
-        assert active is not None
-        assert active.id == named.id
-
-
-async def test_a_deleted_service_asks_for_nothing_and_stands_for_nothing(apis: Apis) -> None:
+async def test_a_deleted_service_is_not_named_and_stands_for_nothing(apis: Apis) -> None:
     till = await apis.service(apis.acme, "till")
     server = await apis.add(apis.acme, admits=Admits.ALL, service_slug="till")
     named = await apis.add(apis.acme, f"{API}/2", admitted=("till",))
     await apis.store.query("update all_services set deleted_at = now() where id = %(id)s", {"id": till})
     assert (await apis.get(server)).service_slug is None
     assert (await apis.get(named)).admitted == ()
-    async with apis.store.unit_of_work() as uow:
-        asked = await uow.resource_servers.asked(API, apis.acme, till)
-        assert asked is not None
-        assert not asked.is_admitted
     await apis.store.query("delete from all_services where id = %(id)s", {"id": till})
     assert (await apis.get(server)).service is None
 

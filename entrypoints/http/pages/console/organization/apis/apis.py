@@ -39,6 +39,10 @@ async def _services(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.slug, one.name, one.slug) for one in (await visit.ask(list_services)).services]
 
 
+async def _algorithms(_visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, one.value) for one in TokenAlgorithm]
+
+
 def scope_lines(record: Any) -> Sequence[str]:
     return [f"{one.name} {one.description}{'' if one.permission is None else f' [{one.permission}]'}" for one in record.scopes]
 
@@ -58,6 +62,7 @@ _SCOPES: Final = Asked("scopes", kind=InputKind.LINES, shown=scope_lines, stands
 _ADMITS: Final = Asked("admits", kind=InputKind.CARDS, label="console.apis.admits")
 _ADMITTED: Final = Asked("admitted_services", choices=_services, under=("admits", "named"), label="console.apis.admitted_services")
 _SERVICE: Final = Asked("service_slug", choices=_services, label="console.apis.service_slug", hint="console.apis.service_hint")
+_ALGORITHM: Final = Asked("access_token_alg", choices=_algorithms, label="console.apis.check_algorithm")
 _LIFETIME: Final = Asked("token_lifetime", label="console.apis.token_lifetime", hint="console.apis.lifetime_hint")
 
 
@@ -67,7 +72,7 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         ("issuer", issuer),
         ("audience", record.identifier),
         ("jwks", f"{issuer}{JWKS}"),
-        ("algorithms", ", ".join(TokenAlgorithm)),
+        ("algorithm", record.access_token_alg),
         ("type", "at+jwt"),
         *((("organization", visit.path["org_slug"]),) if record.development else ()),
     )
@@ -122,12 +127,13 @@ API_PAGES: Final = Resource(
             _ADMITTED,
             _SERVICE,
             _LIFETIME,
+            _ALGORITHM,
         )
     ),
     sections=(
         Section("scopes", shape(change_resource_server, _SERVICE, _SCOPES)),
         Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED)),
-        Section("change", shape(change_resource_server, "name", _LIFETIME)),
+        Section("change", shape(change_resource_server, "name", _LIFETIME, _ALGORITHM)),
     ),
     acts=(
         Act(
