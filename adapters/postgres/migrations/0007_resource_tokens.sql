@@ -31,5 +31,3 @@ create table resource_consents (
 );
 create index resource_consents_of_service on resource_consents (service_id);
 create index resource_consents_of_resource on resource_consents (resource_id);
-
-alter table resource_servers add column access_token_alg text not null default 'ES256' check (access_token_alg in ('ES256', 'RS256'));

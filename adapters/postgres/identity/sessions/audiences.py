@@ -16,7 +16,7 @@ from core.domain.identifiers import ResourceServerId
 from core.domain.signing_keys import TokenAlgorithm
 
 # A condition on `resource_servers`: tokens are made for the API. The rule of the domain is `ResourceServer.state`; a test compares the two.
-IS_OPEN: Final = """(resource_servers.domain in ('localhost', '127.0.0.1', '[::1]')
+IS_OPEN: Final = """(resource_servers.identifier like 'http:%%'
                   or (resource_servers.verified_at is not null or resource_servers.approved_at is not null)
                  and (resource_servers.settles_at is null or resource_servers.settles_at <= now()))"""
 
