@@ -13,7 +13,6 @@ from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import (
     MOST_SCOPES,
     RESERVED_SCOPES,
-    Admits,
     ResourceScope,
     ResourceServer,
     ResourceServerSettings,
@@ -145,7 +144,6 @@ def test_a_scope_that_cannot_be_is_refused(scope: ResourceScope) -> None:
     [
         *({"name": name} for name in ("", " ", "a" * 101, "\u200b")),
         *({"token_lifetime": seconds} for seconds in (0, 59, 86_401, -1)),
-        {"admits": Admits.ALL, "admitted": ("till",)},
         {"scopes": (READ, READ)},
         {"scopes": tuple(ResourceScope(f"s{n}", "A scope") for n in range(MOST_SCOPES + 1))},
     ],

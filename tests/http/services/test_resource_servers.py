@@ -208,7 +208,6 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         ({"service_slug": "none"}, "service_slug"),
         ({"service_slug": "a\0b"}, "service_slug"),
         ({"admitted_services": ["till", "none"]}, "admitted_services[0]"),
-        ({"admits": "all", "admitted_services": ["till"]}, "admitted_services"),
         ({"admits": "some"}, "admits"),
         ({"access_token_alg": "HS256"}, "access_token_alg"),
     ],
