@@ -172,9 +172,9 @@ def test_the_state_follows_from_proof_approval_and_time() -> None:
     claim = server()
     assert claim.state(NOW) is ResourceState.WAITING
     assert server("http://localhost/").state(NOW) is ResourceState.ACTIVE
-    for given in ({"verified_at": NOW}, {"approved_at": NOW}):
-        assert replace(claim, **given).state(NOW) is ResourceState.ACTIVE
-        later = replace(claim, **given, settles_at=NOW + timedelta(hours=1))
+    for given in (replace(claim, verified_at=NOW), replace(claim, approved_at=NOW)):
+        assert given.state(NOW) is ResourceState.ACTIVE
+        later = replace(given, settles_at=NOW + timedelta(hours=1))
         assert later.state(NOW) is ResourceState.SETTLING
         assert not later.is_active(NOW)
         assert later.is_active(NOW + timedelta(hours=1))
