@@ -23,7 +23,7 @@ def make(tree: Path, version: str, target: Path) -> list[Path]:
     pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", target, tree], check=True)
     with tempfile.TemporaryDirectory() as folder:
-        site.build(Path(folder))
+        site.build_site(Path(folder))
         archive(Path(folder), target / f"postern-{version}-site.tar.gz", root=f"postern-{version}-site")
     pack(target, version)
     (target / "CHANGES.md").write_text(changes(tree, version))
