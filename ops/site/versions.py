@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -65,7 +65,7 @@ def unpack(archives: Iterable[Path], folder: Path) -> None:
                     packed.extract(member, folder, filter="data")
 
 
-def _numbers(name: str) -> Sequence[int]:
+def _numbers(name: str) -> list[int]:
     return [int(one) for one in name.split(".")]
 
 
