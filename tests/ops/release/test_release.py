@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.release.files import DIGESTS, archive, write_digests
+from ops.release.archives import archive
+from ops.release.files import DIGESTS, write_digests
 from ops.release.version import COPIES, NotReleased, changes, current_version, release
 from tests.places import ROOT
 from tests.tools import needs
@@ -106,7 +107,7 @@ def test_an_archive_of_the_same_files_is_the_same(tmp_path: Path) -> None:
             (folder / name).chmod(0o600 if number else 0o755)
         target = tmp_path / str(number) / "site.tar.gz"
         target.parent.mkdir()
-        archive(folder, target)
+        archive(folder, target, root="site")
         digests.add(hashlib.sha256(target.read_bytes()).hexdigest())
     assert len(digests) == 1
     with tarfile.open(tmp_path / "0" / "site.tar.gz") as packed:
