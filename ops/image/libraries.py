@@ -22,6 +22,19 @@ def download(lock: Path, folder: Path) -> list[Path]:
     """The wheels of the lock for the image's Python, by their hashes. Each lock has a folder of its own. Raises `NotMade`."""
     folder /= hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
+    # pip came to its end here before, so nothing is missing.
+    whole = folder / "whole"
+    if not whole.exists():
+        _download(lock, folder)
+        whole.touch()
+    wheels = sorted(folder.glob("*.whl"))
+    for wheel in wheels:
+        if f"sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}" not in lock.read_text():
+            raise NotMade(f"{wheel} is not what the lock names: delete it, and {whole}")
+    return wheels
+
+
+def _download(lock: Path, folder: Path) -> None:
     target = [word for platform in _PLATFORMS for word in ("--platform", platform)]
     abis = [word for abi in ("cp" + PYTHON.replace(".", ""), "abi3", "none") for word in ("--abi", abi)]
     pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--require-hashes", "--no-deps"]
@@ -29,7 +42,6 @@ def download(lock: Path, folder: Path) -> list[Path]:
     done = subprocess.run([*pip, *chosen, "--requirement", lock, "--dest", folder], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NotMade(f"The libraries cannot be downloaded: {done.stderr.strip()}")
-    return sorted(folder.glob("*.whl"))
 
 
 def unpack(wheel: Path, target: Path) -> None:

@@ -21,7 +21,11 @@ LAYERS: Final = ("debian", "libraries", "postern")
 DATA: Final = "/var/lib/postern"
 # PostgreSQL's client programs, as Debian installs them.
 CLIENT: Final = "/usr/lib/postgresql/18/bin"
-CONFIG: Final[Mapping[str, Any]] = {
+_LIVES: Final = (
+    "import http.client, sys; c = http.client.HTTPConnection('127.0.0.1', 8000, timeout=2); c.request('GET', '/health/live'); "
+    "sys.exit(c.getresponse().status != 200)"
+)
+CONFIG: Final[dict[str, Any]] = {
     # A number, so that Kubernetes can see that it is not root.
     "User": f"{USER}:{USER}",
     "Env": [
@@ -38,6 +42,14 @@ CONFIG: Final[Mapping[str, Any]] = {
     "WorkingDir": DATA,
     "Volumes": {DATA: {}},
     "ExposedPorts": {"8000/tcp": {}},
+    # Docker's own. It asks "live", not "ready", so that nobody restarts the container while its database is away.
+    "Healthcheck": {
+        "Test": ["CMD", "python", "-c", _LIVES],
+        "Interval": 10_000_000_000,
+        "Timeout": 3_000_000_000,
+        "StartPeriod": 20_000_000_000,
+        "Retries": 3,
+    },
 }
 _PASSWD: Final = (
     f"root:x:0:0:root:/root:/usr/sbin/nologin\npostern:x:{USER}:{USER}:Postern:{DATA}:/usr/sbin/nologin\n"
@@ -103,7 +115,7 @@ def _lay_debian(packages: PackageList, debs: Path, stage: Path) -> None:
 def _sealed(stages: Mapping[str, Path], time: int, blobs: Path) -> Sequence[Layer]:
     """The layers at once, each in a process of the image's own Python."""
     root = stages["debian"]
-    loader = [root / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", root / "usr/lib/x86_64-linux-gnu"]
+    loader: list[str | Path] = [root / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", root / "usr/lib/x86_64-linux-gnu"]
     with tempfile.TemporaryDirectory() as empty:
         environment = {
             "PYTHONHOME": str(root / "usr"),
@@ -139,7 +151,7 @@ def _write_layout(target: Path, version: str, time: int, layers: Sequence[Layer]
             "created": created,
             "architecture": debian.ARCHITECTURE,
             "os": "linux",
-            "config": {**CONFIG, "Labels": labels},
+            "config": CONFIG | {"Labels": labels},
             "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
             "history": [{"created": created, "created_by": f"ops.image: {name}"} for name in LAYERS],
         }
@@ -176,8 +188,8 @@ def _write_layout(target: Path, version: str, time: int, layers: Sequence[Layer]
         for name, content in sorted(small.items()):
             archive.addfile(_file(name, len(content), time), io.BytesIO(content))
         for name, layer in zip(LAYERS, layers, strict=True):
-            with (blobs / name).open("rb") as content:
-                archive.addfile(_file(_blob(layer.digest), layer.size, time), content)
+            with (blobs / name).open("rb") as packed:
+                archive.addfile(_file(_blob(layer.digest), layer.size, time), packed)
     return _digest(manifest)
 
 

@@ -8,36 +8,16 @@ import gzip
 import hashlib
 import json
 import py_compile
+import shutil
 import sys
 import tarfile
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 # What somebody other than root owns, and folders that not everybody may read. All else is root's, and everybody may read it.
 USER: Final = 10001
 OWNED: Final = frozenset({"var/lib/postern", "backups"})
 MODES: Final = {"var/lib/postern": 0o700, "backups": 0o700, "tmp": 0o1777, "var/tmp": 0o1777}
-
-
-class Digesting:
-    """Passes bytes on, and knows their digest and how many they were."""
-
-    def __init__(self, target: IO[bytes]) -> None:
-        self._target = target
-        self._digest = hashlib.sha256()
-        self.size = 0
-
-    def write(self, content: bytes) -> int:
-        self._digest.update(content)
-        self.size += len(content)
-        return self._target.write(content)
-
-    def flush(self) -> None:
-        self._target.flush()
-
-    @property
-    def digest(self) -> str:
-        return f"sha256:{self._digest.hexdigest()}"
 
 
 def compile_modules(folder: Path) -> None:
@@ -50,15 +30,19 @@ def compile_modules(folder: Path) -> None:
 
 
 def pack(folder: Path, time: int, target: Path) -> dict[str, str | int]:
-    with target.open("wb") as file:
-        packed = Digesting(file)
-        with gzip.GzipFile("", "wb", 6, packed, mtime=0) as compressing:  # type: ignore[call-overload] - it writes and flushes, and no more
-            plain = Digesting(compressing)
-            with tarfile.open(fileobj=plain, mode="w|", format=tarfile.PAX_FORMAT) as layer:  # type: ignore[call-overload]
-                for path in sorted(folder.rglob("*")):
-                    add(layer, path, path.relative_to(folder).as_posix(), time)
+    plain = target.with_suffix(".tar")
+    with tarfile.open(plain, "w", format=tarfile.PAX_FORMAT) as layer:
+        for path in sorted(folder.rglob("*")):
+            add(layer, path, path.relative_to(folder).as_posix(), time)
+    with plain.open("rb") as source, target.open("wb") as file, gzip.GzipFile("", "wb", 6, file, mtime=0) as compressing:
+        shutil.copyfileobj(source, compressing)
     unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    return {"digest": packed.digest, "diff_id": plain.digest, "size": packed.size, "unpacked": unpacked}
+    return {"digest": digest(target), "diff_id": digest(plain), "size": target.stat().st_size, "unpacked": unpacked}
+
+
+def digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
 
 
 def add(layer: tarfile.TarFile, path: Path, name: str, time: int) -> None:
