@@ -15,7 +15,7 @@ from core.frozen import Frozen
 from ports.tenancy.domains import ProofStore
 
 
-class Existing(Frozen):
+class ExistingResourceServers(Frozen):
     """What a new resource server meets in its organization."""
 
     count: int
@@ -45,7 +45,7 @@ class ResourceServerStore(ProofStore[ResourceHost], Protocol):
 
     async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None: ...
 
-    async def existing(self, organization: OrganizationId, identifier: str, host: str) -> Existing: ...
+    async def existing(self, organization: OrganizationId, identifier: str, host: str) -> ExistingResourceServers: ...
 
     async def services(self, organization: OrganizationId, slugs: Collection[str], stands: str | None) -> NamedServices:
         """Those of the services that exist, and the permissions of the one that stands for the API. They stay until the unit of work

@@ -24,7 +24,7 @@ from core.domain.services.resource_servers import (
     ResourceServer,
 )
 from core.frozen import Frozen, replace, values_of
-from ports.services.resource_servers import Existing, Given
+from ports.services.resource_servers import ExistingResourceServers, Given
 from ports.tenancy.domains import Verified
 
 
@@ -87,9 +87,9 @@ class ResourceServerRows(ProofRows[ResourceHost]):
     async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None:
         return first(await self._statements.ask(_row, _GET, {"organization": organization, "id": server}))
 
-    async def existing(self, organization: OrganizationId, identifier: str, host: str) -> Existing:
+    async def existing(self, organization: OrganizationId, identifier: str, host: str) -> ExistingResourceServers:
         parameters = {"organization": organization, "identifier": identifier, "host": host}
-        (row,) = await self._statements.ask(Existing, _EXISTING, parameters)
+        (row,) = await self._statements.ask(ExistingResourceServers, _EXISTING, parameters)
         return row
 
     async def services(self, organization: OrganizationId, slugs: Collection[str], stands: str | None) -> NamedServices:

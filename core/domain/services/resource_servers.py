@@ -98,7 +98,7 @@ class ResourceServer(Frozen, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
-    """Slugs of the named services, sorted."""
+    """Slugs of the named services, sorted. They count only for `named`."""
     scopes: Sequence[ResourceScope] = ()
     token: str
     """The text that proves the host, once its owner has published it."""
@@ -254,8 +254,6 @@ def checked(server: ResourceServer) -> ResourceServer:
             words="token_lifetime",
             values={"least": SHORTEST_LIFETIME, "most": LONGEST_LIFETIME},
         )
-    if server.admitted and server.admits is Admits.ALL:
-        raise BadRequest("admitted_services: goes with admits named, since all applications may ask", words="admitted_with_all")
     return replace(
         server,
         name=name,

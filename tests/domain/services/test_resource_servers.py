@@ -13,7 +13,6 @@ from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import (
     MOST_SCOPES,
     RESERVED_SCOPES,
-    Admits,
     ResourceScope,
     ResourceServer,
     ResourceServerSettings,
@@ -145,7 +144,6 @@ def test_a_scope_that_cannot_be_is_refused(scope: ResourceScope) -> None:
     [
         *({"name": name} for name in ("", " ", "a" * 101, "\u200b")),
         *({"token_lifetime": seconds} for seconds in (0, 59, 86_401, -1)),
-        {"admits": Admits.ALL, "admitted": ("till",)},
         {"scopes": (READ, READ)},
         {"scopes": tuple(ResourceScope(f"s{n}", "A scope") for n in range(MOST_SCOPES + 1))},
     ],
@@ -174,9 +172,9 @@ def test_the_state_follows_from_proof_approval_and_time() -> None:
     claim = server()
     assert claim.state(NOW) is ResourceState.WAITING
     assert server("http://localhost/").state(NOW) is ResourceState.ACTIVE
-    for given in ({"verified_at": NOW}, {"approved_at": NOW}):
-        assert replace(claim, **given).state(NOW) is ResourceState.ACTIVE
-        later = replace(claim, **given, settles_at=NOW + timedelta(hours=1))
+    for given in (replace(claim, verified_at=NOW), replace(claim, approved_at=NOW)):
+        assert given.state(NOW) is ResourceState.ACTIVE
+        later = replace(given, settles_at=NOW + timedelta(hours=1))
         assert later.state(NOW) is ResourceState.SETTLING
         assert not later.is_active(NOW)
         assert later.is_active(NOW + timedelta(hours=1))

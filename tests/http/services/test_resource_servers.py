@@ -72,7 +72,15 @@ class ApiScene(Provers):
         return await self.request("DELETE", f"/api/platform/resource-servers/{server['id']}/approval", by=by or self.operator)
 
     async def approvals(self) -> list[dict[str, Any]]:
-        told: list[dict[str, Any]] = (await self.request("GET", "/api/platform/resource-servers", by=self.operator)).ok(200)
+        answer = await self.request("GET", "/api/platform/resource-servers", by=self.operator)
+        assert answer.status == 200
+        told: list[dict[str, Any]] = answer.json()
+        return told
+
+    async def all(self, *, by: Person | None = None) -> list[dict[str, Any]]:
+        answer = await self.ask("GET", by=by)
+        assert answer.status == 200
+        told: list[dict[str, Any]] = answer.json()
         return told
 
     async def change(self, server: dict[str, Any], **more: Any) -> Received:
@@ -106,7 +114,7 @@ async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Pa
 
 
 async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> None:
-    assert (await scene.ask("GET")).ok(200) == []
+    assert await scene.all() == []
     guarded = {**READ, "permission": "orders.read"}
     server = await scene.make(scopes=[READ], token_lifetime=300, service_slug="shop", admitted_services=["till"])
     token = server["txt_value"]
@@ -133,7 +141,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     other = await scene.make(f"{API}/2", admits="all")
     # One text proves the host for all of them.
     assert other["txt_value"] == token
-    assert (await scene.ask("GET")).ok(200) == [server, other]
+    assert await scene.all() == [server, other]
     assert await scene.shown(server) == server
     changed = (await scene.change(server, name="Bills", scopes=[guarded], admitted_services=["till", "shop", "shop"])).ok(200)
     assert changed == {
@@ -153,7 +161,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     cleared = (await scene.change(server, scopes=[], service_slug=None, token_lifetime=None, admits="all", admitted_services=[])).ok(200)
     assert (cleared["scopes"], cleared["service_slug"], cleared["token_lifetime"], cleared["admits"]) == ([], None, None, "all")
     assert (await scene.ask("DELETE", f"/{server['id']}")).status == 204
-    assert [one["id"] for one in (await scene.ask("GET")).ok(200)] == [other["id"]]
+    assert [one["id"] for one in await scene.all()] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
     algorithm = {"access_token_alg": "ES256"}
@@ -208,7 +216,6 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         ({"service_slug": "none"}, "service_slug"),
         ({"service_slug": "a\0b"}, "service_slug"),
         ({"admitted_services": ["till", "none"]}, "admitted_services[0]"),
-        ({"admits": "all", "admitted_services": ["till"]}, "admitted_services"),
         ({"admits": "some"}, "admits"),
         ({"access_token_alg": "HS256"}, "access_token_alg"),
     ],
@@ -216,7 +223,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
 async def test_what_is_no_api_is_refused(scene: ApiScene, body: dict[str, Any], field: str) -> None:
     answer = await scene.ask("POST", "", {"identifier": API, "name": "Orders", **body})
     assert (answer.status, field in answer.json()["error"]) == (400, True), answer.json()
-    assert (await scene.ask("GET")).ok(200) == []
+    assert await scene.all() == []
     if "identifier" in body:
         return
     server = await scene.make(LOCAL)
@@ -482,7 +489,7 @@ async def test_a_deleted_service_takes_its_permissions_along(scene: ApiScene) ->
 
 async def test_a_member_sees_and_changes_nothing(scene: ApiScene) -> None:
     server = await scene.make()
-    assert (await scene.ask("GET", by=scene.member)).ok(200) == [server]
+    assert await scene.all(by=scene.member) == [server]
     assert (await scene.ask("GET", f"/{server['id']}", by=scene.member)).ok(200) == server
     for method, path, body in (
         ("POST", "", {"identifier": f"{API}/2", "name": "A"}),

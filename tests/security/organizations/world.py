@@ -295,6 +295,7 @@ class World:
             name=f"API of {scene.slug}",
             service_id=scene.shop.id,
             admits="named",
+            approval_asked_at="now",
         )
         self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
         self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)

@@ -103,7 +103,7 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     admits: Admits = Admits.NAMED
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs = ()
-    """The slugs of the named services."""
+    """The slugs of the named services. They count only if `admits` is `named`."""
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     admits: Admits | msgspec.UnsetType = msgspec.UNSET
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
-    """The slugs of the named services."""
+    """The slugs of the named services. They count only if `admits` is `named`."""
 
 
 class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):

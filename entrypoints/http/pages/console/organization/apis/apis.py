@@ -15,6 +15,7 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.services.resource_servers import (
+    ResourceScopeBody,
     ResourceServerRecord,
     change_resource_server,
     create_resource_server,
@@ -60,10 +61,15 @@ def scopes_of(lines: Any) -> Mapping[str, Any]:
 
 _SCOPES: Final = Asked("scopes", kind=InputKind.LINES, shown=scope_lines, stands_for=scopes_of, hint="console.apis.scopes_hint")
 _ADMITS: Final = Asked("admits", kind=InputKind.CARDS, label="console.apis.admits")
-_ADMITTED: Final = Asked("admitted_services", choices=_services, under=("admits", "named"), label="console.apis.admitted_services")
+_ADMITTED: Final = Asked("admitted_services", choices=_services, label="console.apis.admitted_services", hint="console.apis.admitted_hint")
 _SERVICE: Final = Asked("service_slug", choices=_services, label="console.apis.service_slug", hint="console.apis.service_hint")
 _ALGORITHM: Final = Asked("access_token_alg", choices=_algorithms, label="console.apis.check_algorithm")
 _LIFETIME: Final = Asked("token_lifetime", label="console.apis.token_lifetime", hint="console.apis.lifetime_hint")
+
+
+def _described(scope: ResourceScopeBody, visit: PageVisit) -> Cell:
+    needs = "" if scope.permission is None else visit.text("console.apis.needs", permission=scope.permission)
+    return Cell("text", scope.description, beside=needs)
 
 
 async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[str, Any]:
@@ -78,7 +84,10 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
     )
     return {
         "api": record,
-        "scopes": record.scopes,
+        "proof": [
+            (visit.text(f"console.apis.{name}"), Cell("copy", getattr(record, name))) for name in ("txt_name", "txt_value", "file_url")
+        ],
+        "scopes": [(one.name, _described(one, visit)) for one in record.scopes],
         "metadata_address": metadata_address(record.identifier),
         "metadata": protected_resource_metadata(record.identifier, record.name, scopes, issuer),
         "challenges": (("unauthorized", unauthorized(record.identifier, scopes)), ("forbidden", forbidden(record.identifier, scopes))),
@@ -120,7 +129,7 @@ API_PAGES: Final = Resource(
     making=Making(
         shape(
             create_resource_server,
-            Asked("identifier", label="console.apis.identifier", hint="console.apis.identifier_hint"),
+            Asked("identifier", kind=InputKind.TEXT, label="console.apis.identifier", hint="console.apis.identifier_hint"),
             "name",
             _SCOPES,
             _ADMITS,
