@@ -174,7 +174,7 @@ FORGED: Mapping[str, tuple[Callable[[TokenIssuer], str], str]] = {
     "another service of that name": (lambda issuer: issuer.token(service_id="0197f0c8"), "another service"),
     # The id of the organization, which a program's token may have, in the place of the service.
     "another API of that name": (
-        lambda issuer: issuer.token(aud=API, token_use="resource", resource_id="0197f0c8"),  # noqa: S106 - a kind of token
+        lambda issuer: issuer.token(aud=API, token_use="resource", resource_id="0197f0c8"),
         "another service or API",
     ),
     "a service of the organization": (lambda issuer: issuer.token(service_id=None), "another service"),
