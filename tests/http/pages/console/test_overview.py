@@ -1,5 +1,10 @@
 """The overview of an organization."""
 
+from datetime import date, timedelta
+
+from core.domain.languages import Language
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.charts import line_chart
 from tests.http.pages.console.conftest import ConsoleScene
 
 
@@ -55,3 +60,9 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
     console.tenants.join(other, console.tenants.add("globex"))
     assert str(other.user) not in (await console.at("/search?q=zoe")).shown.body.decode()
     assert (await console.at(f"/search?q={other.user}")).place == f"/ui/o/acme/search?q={other.user}"
+
+
+def test_the_first_day_of_a_chart_has_its_month() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    chart = line_chart([(date(2026, 10, 27) + timedelta(days=day), day) for day in range(30)], text)
+    assert [mark.label for mark in chart.days] == ["Wed 25", "Wed 18", "Wed 11", "Wed 4", "Wed 28 Oct"]
