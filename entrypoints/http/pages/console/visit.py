@@ -111,11 +111,11 @@ class PageVisit:
         """The address of another page of this place."""
         return address(template, {**self.path, **path})
 
-    def named(self, template: str) -> str:
-        """The name of the thing that the page stands below, by the template of its address; what its address has where the caller may not
-        know the name.
+    def named(self, template: str, otherwise: str = "") -> str:
+        """The name of the thing that the page stands below, by the template of its address. Where the caller may not know the name, the
+        last part of the address stands for it, or `otherwise`.
         """
-        return self.call.request.named.get(template) or self.path[parameters(template)[-1]]
+        return self.call.request.named.get(template) or otherwise or self.path[parameters(template)[-1]]
 
     def curl(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> str:
         """The line for a shell that does the same as the page."""

@@ -71,6 +71,13 @@ TEAMS: Final = Resource(
 )
 
 
+async def _name(visit: PageVisit) -> str:
+    return str((await visit.ask(get_team)).name)
+
+
+console.name(TEAMS.one, _name, beneath=_MEMBERS)
+
+
 class TeamMembersLink(DoneLink, frozen=True):
     after: UUID | None = None
 
@@ -117,7 +124,7 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
     member = await visit.ask(get_member)
     head = Head(
         title=visit.text("console.team_members.end_title"),
-        crumbs=(*TEAMS.above(visit), (visit.path["team_slug"], visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
+        crumbs=(*TEAMS.above(visit), (visit.named(TEAMS.one), visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
         curl=visit.curl(remove_team_member),
     )
     page = visit.show(
