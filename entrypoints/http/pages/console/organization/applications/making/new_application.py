@@ -3,12 +3,13 @@ can be changed later. The answer has the values to copy, and the lines for the f
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from core.domain.errors import Refusal
-from core.domain.services.services import LONGEST_SLUG, ServiceType, SignInPolicy
+from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -19,6 +20,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.services import NewServiceBody, ServicesPath, create_service
@@ -36,7 +38,6 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
-_NOT_IN_SLUGS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
@@ -46,12 +47,6 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     """One on a line."""
     policy: str = ""
     slug: str = ""
-
-
-def slug_from(name: str) -> str:
-    """A slug that says the name. Letters that have no form in ASCII are left out."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return _NOT_IN_SLUGS.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "application"
 
 
 @console.get(_AT, of=create_service)
@@ -68,8 +63,9 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
     if errors:
         return Answer(_form(visit, form, errors), 400)
     kind = ApplicationKind(form.kind)
+
     wish = NewServiceBody(
-        slug=form.slug.strip() or slug_from(form.name),
+        slug=form.slug.strip() or slug_from(form.name, "application"),
         name=form.name,
         service_type=_TYPES[kind],
         redirect_uris=_addresses(form) if kind.comes_back else (),
@@ -107,6 +103,8 @@ def _problems(visit: PageVisit, form: NewApplicationForm) -> Mapping[str, str]:
 
 def _refused(visit: PageVisit, form: NewApplicationForm, problem: Refusal) -> Page:
     errors, status = explained(visit, problem)
+    if is_taken(problem) and not form.slug.strip():
+        form = msgspec.structs.replace(form, slug=slug_from(form.name, "application", number=2))
     field = re.match(r"[a-z_]+", problem.message)
     named = _FIELDS.get(field[0] if field else "", "slug" if status == 409 else "")
     return Answer(_form(visit, form, {named: next(iter(errors.values()))}), status)
