@@ -19,11 +19,13 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.services import NewServiceBody, ServicesPath, create_service
+from entrypoints.http.routes.tenancy.invitations import create_invitation
 
 _AT: Final = f"{application_tabs.LIST}/~new"
 _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
@@ -52,7 +54,7 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
 @console.get(_AT, of=create_service)
 async def ask_for_application(call: Call[None, None, ServicesPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
-    return Answer(_form(PageVisit(call, postern), NewApplicationForm(policy=SignInPolicy.MEMBERS)), 200)
+    return Answer(_form(PageVisit(call, postern), NewApplicationForm(kind=ApplicationKind.WEB, policy=SignInPolicy.MEMBERS)), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
@@ -155,11 +157,18 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,
         secrets=visit.here(application_tabs.SECRETS, service_slug=service.slug),
+        environment=environment_lines(values),
+        invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
         values=client_values(visit, values),
         frameworks=lines(kind, values),
         onward=visit.here(application_tabs.ONE, service_slug=service.slug),
         addresses=visit.here(application_tabs.SIGN_IN, service_slug=service.slug),
     )
+
+
+def environment_lines(values: ApplicationValues) -> str:
+    """What every library needs, for the environment of the application. The names are those that most libraries know."""
+    return "\n".join((f"OIDC_ISSUER={values.issuer}", f"OIDC_CLIENT_ID={values.client_id}", f"OIDC_CLIENT_SECRET={values.client_secret}"))
 
 
 PAGES: Final = (ask_for_application, make_application)
