@@ -40,8 +40,18 @@ _THERE: Final[Mapping[str, str]] = {
 """The page that has what a check is about."""
 
 
-def text_key(kind: str, subject: str) -> str:
-    return f"console.health.{kind}_{subject.lower().replace(' ', '_')}"
+def subject_key(subject: str) -> str:
+    """The text key of what a check is about."""
+    return f"console.health.subject_{_key(subject)}"
+
+
+def mend_key(subject: str) -> str:
+    """The text key of what mends it."""
+    return f"console.health.mend_{_key(subject)}"
+
+
+def _key(subject: str) -> str:
+    return subject.lower().replace(" ", "_")
 
 
 async def _show_health(call: AnyCall, postern: Postern) -> Page:
@@ -49,17 +59,17 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
     found = sorted(await checks.of_running(postern), key=lambda one: _ORDER.index(one[1].verdict))
     problems = [
         (
-            visit.text(text_key("subject", subject)),
+            visit.text(subject_key(subject)),
             visit.text(_PROBLEMS[finding.verdict][0]),
             _PROBLEMS[finding.verdict][1],
-            visit.text(text_key("mend", subject)),
+            visit.text(mend_key(subject)),
             finding.text.split("`"),
             _THERE.get(subject, ""),
         )
         for subject, finding in found
         if finding.verdict is not Verdict.OK
     ]
-    fine = [(visit.text(text_key("subject", subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
+    fine = [(visit.text(subject_key(subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
     page = visit.show(
         "platform/overview/health.html",
         position(OVERVIEW_ENTRY, HEALTH_TAB),
