@@ -17,6 +17,24 @@ _CONSENT: Final[dict[str, Any]] = {
     "destination": "timesheets.example",
     "on_device": False,
     "hidden": {},
+    "resources": [],
+}
+_API: Final[dict[str, Any]] = {
+    "name": "Orders",
+    "identifier": "https://api.acme.example/orders",
+    "scopes": [
+        ("0197f0c8-0000-7000-8000-000000000003 orders:read", "orders:read", "See your orders"),
+        (
+            "0197f0c8-0000-7000-8000-000000000003 orders:write",
+            "orders:write",
+            "Order in your name, and pay with the card that you have kept",
+        ),
+    ],
+}
+_LONG_API: Final[dict[str, Any]] = {
+    "name": "The orders of the northern branch, with receipts",
+    "identifier": "https://api." + "northern-branch." * 6 + "example/orders",
+    "scopes": [],
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups", "provider_token"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
@@ -119,6 +137,7 @@ STATES: Final = (
         {**_CONSENT, "scopes": _EVERYTHING, "destination": "127.0.0.1", "on_device": True},
         PALE,
     ),
+    State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
     State(
         "consent, long",
         "authorization/consent.html",

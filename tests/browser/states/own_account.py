@@ -194,22 +194,31 @@ _INVITATION: Final = _invitation(1, "Acme Metals", _ADA, "admin")
 _LONG_INVITATION: Final = _invitation(2, ENDLESS.name, _LONG, "revision", LONG_ROLE)
 
 
-def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR, saml_entity_id: str = "") -> Thing:
+def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR, **more: Any) -> Thing:
     return Thing(
         service=1,
         name=name,
         organization_name=organization,
         scopes=scopes,
         granted_at=granted_at,
-        saml_entity_id=saml_entity_id,
         sessions=2,
         last_used_at=_YESTERDAY,
+        **{"saml_entity_id": "", "resources": [], **more},
     )
 
 
 _APPLICATIONS: Final = [
     _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
+    _application(
+        "Assistant",
+        "Acme Metals",
+        ["openid"],
+        resources=[
+            Thing(id=2, name="Orders", identifier="https://api.acme.example/orders", scopes=["See your orders", "Order in your name"]),
+            Thing(id=3, name="", identifier="https://api.northern-branch.acme-metals.example/a-very-long-name-of-an-api", scopes=[]),
+        ],
+    ),
     _application("الفواتير", FROM_THE_RIGHT.name, [], None),
     _application("Receipts", "Acme Metals", [], saml_entity_id="https://receipts.northern-branch.acme-metals.example/saml/metadata"),
 ]
