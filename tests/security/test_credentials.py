@@ -204,6 +204,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/applications
 .....   ...  -          browser   GET    /ui/applications/{service_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
+.....   ...  -          browser   GET    /ui/applications/{service_id}/apis/{resource_id}/revoke
+.....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect

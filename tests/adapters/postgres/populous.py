@@ -85,6 +85,9 @@ _FILL: Final = """
      where id in (select id from users where origin_org_id is null order by id limit 25);
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
+    insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at)
+    select consents.user_id, services.id, gen_random_uuid(), 'https://api.example', '{read}', now()
+      from services join consents on consents.service_id = services.id where services.org_id = %(organization)s;
     insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, 'Provider ' || n, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now()
       from generate_series(1, 3) as n;
@@ -176,6 +179,8 @@ _FILL: Final = """
       from resource_servers
       join services on services.org_id = resource_servers.org_id
      where resource_servers.org_id = %(organization)s;
+    insert into session_audiences (session_id, resource_id, identifier, scopes)
+    select id, gen_random_uuid(), 'https://api.example', '{read}' from sessions where organization_id = %(organization)s;
     insert into resource_identifiers (key, org_id, is_proved, given_at)
     values ('https://api.example/' || %(organization)s::uuid, %(organization)s, true, now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)
