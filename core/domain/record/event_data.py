@@ -308,7 +308,6 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "resource_server.lost": EventData(
         "The API. Three checks in a row have not found the proof of its host, so no tokens are made for it any more.", _API_HOST
     ),
-    "resource_server.approval_asked": EventData("The API.", _API_HOST),
     "resource_server.superseded": EventData(
         "The API. Another organization has proved the host, so no tokens are made for the API any more.", _API_HOST
     ),

@@ -125,6 +125,11 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _require_one_form(path: str, query: str | None) -> None:
+    if not path:
+        raise BadRequest(
+            "identifier: write a slash after the host: programs that parse addresses add it, so the bytes would differ",
+            words="resource_slash",
+        )
     if "[" in path or "]" in path or "[" in (query or "") or "]" in (query or ""):
         raise BadRequest("identifier: brackets belong around an IPv6 address alone", words="resource_path")
     if any(map(_DOT_SEGMENT.fullmatch, path.split("/"))):

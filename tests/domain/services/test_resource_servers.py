@@ -33,7 +33,6 @@ def server(identifier: str = "https://api.example.com/orders", **settings: Any) 
 @pytest.mark.parametrize(
     ("text", "host"),
     [
-        ("https://api.example.com", "api.example.com"),
         ("https://api.example.com/", "api.example.com"),
         ("https://api.example.com/Orders/v1/", "api.example.com"),
         ("https://api.example.com:8443/orders?tenant=a%2Fb", "api.example.com"),
@@ -42,7 +41,7 @@ def server(identifier: str = "https://api.example.com/orders", **settings: Any) 
         ("https://[2001:db8::1]/api", "[2001:db8::1]"),
         ("https://intranet/api", "intranet"),
         ("http://localhost:8000/mcp", "localhost"),
-        ("http://127.0.0.1", "127.0.0.1"),
+        ("http://127.0.0.1/", "127.0.0.1"),
         ("http://[::1]:3000/", "[::1]"),
     ],
 )
@@ -70,6 +69,7 @@ def test_an_identifier_in_the_one_form_stays_as_it_is(text: str, host: str) -> N
             "https://api_1.example.com",
             "https://.example",
         ),
+        *("https://api.example.com", "https://api.example.com?a=1", "https://api.example.com:8443", "http://localhost:8000"),
         *("https://api.example.com:443/", "https://api.example.com:0", "https://api.example.com:08443", "https://api.example.com:65536"),
         *("https://api.example.com:", "https://api.example.com:a", "https://a:b@api.example.com", "https://a@api.example.com"),
         *("https://api.example.com/#a", "https://api.example.com#", "https://api.example.com/a/../b", "https://api.example.com/."),

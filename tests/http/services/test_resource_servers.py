@@ -204,6 +204,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         ({"identifier": f"{API}#a"}, "fragment"),
         ({"identifier": f"https://a:b@{HOST}"}, "user name"),
         ({"identifier": f"https://{HOST}:443/"}, ":443"),
+        ({"identifier": f"https://{HOST}"}, "slash"),
         ({"name": ""}, "name"),
         ({"token_lifetime": 59}, "token_lifetime"),
         ({"scopes": [{"name": "openid", "description": "See you"}]}, "scopes[0].name"),

@@ -207,6 +207,32 @@ async def test_an_approved_identifier_goes_to_a_proof_alone(apis: Apis) -> None:
     assert (await apis.prove(await apis.add(apis.acme)))[1] is None
 
 
+async def test_an_approval_after_a_lost_proof_does_not_free_the_identifier(apis: Apis) -> None:
+    ours, theirs = await apis.add(apis.acme), await apis.add(apis.globex)
+    assert (await apis.prove(ours))[1] is not None
+    await apis.store.query("update resource_servers set verified_at = null, next_check_at = null")
+    assert await apis.approve(ours) is not None
+    assert (await apis.prove(theirs))[1] is None
+    assert await apis.state(ours) is ResourceState.ACTIVE
+
+
+async def test_a_proved_route_of_another_organization_bars_proof_and_approval(apis: Apis) -> None:
+    await apis.store.query(
+        """
+        insert into domain_routes
+               (id, org_id, domain, token, verified_at, next_check_at, login_policy, join_policy, created_at, updated_at)
+        values (gen_random_uuid(), %(of)s, 'api.acme.example', 'token', now(), now(), 'password_allowed', 'off', now(), now())
+        """,
+        {"of": apis.globex},
+    )
+    ours = await apis.add(apis.acme)
+    assert await apis.approve(ours) is None
+    assert (await apis.prove(ours))[1] is None
+    async with apis.store.unit_of_work() as uow:
+        existing = await uow.resource_servers.existing(apis.globex, API, ours.host)
+    assert (existing.token, existing.is_proved) == ("token", True)
+
+
 async def test_a_proved_domain_of_another_organization_bars_proof_and_approval(apis: Apis) -> None:
     await apis.store.query(
         """
