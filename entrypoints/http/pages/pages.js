@@ -44,4 +44,15 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   follow();
 }
 
+for (const sought of document.querySelectorAll("input[data-key]")) {
+  sought.parentElement.querySelector("kbd").hidden = false;
+  document.addEventListener("keydown", event => {
+    const writes = event.target.closest("input, textarea, select, [contenteditable]");
+    if (event.key !== sought.dataset.key || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    sought.focus();
+    sought.select();
+  });
+}
+
 document.querySelector("form[data-leave]")?.submit();
