@@ -9,7 +9,7 @@ import trio
 from core.domain.platform.platform_users import INSTALLATION
 from core.usecases.platform import platform_users, searches
 from entrypoints.bootstrap import Postern
-from entrypoints.http.routes.platform.searches import LISTED_BY
+from entrypoints.http.routes.searches import LISTED_BY
 from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited

@@ -29,7 +29,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
 )
 from entrypoints.http.pages.console.organization.people.members import called
 from entrypoints.http.pages.console.visit import Page, PageVisit
-from entrypoints.http.routes.platform.searches import LISTED_BY, search_things
+from entrypoints.http.routes.searches import LISTED_BY, search_things
 from entrypoints.http.routes.services.end_users import get_end_user, list_end_users
 from entrypoints.http.routes.tenancy.members import get_member, list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, get_organization

@@ -27,7 +27,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
 )
 from entrypoints.http.pages.console.visit import AnyCall, Page, PageVisit
 from entrypoints.http.routes.platform.platform_users import search_users
-from entrypoints.http.routes.platform.searches import search_things_of_platform
+from entrypoints.http.routes.searches import search_things_of_platform
 
 _PLACES: Final[Mapping[ThingKind, str]] = {
     ThingKind.ORGANIZATION: f"{ORGANIZATIONS}/{{id}}",
