@@ -641,6 +641,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}",
     },
     MEMBER.name: {
+        "GET /api/organizations/{org_slug}/analytics/failed-logins",
         "GET /api/organizations/{org_slug}/analytics/login-trends",
         "GET /api/organizations/{org_slug}/analytics/logins-by-provider",
         "GET /api/organizations/{org_slug}/analytics/logins-by-service",

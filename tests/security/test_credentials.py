@@ -346,6 +346,7 @@ everybody                         POST   /auth/device/verify
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/failed-logins
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/login-trends
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-provider
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-service

@@ -94,3 +94,26 @@ async def test_a_member_finds_only_what_they_may_list(console: ConsoleScene) -> 
     member = console.colleague()
     await member.open("/ui/o/acme/search?q=crm")
     assert "Nothing that you may open here has “crm”" in member.page.text
+
+
+async def test_few_applications_stand_on_the_overview_by_name(console: ConsoleScene) -> None:
+    for number in range(8):
+        console.tenants.service(console.acme, f"shop-{number}")
+    tab = await console.at()
+    assert {f"/ui/o/acme/applications/shop-{number}" for number in range(8)} <= set(tab.page.links)
+    console.tenants.service(console.acme, "shop-8")
+    assert "/ui/o/acme/applications/shop-0" not in (await console.at()).page.links
+
+
+async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_on(console: ConsoleScene) -> None:
+    assert b'class="chart"' not in (await console.at()).shown.body
+    console.people.change(
+        "insert into login_events (id, user_id, organization_id, provider, success, created_at)"
+        " select %s, %s, %s, 'password', false, now()",
+        console.postern.foundation.ids.new(),
+        console.ada.user,
+        console.acme.id,
+    )
+    tab = await console.at()
+    assert b'<polyline class="beside-line"' in tab.shown.body
+    assert "Failed attempts" in tab.page.text
