@@ -70,6 +70,7 @@ class Request:
         "limiter",
         "managed",
         "method",
+        "named",
         "path",
         "path_values",
         "query_string",
@@ -97,6 +98,8 @@ class Request:
         self.client_id: ClientId | None = None
         # For pages of the console: the mark of the object that a configuration document manages.
         self.managed: ManagedMark | None = None
+        # For pages of the console: the names of the things that the page stands below, by the templates of their addresses.
+        self.named: Mapping[str, str] = {}
         # The digest of the configuration document that the request applies.
         self.document = ""
         # A handler that has called `finish` runs to its end, even when the client leaves. Other handlers are cancelled when their client

@@ -31,6 +31,10 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
+for (const here of document.querySelectorAll(".tabs [aria-current]")) {
+  here.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
 for (const button of document.querySelectorAll("button[data-print]")) {
   button.hidden = false;
   button.addEventListener("click", () => window.print());

@@ -59,9 +59,10 @@ def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[
     second = [place(number, beside[day]) for number, (day, _) in enumerate(figures) if day in beside]
     step = max((len(figures) - 1) // (_LABELS - 1), 1)
     labelled = range(len(figures) - 1, -1, -step)
+    first = labelled[-1]
     return LineChart(
         line=_points(points),
-        days=[Mark(points[number][0], _day(figures[number][0], text)) for number in labelled],
+        days=[Mark(points[number][0], _day(figures[number][0], text, with_month=number == first)) for number in labelled],
         values=[Mark(_TOP + height, "0"), Mark(_TOP + height / 2, f"{most // 2}"), Mark(_TOP, f"{most}")],
         end=points[-1],
         newest=figures[-1][1],
@@ -86,5 +87,6 @@ def _rounded_up(value: int) -> int:
         unit *= 10
 
 
-def _day(day: date, text: Text) -> str:
-    return f"{text(f'console.weekday.{day.isoweekday()}')} {day.day}"
+def _day(day: date, text: Text, *, with_month: bool) -> str:
+    named = f"{text(f'console.weekday.{day.isoweekday()}')} {day.day}"
+    return f"{named} {text(f'console.month.{day.month}')}" if with_month else named

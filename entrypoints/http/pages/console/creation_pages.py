@@ -33,6 +33,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
             action=visit.here(at),
             back=visit.here(resource.at),
             button=resource.text(visit, "new"),
+            explained=visit.text(making.explained) if making.explained else "",
         )
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:

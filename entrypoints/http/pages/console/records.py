@@ -93,9 +93,7 @@ async def shown(
 
 
 def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
-    """What is empty says nothing."""
-    cells = ((column.label, column.cell(record, visit.text, visit.path)) for column in visit.reachable(columns))
-    return [(visit.text(label), cell) for label, cell in cells if cell.kind != "none"]
+    return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in visit.reachable(columns)]
 
 
 def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:

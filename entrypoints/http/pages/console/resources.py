@@ -46,6 +46,8 @@ class Making(Frozen):
     shape: Shape
     secret: str = ""
     """The field of the answer with the secret, which a page shows once. Empty if the thing has none."""
+    explained: str = ""
+    """The text key of the sentence above the button. A form without a field needs one."""
     key: Callable[[Any], Any] | None = None
     """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
 

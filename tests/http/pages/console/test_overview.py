@@ -1,5 +1,10 @@
 """The overview of an organization."""
 
+from datetime import date, timedelta
+
+from core.domain.languages import Language
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.charts import line_chart
 from tests.http.pages.console.conftest import ConsoleScene
 
 
@@ -117,3 +122,9 @@ async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_o
     tab = await console.at()
     assert b'<polyline class="beside-line"' in tab.shown.body
     assert "Failed attempts" in tab.page.text
+
+
+def test_the_first_day_of_a_chart_has_its_month() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    chart = line_chart([(date(2026, 10, 27) + timedelta(days=day), day) for day in range(30)], text)
+    assert [mark.label for mark in chart.days] == ["Wed 25", "Wed 18", "Wed 11", "Wed 4", "Wed 28 Oct"]

@@ -1,6 +1,9 @@
 """Entries of the audit log as sentences, folded runs, and what changed."""
 
+import tomllib
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +14,7 @@ from core.domain.languages import Language
 from core.domain.record.event_data import EVENT_DATA
 from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.organization import event_labels
 from entrypoints.http.pages.console.organization.settings.audit_changes import LABELLED, changes_in
 from entrypoints.http.pages.console.organization.settings.audit_sentences import TOLD, folded, place_of, sentence_of
 from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
@@ -183,3 +187,29 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
     assert "mary@acme.example" not in tab.page.text
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_event_has_a_label_in_each_language_and_no_other_has(language: Language) -> None:
+    text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
+    files = tomllib.loads((Path(event_labels.__file__).parent / "texts" / "event_labels.toml").read_text())
+    assert set(_named(files[language.value]["console"]["event"])) == event_labels.LABELLED
+    same = {name for name in event_labels.LABELLED if event_labels.event_in_words(name, text) == event_labels.event_in_words(name, english)}
+    assert language is Language.ENGLISH or same == set()
+    assert event_labels.event_in_words("an.old.event", text) == "an.old.event"
+
+
+def _named(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for name, value in section.items():
+        if isinstance(value, str):
+            yield above + name
+        else:
+            yield from _named(value, f"{above}{name}.")
+
+
+async def test_webhooks_choose_among_events_in_the_language_of_the_page(console: ConsoleScene) -> None:
+    console.people.change("update users set language = 'de' where id = %s", console.ada.user)
+    tab = await console.at("/events/~new")
+    assert "Person beigetreten" in tab.page.text
+    assert "User joined" not in tab.page.text
+    assert "Person beigetreten" in (await console.at(f"{LOG}?action=user.joined")).page.text

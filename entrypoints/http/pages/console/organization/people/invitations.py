@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
+from entrypoints.http.pages.console.cells import Tone, plain, role, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -58,7 +58,7 @@ INVITATIONS: Final = Resource(
     listed=list_invitations,
     columns=(
         plain("invitation.email"),
-        plain("invitation.role"),
+        role("invitation.role"),
         state("invitation.status", _STATES),
         plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
         plain(_sending_key, "console.field.sending_key"),

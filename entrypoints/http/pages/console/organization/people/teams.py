@@ -16,7 +16,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import isolated
-from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
+from entrypoints.http.pages.console.cells import code, copied, linked, plain, role, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, position
@@ -51,14 +51,14 @@ TEAMS: Final = Resource(
     position=position(PEOPLE_ENTRY, TEAMS_TAB),
     at=_AT,
     listed=list_teams,
-    columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), plain("role"), when("created_at")),
+    columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), role("role"), when("created_at")),
     parameter="team_slug",
     key=lambda team: team.slug,
     record=get_team,
     facts=(
         code("slug"),
         words("source", "console.field.filled_by"),
-        plain("role"),
+        role("role"),
         code("external_id"),
         copied("id"),
         when("created_at"),

@@ -14,6 +14,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import MfaPolicy
 from core.frozen import Frozen
 from entrypoints.http.pages.console.cells import in_words, role_in_words
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.routes.record.audit import LoggedAnywhere
 from ports.texts import Text
 
@@ -99,6 +100,8 @@ def _shown(name: str, value: Any, text: Text) -> str:
     if name == "role":
         return role_in_words(str(value), text)
     items = [value] if isinstance(value, str) else value
+    if name == "events" and isinstance(items, list):
+        return ", ".join(event_in_words(str(one), text) for one in items)
     if isinstance(items, list) and all(isinstance(one, str) for one in items):
         return ", ".join(in_words(one, text) if one in _WORDS.get(name, _NO_WORDS) else one for one in items)
     return msgspec.json.encode(value).decode()

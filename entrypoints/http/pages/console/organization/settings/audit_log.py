@@ -27,6 +27,7 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
 from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
 from entrypoints.http.pages.console.organization.settings.audit_sentences import (
@@ -66,7 +67,8 @@ OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("consol
 
 
 async def _actions(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(list_audit_event_types)]
+    found = [Choice(one.value, event_in_words(one.value, visit.text)) for one in await visit.ask(list_audit_event_types)]
+    return sorted(found, key=lambda one: one.label.casefold())
 
 
 async def _targets(_visit: PageVisit) -> Sequence[Choice]:

@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
 from entrypoints.http.pages.console.organization.settings.audit_log import IDS, OUTCOMES, details_of
 from entrypoints.http.pages.console.organization.settings.audit_sentences import called, sentence_of, thing_of
@@ -87,7 +88,9 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     asked = {**wanted, "page": str(number), "limit": str(_ON_A_PAGE)}
     rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
-        "action": [Choice(one.name, one.name) for one in _ACTIONS],
+        "action": sorted(
+            (Choice(one.name, event_in_words(one.name, visit.text)) for one in _ACTIONS), key=lambda one: one.label.casefold()
+        ),
         "target_type": [Choice(one.value, one.value) for one in TargetType],
     }
     names = ("action", "target_type", "target_id", "actor", "since", "until")

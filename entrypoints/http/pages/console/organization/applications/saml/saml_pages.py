@@ -125,12 +125,20 @@ async def _shown(
     )
     return visit.show(
         f"{_TEMPLATES}/saml.html",
-        application_tabs.SAML_POSITION,
+        application_tabs.SIGN_IN_POSITION,
         head,
         may_change=visit.may(configure_saml),
         configuration=configuration,
         values=_values(visit),
         certificate=visit.here(application_tabs.SAML_CERTIFICATE),
+        below=[
+            (visit.text(f"console.{name}.title"), visit.here(at))
+            for name, at, of in (
+                ("saml_certificate", application_tabs.SAML_CERTIFICATE, get_saml_configuration),
+                ("saml_exchanges", application_tabs.SAML_EXCHANGES, list_saml_exchanges),
+            )
+            if visit.may(of)
+        ],
         upload=visit.here(_UPLOAD),
         configure=visit.here(_CONFIGURE),
         off=visit.here(_OFF) if visit.may(disable_saml) else "",
@@ -205,14 +213,19 @@ async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: 
     return redirect(f"{visit.here(application_tabs.SAML)}?done={_OFF_PRESSED}")
 
 
+def _above(visit: PageVisit) -> Sequence[tuple[str, str]]:
+    """The crumbs of a page below the configuration."""
+    return (*application_tabs.above(visit), (visit.text("console.saml.title"), visit.here(application_tabs.SAML)))
+
+
 def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
     """`at` has the addresses of the form, and of the page that one goes back to."""
     action, back = at
     ends = endpoint is disable_saml
     return visit.show(
         "question.html",
-        application_tabs.SAML_POSITION if ends else application_tabs.CERTIFICATE_POSITION,
-        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=application_tabs.above(visit), curl=visit.curl(endpoint)),
+        application_tabs.SIGN_IN_POSITION,
+        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=_above(visit), curl=visit.curl(endpoint)),
         explained=visit.text(f"console.saml.{name}_text"),
         action=visit.here(action),
         back=visit.here(back),
@@ -230,7 +243,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     head = Head(
         title=visit.text("console.saml_certificate.title"),
         state=None if standing is None else _ends(visit, standing),
-        crumbs=application_tabs.above(visit),
+        crumbs=_above(visit),
         curl=visit.curl(get_saml_certificates),
         done=done,
         errors=errors,
@@ -249,7 +262,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     step = 0 if standing is None else 1 if following is None else 2
     return visit.show(
         f"{_TEMPLATES}/saml_certificate.html",
-        application_tabs.CERTIFICATE_POSITION,
+        application_tabs.SIGN_IN_POSITION,
         head,
         may_change=visit.may(create_saml_certificate),
         enabled=configuration.enabled,
@@ -328,7 +341,7 @@ def _outcome(exchange: Any) -> str:
 
 EXCHANGES: Final = Resource(
     name="saml_exchanges",
-    position=application_tabs.EXCHANGES_POSITION,
+    position=application_tabs.SIGN_IN_POSITION,
     at=application_tabs.SAML_EXCHANGES,
     listed=list_saml_exchanges,
     rows="exchanges",
@@ -343,7 +356,7 @@ EXCHANGES: Final = Resource(
         code("status", "console.saml_exchanges.status"),
         code("message_id", "console.saml_exchanges.message"),
     ),
-    crumbs=application_tabs.above,
+    crumbs=_above,
 )
 
 PAGES: Final = (
