@@ -17,8 +17,9 @@ MOST_READ: Final = 100_000
 
 
 class ThingKind(StrEnum):
-    """The kind of thing that has a name."""
+    """The kind of thing that has a name, in the order in which pages show them."""
 
+    ORGANIZATION = "organization"
     APPLICATION = "application"
     APPLICATION_ROLE = "application_role"
     PERMISSION = "permission"
@@ -40,7 +41,6 @@ class ThingKind(StrEnum):
     WEBHOOK = "webhook"
     SIEM = "siem"
     MANAGEMENT_KEY = "management_key"
-    ORGANIZATION = "organization"
     TIER = "tier"
 
 

@@ -11,6 +11,7 @@ from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 
 SHOWN: Final = 10
+_ORDER: Final = tuple(ThingKind)
 
 
 class FoundLine(Frozen):
@@ -34,7 +35,7 @@ def groups_of(things: Iterable[Any], places: Mapping[ThingKind, str], path: Mapp
     """The things by their kind. `places` has the template of the page of each kind, by `id`, `slug` and the names of the path."""
     return [
         LinesOfKind(f"console.found.kind_{kind}", [_line(one, places[kind], path) for one in of_kind])
-        for kind, of_kind in groupby(things, lambda one: one.kind)
+        for kind, of_kind in groupby(sorted(things, key=lambda one: _ORDER.index(one.kind)), lambda one: one.kind)
     ]
 
 

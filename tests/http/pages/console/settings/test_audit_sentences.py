@@ -135,7 +135,8 @@ def test_changes_are_told_in_the_words_of_forms() -> None:
 def test_each_labelled_part_has_its_label_in_each_language(language: Language) -> None:
     text = shipped_pages().text(language)
     for part in LABELLED:
-        (change,) = changes_in(entry("x", **{f"old_{part}": 1}), text)
+        details: dict[str, Any] = {f"old_{part}": 1}
+        (change,) = changes_in(entry("x", **details), text)
         assert change.label
 
 
