@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist site clients release release-files clean
+.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ dist: $(VENV)/ready  ## Build the wheel, in dist/
 	@rm -f dist/postern-*.whl
 	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/postern-*.whl
+
+image: dist  ## Make the image of the wheel, without a daemon, in dist/
+	@$(BIN)/python -m ops.image dist/postern-*.whl
 
 site: $(VENV)/ready-dev $(VENV)/ready-site  ## Build the documents as a site, in dist/site
 	@$(BIN)/python -m ops.site

@@ -20,6 +20,7 @@ from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
 from adapters.postgres.backups.held_work import held_kinds
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.lookout import HostState, seen_hosts
 from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
@@ -125,6 +126,11 @@ async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
     # These checks read files.
     await trio.to_thread.run_sync(before_database, settings, None, report)
     report("mail", await mail(settings))
+    of_hosts = await hosts(settings)
+    if of_hosts is not None:
+        report("database hosts", of_hosts)
+        if of_hosts.verdict is Verdict.FAIL:
+            return found
     try:
         await of_database(settings, None, report)
     except (StartFailed, psycopg.Error) as error:
@@ -273,6 +279,23 @@ async def password_hashing(settings: Settings) -> Finding:
     if found.is_published:
         return Finding(Verdict.WARN, f"{text}. A build for this processor may be twice as fast: {found.mend}")
     return Finding(Verdict.OK, text)
+
+
+async def hosts(settings: Settings) -> Finding | None:
+    """Of an address that names several, each with its own reason."""
+    try:
+        found = await seen_hosts(conninfo(settings))
+    except psycopg.ProgrammingError:  # the check of the database says what is wrong with the address
+        return None
+    if not found:
+        return None
+    told = "; ".join(f"{host}" if host.best.detail is None else f"{host} ({host.best.detail})" for host in found)
+    states = [host.state for host in found]
+    if HostState.WRITES not in states:
+        return Finding(Verdict.FAIL, f"none takes writes: {told}")
+    if HostState.SILENT in states or HostState.REFUSES in states:
+        return Finding(Verdict.WARN, told)
+    return Finding(Verdict.OK, told)
 
 
 async def database(settings: Settings) -> Finding:

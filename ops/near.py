@@ -45,6 +45,7 @@ _BY_PLACE: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
     ("ops/kubernetes/", "", ("tests/ops/test_kubernetes.py",)),
     ("ops/container/", "", ("tests/ops/test_container.py",)),
     ("ops/clients/", "", ("tests/e2e/clients",)),
+    ("ops/image/", "", ("tests/ops/image",)),
 )
 
 
