@@ -48,14 +48,12 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   follow();
 }
 
-for (const sought of document.querySelectorAll("input[data-key]")) {
-  sought.parentElement.querySelector("kbd").hidden = false;
+for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
+  sought.nextElementSibling.hidden = false;
   document.addEventListener("keydown", event => {
-    const writes = event.target.closest("input, textarea, select, [contenteditable]");
-    if (event.key !== sought.dataset.key || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, textarea, select")) return;
     event.preventDefault();
     sought.focus();
-    sought.select();
   });
 }
 

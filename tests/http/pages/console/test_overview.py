@@ -120,7 +120,7 @@ async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_o
         console.acme.id,
     )
     tab = await console.at()
-    assert b'<polyline class="beside-line"' in tab.shown.body
+    assert b'<polyline class="beside"' in tab.shown.body
     assert "Failed attempts" in tab.page.text
 
 
