@@ -122,7 +122,8 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     named = asked or tuple(one.name for one in msgspec.structs.fields(endpoint.body_type))
     asking = [one if isinstance(one, Asked) else Asked(one) for one in named]
     times = Counter(one.name for one in asking)
-    inputs = tuple(_input(endpoint, one, is_shared=times[one.name] > 1) for one in asking)
+    body = inspect.type_info(endpoint.body_type)
+    inputs = tuple(_input(endpoint, body, one, is_shared=times[one.name] > 1) for one in asking)
     fields = [(WAS, str, ""), *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
@@ -134,8 +135,8 @@ def _form_field(one: Input) -> tuple[str, Any, Any]:
     return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, str, "")
 
 
-def _input(endpoint: Endpoint, asked: Asked, *, is_shared: bool) -> Input:
-    described: Any = inspect.type_info(endpoint.body_type)
+def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool) -> Input:
+    """`described` is the type of the body."""
     stated: inspect.Field | None = None
     for step in asked.name.split("."):
         structs = [one for one in _unwrapped(described) if isinstance(one, inspect.StructType)]
