@@ -91,6 +91,8 @@ _OF_ORGANIZATION: Final[LiteralString] = f"""
      union all
            {_of_service("api_key", "api_keys")}
      union all
+           {_own("api", "resource_servers")}
+     union all
            {_own("team", "teams", slug="slug")}
      union all
            {_own("role", "roles", slug="slug")}

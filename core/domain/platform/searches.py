@@ -24,6 +24,8 @@ class ThingKind(StrEnum):
     APPLICATION_ROLE = "application_role"
     PERMISSION = "permission"
     CLAIM = "claim"
+    API = "api"
+    """A resource server."""
     PLAN = "plan"
     API_KEY = "api_key"
     TEAM = "team"

@@ -1,4 +1,4 @@
-// This script only adds comfort: every page is complete without it. The elements that need it are in the page, and hidden until it runs.
+// Pages are complete without this script. Elements that need it are hidden until it runs.
 
 function turned(button) {
   const { other, otherLabel } = button.dataset;
@@ -51,7 +51,7 @@ for (const all of document.querySelectorAll("input[data-all]")) {
 for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
   sought.nextElementSibling.hidden = false;
   document.addEventListener("keydown", event => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, textarea, select")) return;
+    if (event.key !== "/" || event.ctrlKey || event.target.matches("input, textarea, select")) return;
     event.preventDefault();
     sought.focus();
   });

@@ -17,7 +17,7 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import Endpoint, endpoint
 from entrypoints.http.machinery.fields import Id, SlugOfOrganization, example
 from entrypoints.http.routes.federation import scim_tokens
-from entrypoints.http.routes.services import api_keys, permissions, plans, service_claims, service_roles, services
+from entrypoints.http.routes.services import api_keys, permissions, plans, resource_servers, service_claims, service_roles, services
 from entrypoints.http.routes.tenancy import (
     domain_routes,
     domains,
@@ -40,6 +40,7 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
     ThingKind.CLAIM: service_claims.list_service_claims,
     ThingKind.PLAN: plans.list_plans,
     ThingKind.API_KEY: api_keys.list_api_keys,
+    ThingKind.API: resource_servers.list_resource_servers,
     ThingKind.TEAM: teams.list_teams,
     ThingKind.ROLE: roles.list_roles,
     ThingKind.FIELD: profile_fields.list_fields,
@@ -68,8 +69,8 @@ class FoundThingRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A thing that has the text in its name."""
 
     kind: Annotated[ThingKind, example("webhook")]
-    """What it is. `domain` is a domain of people's addresses, `own_domain` the one on which people sign in. An `invitation` is one that
-    waits for its answer; its name is the address.
+    """What it is. `domain` is a domain of people's addresses, `own_domain` the one on which people sign in, an `api` is a resource server.
+    An `invitation` is one that waits for its answer; its name is the address.
     """
     id: Id
     name: Annotated[str, example("CRM")]
@@ -99,9 +100,9 @@ class FoundThingList(msgspec.Struct, frozen=True):
 async def search_things(call: Call[None, SoughtName, SearchesPath, Member], postern: Postern) -> FoundThingList:
     """Find things of the organization by a part of their names
 
-    Services with their roles, permissions, claims, plans and API keys; teams, roles, fields, open invitations, directories, domains, SCIM
-    tokens, set-up links, webhooks, the SIEM and management keys. You find the kinds that you may list. People are found by
-    `GET /api/organizations/{org_slug}/members` and `GET /api/organizations/{org_slug}/users`.
+    Services with their roles, permissions, claims, plans and API keys; resource servers; teams, roles, fields, open invitations,
+    directories, domains, SCIM tokens, set-up links, webhooks, the SIEM and management keys. You find the kinds that you may list. People
+    are found by `GET /api/organizations/{org_slug}/members` and `GET /api/organizations/{org_slug}/users`.
     """
     kinds = [kind for kind, listed in LISTED_BY.items() if admits(listed.caller, call.caller)]
     return FoundThingList([_record(one) for one in await postern.platform.searches.of(call.caller, call.query.q, kinds)])

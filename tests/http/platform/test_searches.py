@@ -28,6 +28,7 @@ ROWS: Final = {
     "claim": _OF_SERVICE.format("name", "service_claims"),
     "plan": _OF_SERVICE.format("name", "plans"),
     "api_key": _OF_SERVICE.format("name", "api_keys"),
+    "api": "select id, name from resource_servers where org_id = %s",
     "field": "select id, label as name from profile_fields where org_id = %s",
     "invitation": "select id, email as name from invitations where status = 'pending' and org_id = %s",
     "directory": "select id, name from upstream_providers where org_id = %s",

@@ -16,6 +16,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APIS,
     DIRECTORIES,
     EVENTS,
     KEYS,
@@ -41,6 +42,7 @@ _PLACES: Final[Mapping[ThingKind, str]] = {
     ThingKind.CLAIM: f"{application_tabs.CLAIMS}/{{id}}",
     ThingKind.PLAN: f"{application_tabs.PLANS}/{{id}}",
     ThingKind.API_KEY: f"{application_tabs.API_KEYS}/{{id}}",
+    ThingKind.API: f"{APIS}/{{id}}",
     ThingKind.TEAM: f"{PEOPLE}/teams/{{slug}}",
     ThingKind.ROLE: f"{PEOPLE}/roles/{{id}}",
     ThingKind.FIELD: f"{PEOPLE}/fields/{{slug}}",
