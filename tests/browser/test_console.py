@@ -354,6 +354,23 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
     assert page.violations == []
 
 
+async def test_a_key_leads_to_the_search_of_each_place(town: Town) -> None:
+    for person, home in ((town.world.ada, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)), (town.world.governor, "/ui/platform")):
+        await town.enter(signed_in(town.postern, town.people, person))
+        await town.page.open(home)
+        await town.page.press("/")
+        assert await town.page.evaluate("document.activeElement.name") == "q"
+        # In the field, the key is a letter.
+        await town.page.press("/")
+        await town.page.type("globex")
+        assert await town.page.evaluate("document.activeElement.value") == "/globex"
+        await town.page.evaluate("document.activeElement.value = ''")
+        await town.page.type("setti")
+        await town.page.press("Enter")
+        await town.page.arrived(f"{BASE_URL}{home}/search?q=setti")
+        assert "Settings" in await town.page.text()
+
+
 async def test_what_is_done_with_several_rows_shows_once_one_is_ticked(town: Town) -> None:
     await town.enter(signed_in(town.postern, town.people, town.world.ada))
     page = town.page

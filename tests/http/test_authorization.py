@@ -641,6 +641,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}",
     },
     MEMBER.name: {
+        "GET /api/organizations/{org_slug}/analytics/failed-logins",
         "GET /api/organizations/{org_slug}/analytics/login-trends",
         "GET /api/organizations/{org_slug}/analytics/logins-by-provider",
         "GET /api/organizations/{org_slug}/analytics/logins-by-service",
@@ -649,6 +650,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/profile-fields",
         "GET /api/organizations/{org_slug}/roles",
         "GET /api/organizations/{org_slug}/roles/{role_id}",
+        # It finds the kinds that the member may list.
+        "GET /api/organizations/{org_slug}/search",
         # The use case asks for `org.members.manage` or `end_users.manage`, by the kind of person.
         "GET /api/organizations/{org_slug}/users/{user_id}/profile",
     },
@@ -905,6 +908,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/platform/users/{user_id}/mfa",
         "GET /api/platform/analytics/overview",
         "GET /api/platform/expiries",
+        "GET /api/platform/search",
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links" for method in ("GET", "POST")),
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links/{{link_id}}" for method in ("DELETE", "GET")),
         "POST /api/platform/organizations/{org_id}/setup-links/{link_id}/release",

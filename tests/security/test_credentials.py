@@ -348,6 +348,7 @@ everybody                         POST   /auth/device/verify
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/failed-logins
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/login-trends
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-provider
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-service
@@ -427,6 +428,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/configuration
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/configuration/plan
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/configuration/apply
@@ -582,6 +584,7 @@ everybody                         POST   /webhooks/billing
 # The platform
 ...g.   po.  no         platform-key GET    /api/platform/analytics/overview
 ...g.   po.  no         platform-key GET    /api/platform/expiries
+...g.   po.  no         -         GET    /api/platform/search
 ...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
 ...g.   po.  no         -         GET    /api/platform/management-keys
 ...g.   po.  no         -         POST   /api/platform/management-keys

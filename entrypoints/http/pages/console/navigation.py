@@ -32,8 +32,10 @@ class ConsolePlace(Frozen):
     """Each group with the text key of its heading. The first group needs none."""
     change: str
     """The address of the list of places."""
-    search: str = ""
-    """The template of the address of the search. Empty where there is none."""
+    search: str
+    """The template of the address of the search."""
+    others: tuple[Tab, ...] = ()
+    """Pages that no entry of the side list has. The search finds them."""
 
 
 class PagePosition(Frozen):

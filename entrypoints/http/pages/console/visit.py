@@ -144,7 +144,7 @@ class PageVisit:
             self.call.language,
             place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
             change=position.place.change,
-            search=self.here(position.place.search) if position.place.search else "",
+            search=self.here(position.place.search),
             groups=self._groups(position),
             tabs=[(where, self.text(tab.label), tab is position.tab) for where, tab in tabs],
             head=head,

@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, number, pla
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
@@ -76,7 +77,8 @@ def group_key(category: str) -> str:
 
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
     return [
-        Choice(one.value, one.label, one.value, visit.text(group_key(one.category))) for one in await visit.ask(list_webhook_event_types)
+        Choice(one.value, event_in_words(one.value, visit.text), one.value, visit.text(group_key(one.category)))
+        for one in await visit.ask(list_webhook_event_types)
     ]
 
 

@@ -6,6 +6,8 @@ from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
+from entrypoints.http.routes.platform.analytics import list_logins_by_service
+from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.services.billing import open_billing_portal
 from entrypoints.http.routes.services.end_users import list_end_users
@@ -74,6 +76,9 @@ BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_bill
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, get_organization_configuration.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
 
+SIGN_INS_TAB: Final = Tab("console.sign_ins.title", SIGN_INS, list_logins_by_service.caller)
+EXPIRIES_TAB: Final = Tab("console.expiries.title", EXPIRIES, list_expiries.caller)
+
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))
 PEOPLE_ENTRY: Final = SideEntry(
     "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
@@ -96,6 +101,7 @@ ORGANIZATION: Final = ConsolePlace(
     ),
     change=ORGANIZATIONS,
     search=SEARCH,
+    others=(SIGN_INS_TAB, EXPIRIES_TAB),
 )
 
 

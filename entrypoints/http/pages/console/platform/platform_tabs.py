@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
 JOBS: Final = f"{HOME}/jobs"
+SEARCH: Final = f"{HOME}/search"
 EXPIRIES: Final = f"{HOME}/ends-soon"
 ORGANIZATIONS: Final = f"{HOME}/organizations"
 APPROVALS: Final = f"{HOME}/apis"
@@ -57,6 +58,7 @@ PLATFORM: Final = ConsolePlace(
         ("console.group.installation", (SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
+    search=SEARCH,
 )
 
 

@@ -177,7 +177,7 @@ async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: Cons
     )
     await console.at(f"{billing}/claims/{claim['id']}")
     await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument__organization_field="team")
-    assert "The person: open no doors by it" in console.tab.page.text
+    assert "The person, who may write anything: give no rights by it" in console.tab.page.text
     assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == ""
 
 

@@ -121,3 +121,15 @@ async def test_a_provider_that_is_away_and_the_processes_stand_on_the_overview(p
     tab = await platform.at()
     assert "codehost" in tab.page.text
     assert platform.postern.foundation.version in tab.page.text
+
+
+async def test_the_log_says_sentences_about_people_by_their_address(platform: PlatformScene) -> None:
+    await platform.answer(f"/people/{platform.ada.user}/deactivate")
+    tab = await platform.at("/audit-log?action=user.deactivated")
+    assert f"{platform.grace.email} deactivated the account of {platform.ada.email}" in tab.page.text
+    assert f"{HOME}/people/{platform.ada.user}" in tab.page.links
+    platform.people.change("update users set language = 'de' where id = %s", platform.grace.user)
+    entry, *_ = [link for link in tab.page.links if link.startswith(f"{HOME}/audit-log/")]
+    tab = await platform.tab.open(entry)
+    assert f"{platform.grace.email} hat das Konto von {platform.ada.email} deaktiviert" in tab.page.text
+    assert "user.deactivated" in tab.page.text
