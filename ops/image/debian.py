@@ -57,10 +57,10 @@ class PackageList:
 
 
 def mirrors() -> Mapping[str, str]:
-    """The addresses of Debian's archives that apt has on this machine."""
-    listed = output("apt-get", "indextargets", "--format", "$(COMPONENT) $(REPO_URI)", "Created-By: Packages")
-    found = re.findall(rf"^main (\S*/({'|'.join(ARCHIVES)}))/?$", listed, re.MULTILINE)
-    return {archive: address for address, archive in found}
+    """The addresses of Debian's archives that apt has on this machine. The first counts: a later one may be of others, by the same name."""
+    asked = output("apt-get", "update", "--print-uris")
+    found = re.findall(rf"^'(\S*/({'|'.join(ARCHIVES)}))/+dists/", asked, re.MULTILINE)
+    return {archive: address for address, archive in reversed(found)}
 
 
 def download(given: PackageList, folder: Path, mirror: str | None = None) -> None:
