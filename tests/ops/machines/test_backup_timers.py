@@ -99,6 +99,7 @@ def test_the_units_make_a_backup_and_prove_it(empty_database_url: str) -> None:
             "/var/tmp": str(work),  # noqa: S108 - the unit's own, since PrivateTmp is on
         }
         assert not is_proved(empty_database_url, data)
+        said = ""
         for name in ("postern-backup.service", "postern-backup-check.service"):
             assert of(name, "PrivateTmp") == ["yes"]
             environment = dict(_at(here, line).split("=", 1) for line in of(name, "Environment"))
