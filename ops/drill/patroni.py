@@ -31,7 +31,7 @@ ROLES: Final = ROOT / "ops" / "container" / "database-roles.sh"
 # Debian's unit starts Patroni as this user, and pg_hba.conf lets this user be the superuser of the same name.
 USER: Final = "postgres"
 # A line of the guide that takes longer hangs.
-PROMPT: Final = 20.0
+PROMPT: Final = 60.0
 _PATIENCE: Final = 120.0
 _PORTS: Final = (2379, 2380, 8008, 5432)
 _ROLES: Final = ("leader", "replica", "sync_standby")
