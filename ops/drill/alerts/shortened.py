@@ -24,7 +24,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def shortened(rule: Mapping[str, Any]) -> Mapping[str, Any]:
     factor = LESS.get(rule.get("alert", ""), FACTOR)
-    expression = re.sub(r"\[([^\]]+)\]", lambda found: f"[{':'.join(_window(one, factor) for one in found[1].split(':'))}]", rule["expr"])
+    expression = re.sub(r"\[(\d[^\]]*)\]", lambda found: f"[{':'.join(_window(one, factor) for one in found[1].split(':'))}]", rule["expr"])
     expression = re.sub(r"(_age_seconds\) > )300", lambda found: f"{found[1]}{300 // factor}", expression)
     expression = re.sub(r"(_wait_seconds_bucket\[\w+\]\)\)\) > )60\b", lambda found: f"{found[1]}{60 / factor:g}", expression)
     expression = re.sub(r"\* 300 >= ", f"* {300 // factor} >= ", expression)
