@@ -64,6 +64,8 @@ class Verdict(StrEnum):
 class Finding(Frozen):
     verdict: Verdict
     text: str
+    is_used: bool = True
+    """Whether the installation uses what was looked at."""
 
 
 Report = Callable[[str, Finding], None]
@@ -177,7 +179,7 @@ def _is_loopback(host: str) -> bool:
 
 def certificate(settings: Settings) -> Finding:
     if settings.tls_certificate is None:
-        return Finding(Verdict.OK, "none; this server answers plain HTTP")
+        return Finding(Verdict.OK, "none; this server answers plain HTTP", is_used=False)
     try:
         if settings.tls_key is not None:
             require_pair(settings.tls_certificate, settings.tls_key)
@@ -199,19 +201,19 @@ def trusted_proxies(settings: Settings) -> Finding:
     if everybody:
         return Finding(Verdict.WARN, f"{everybody[0]} means everybody: any client can claim any address; name only your proxies")
     if not settings.trusted_proxies:
-        return Finding(Verdict.OK, "none; the client's address is the one that connects")
+        return Finding(Verdict.OK, "none; the client's address is the one that connects", is_used=False)
     return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
 
 
 def data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
-        return Finding(Verdict.OK, "not used")
+        return Finding(Verdict.OK, "not used", is_used=False)
     return _room(settings.data_dir)
 
 
 def mail_folder(settings: Settings) -> Finding:
     if not settings.mail.startswith("file:"):
-        return Finding(Verdict.OK, "not used")
+        return Finding(Verdict.OK, "not used", is_used=False)
     try:
         return _room(mail_directory(settings.mail_url))
     except MailSettingsError as error:
@@ -447,7 +449,7 @@ async def backups(postern: Postern) -> Finding:
 async def billing(settings: Settings, postern: Postern) -> Finding:
     provider, secrets = postern.services.payment_provider, settings.billing_webhook_secrets or ()
     if provider is None and not secrets:
-        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401")
+        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401", is_used=False)
     if provider is None or not secrets:
         missing = "POSTERN_BILLING_KEY" if provider is None else "POSTERN_BILLING_WEBHOOK_SECRETS"
         return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'news are refused'}")

@@ -773,8 +773,11 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
+        "GET /api/organizations/{org_slug}/resource-servers",
+        "GET /api/organizations/{org_slug}/resource-servers/{resource_id}",
     },
     f"{Capability.SERVICES_CREATE}_in_person": {
+        "POST /api/organizations/{org_slug}/resource-servers",
         "POST /api/organizations/{org_slug}/services",
     },
     Capability.SERVICES_MANAGE: {
@@ -797,6 +800,10 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/services/{service_slug}/plans",
     },
     f"{Capability.SERVICES_MANAGE}_in_person": {
+        "DELETE /api/organizations/{org_slug}/resource-servers/{resource_id}",
+        "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}",
+        "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/ask-approval",
+        "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/verify",
         "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/claims",
@@ -901,6 +908,8 @@ WHO: dict[str, set[str]] = {
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links" for method in ("GET", "POST")),
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links/{{link_id}}" for method in ("DELETE", "GET")),
         "POST /api/platform/organizations/{org_id}/setup-links/{link_id}/release",
+        "GET /api/platform/resource-servers",
+        *(f"{method} /api/platform/resource-servers/{{resource_id}}/approval" for method in ("DELETE", "POST")),
         "DELETE /api/platform/management-keys/{key_id}",
         "GET /api/platform/management-keys",
         "GET /api/platform/management-keys/{key_id}",

@@ -204,6 +204,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/applications
 .....   ...  -          browser   GET    /ui/applications/{service_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
+.....   ...  -          browser   GET    /ui/applications/{service_id}/apis/{resource_id}/revoke
+.....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
@@ -523,6 +525,13 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers/{resource_id}/ask-approval
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers/{resource_id}/verify
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}
@@ -586,6 +595,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/setup-links/{link_id}/release
 ...g.   po.  no         platform-key GET    /api/platform/mfa/metrics
 ...g.   po.  no         platform-key GET    /api/platform/mfa/suspicious
+...g.   po.  no         -         GET    /api/platform/resource-servers
+...g.   po.  no         -         POST   /api/platform/resource-servers/{resource_id}/approval
+...g.   po.  no         -         DELETE /api/platform/resource-servers/{resource_id}/approval
 ...g.   po.  no         platform-key GET    /api/platform/organizations
 ...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}
 ...g.   po.  no         platform-key GET    /api/platform/organizations/{org_id}

@@ -145,6 +145,7 @@ class TwoFurnishedOrganizations(Cast):
             ("scim-tokens", {"name": f"Of {name} {more}"}, 200),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
+            ("resource-servers", {"identifier": f"https://{more}.example/", "name": f"Of {name}"}, 201),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
             (f"services/{scene.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
@@ -172,6 +173,7 @@ class TwoFurnishedOrganizations(Cast):
             ("scim_tokens", "org_id"),
             ("upstream_providers", "org_id"),
             ("domain_routes", "org_id"),
+            ("resource_servers", "org_id"),
             ("join_requests", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
@@ -211,6 +213,7 @@ async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
 Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
+    "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa": lambda _: {"reason": "Lost it"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
@@ -268,6 +271,7 @@ WITHOUT_IDS = {
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain-routes",
+    "POST /api/organizations/{org_slug}/resource-servers",
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/management-keys",
@@ -331,6 +335,7 @@ KEPT = (
     "oauth_credentials",
     "siem_configurations",
     "domain_routes",
+    "resource_servers",
     "join_requests",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")

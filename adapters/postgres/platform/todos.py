@@ -74,6 +74,14 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
             """,
         ),
         _counted(
+            "resource_servers",
+            """
+            select from resource_servers
+             where org_id = %(organization)s and identifier not like 'http:%%'
+               and (misses > 0 or verified_at is null and approved_at is null)
+            """,
+        ),
+        _counted(
             "second_factors",
             f"""
             select

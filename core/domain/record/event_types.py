@@ -227,6 +227,22 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "APIs",
+        ("resource_server.created", "API registered"),
+        ("resource_server.updated", "API changed"),
+        ("resource_server.deleted", "API deleted"),
+        ("resource_server.verified", "Host of an API proved"),
+        ("resource_server.lost", "Proof of an API's host lost"),
+        ("resource_server.approval_asked", "Approval of an API's host asked for"),
+        ("resource_server.superseded", "Approval of an API ended by another organization's proof"),
+    ),
+    *_types(
+        "APIs",
+        ("resource_server.approved", "API approved"),
+        ("resource_server.approval_withdrawn", "Approval of an API taken back"),
+        published=False,
+    ),
+    *_types(
         "Claims",
         ("service.claim.created", "Claim of a service created"),
         ("service.claim.updated", "Claim of a service changed"),

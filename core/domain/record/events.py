@@ -78,6 +78,7 @@ class TargetType(StrEnum):
     WEBHOOK = "webhook"
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"
+    RESOURCE_SERVER = "resource_server"
     SETUP_LINK = "setup_link"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"

@@ -77,6 +77,7 @@ _INVITATION: Final[dict[str, Any]] = {
     "longest": 128,
 }
 _FIRST: Final[dict[str, Any]] = {**_INVITATION, "here": True, "email": ORDINARY}
+_MAIL_PARTS: Final = [("Hello,\n\nopen ", ""), ("https://id.example.org/ui/reset-password?token=" + "x" * 86,) * 2]
 _MAIL: Final = {"path": "/dev/mail/1", "to": "ada@example.org", "subject": "Choose a new password", "sent": "2026-11-20 23:12:00 UTC"}
 
 
@@ -187,15 +188,19 @@ STATES: Final = (
     _for_now("at fault", "internal_server_error", "common.later"),
     _for_now("busy", "service_unavailable", "common.later"),
     _for_now("too many attempts", "rate_limit_exceeded"),
-    State("mails, none", "development/mail_list.html", {"mails": [], "most": 100}),
-    State("mails", "development/mail_list.html", {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "most": 2}),
+    State("mails, none", "development/mail_list.html", {"mails": [], "newest": [], "most": 100}),
+    State(
+        "mails",
+        "development/mail_list.html",
+        {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "newest": _MAIL_PARTS, "most": 2},
+    ),
     State(
         "a mail",
         "development/mail.html",
         {
             "mail": _MAIL,
             "back": "/dev/mail",
-            "parts": [("Hello,\n\nopen ", ""), ("https://id.example.org/ui/reset-password?token=" + "x" * 86,) * 2],
+            "parts": _MAIL_PARTS,
         },
     ),
 )

@@ -321,6 +321,7 @@ _STEPS: Final = [
     (Thing(done=True, at="/ui/password"), "first_steps.password"),
     (Thing(done=False, at="/ui/second-factor"), "first_steps.two_step"),
     (Thing(done=False, at=""), "first_steps.application"),
+    (Thing(done=False, at=""), "first_steps.mail"),
 ]
 _FOUNDING: Final[dict[str, Any]] = {"action": "/ui/organizations/~new", "longest_name": 100, "longest_slug": 50}
 
@@ -366,8 +367,8 @@ STATES: Final = (
         person=LONG,
         done=Words("confirm_address.sent"),
     ),
-    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=2, embedded=True),
-    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False),
+    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=3, embedded=True, mail="/dev/mail"),
+    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False, mail=""),
     _account("account, new organization", "organizations/new.html", "/ui/organizations", **_FOUNDING, name="", slug="", approves=True),
     _account(
         "account, new organization, taken",

@@ -1,5 +1,6 @@
 """A server that gives the answers of a list, one after the other, and keeps the requests."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ class KeptRequest:
     path: str
     headers: dict[str, str]
     body: str
+    at: float
 
 
 @dataclass
@@ -45,7 +47,8 @@ def scripted(answers: Sequence[ScriptedAnswer]) -> Iterator[ScriptedServer]:
 
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", "0"))).decode()
-            made.requests.append(KeptRequest(self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            made.requests.append(KeptRequest(self.command, self.path, headers, body, time.monotonic()))
             given = next(left, ScriptedAnswer(500, '{"error": "no answer is left"}'))
             if given.never:
                 over.wait()

@@ -40,6 +40,8 @@ class Script:
     headers: Mapping[str, str | None] = field(default_factory=dict)
     """Of the first request."""
     body: str | None = None
+    wait: float = 0
+    """The seconds between the first request and the second, at least."""
 
 
 GET: Final = "GET /metrics"
@@ -50,7 +52,9 @@ BUSY: Final = refusal(503, "SERVICE_UNAVAILABLE", *SOON)
 SCRIPTS: Final[Mapping[str, Script]] = {
     "one try is enough": Script([FINE], {"answer": "fine"}, [GET]),
     "a limit is waited for": Script([refusal(429, "RATE_LIMIT_EXCEEDED", *SOON), FINE], {"answer": "fine"}, [GET] * 2),
-    "a wait takes its time": Script([refusal(503, "SERVICE_UNAVAILABLE", ("Retry-After", "1")), FINE], {"answer": "fine"}, [GET] * 2),
+    "a wait takes its time": Script(
+        [refusal(503, "SERVICE_UNAVAILABLE", ("Retry-After", "1")), FINE], {"answer": "fine"}, [GET] * 2, wait=1
+    ),
     "there are two further tries": Script([BUSY] * 4, {"error": "ServiceUnavailable", "status": 503, "retry_after": 0}, [GET] * 3),
     "there are as many tries as you say": Script([BUSY] * 4, {"error": "ServiceUnavailable"}, [GET], options={"retries": 0}),
     "a long wait is left to you": Script(
@@ -91,7 +95,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     ),
     "a connection may break off": Script([ScriptedAnswer(200, cut=True)], {"error": "NotReached", "is_ours": True}, [GET]),
     "an answer may never come": Script(
-        [ScriptedAnswer(200, never=True)], {"error": "TimedOut", "is_ours": True}, [GET], options={"timeout": 0.2}
+        [ScriptedAnswer(200, never=True)], {"error": "TimedOut", "is_ours": True}, [GET], options={"timeout": 1}
     ),
     "a part of a path stays one": Script(
         [ScriptedAnswer(204)],
@@ -131,7 +135,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
         {"answer": "object"},
         ["POST /oauth/introspect"],
         call="introspect_token",
-        more={"body": {"token": "a&b=c"}},
+        more={"body": {"token": "a&b=c", "client_id": None}},
         options={"client": ["shop:1", "s ä"]},
         headers={
             "authorization": f"Basic {b64encode(b'shop%3A1:s+%C3%A4').decode()}",
@@ -211,6 +215,7 @@ def test_a_call_goes_by_its_script(told: Told, name: str) -> None:
     assert [f"{one.method} {_sorted(one.path)}" for one in requests] == [_sorted(one) for one in script.sent]
     assert {key: requests[0].headers.get(key) for key in script.headers} == dict(script.headers)
     assert requests[0].headers["user-agent"].endswith(f"/{VERSION}")
+    assert not script.wait or requests[1].at - requests[0].at >= script.wait
     if script.body is not None:
         assert requests[0].body.replace('": ', '":') == script.body.replace('": ', '":')
 

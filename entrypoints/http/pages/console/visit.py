@@ -3,9 +3,12 @@ in the frame of its place.
 """
 
 import inspect
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -23,7 +26,6 @@ from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Column, Tone
-from entrypoints.http.pages.console.curl import curl
 from entrypoints.http.pages.console.navigation import PagePosition, address, offered
 from entrypoints.http.pages.refusals import in_words
 
@@ -111,15 +113,24 @@ class PageVisit:
         """The address of another page of this place."""
         return address(template, {**self.path, **path})
 
-    def named(self, template: str) -> str:
-        """The name of the thing that the page stands below, by the template of its address; what its address has where the caller may not
-        know the name.
+    def named(self, template: str, otherwise: str = "") -> str:
+        """The name of the thing that the page stands below, by the template of its address. Where the caller may not know the name, the
+        last part of the address stands for it, or `otherwise`.
         """
-        return self.call.request.named.get(template) or self.path[parameters(template)[-1]]
+        return self.call.request.named.get(template) or otherwise or self.path[parameters(template)[-1]]
 
     def curl(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> str:
-        """The line for a shell that does the same as the page."""
-        return curl(self.postern.foundation.public_url, endpoint, {**self.path, **path}, body=body, query=query)
+        """The line for a shell that does the same as the page. A secret is never among the values: its place says what belongs there."""
+        asked = f"?{urlencode(query)}" if query else ""
+        parts = ["curl"]
+        if endpoint.method != "GET":
+            parts.append(f"-X {endpoint.method}")
+        parts += ['-H "Authorization: Bearer $TOKEN"']
+        if body is not None:
+            parts += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}"]
+        public_url = self.postern.foundation.public_url
+        parts.append(shlex.quote(f"{public_url}{address(endpoint.path, {**self.path, **path})}{asked}"))
+        return " \\\n  ".join(parts)
 
     def said(self, refusal: Refusal) -> str:
         """A refusal in the reader's language."""

@@ -56,9 +56,9 @@ class Call:
         """The body, and its type."""
         if self.body is None:
             return self.content, self.content_type
-        body = encode(self.body)
         if self.is_form:
-            return urlencode(body, doseq=True).encode(), "application/x-www-form-urlencoded"
+            return _pairs(self.body).encode(), "application/x-www-form-urlencoded"
+        body = encode(self.body)
         return None if not body and self.may_be_empty else json.dumps(body).encode(), "application/json"
 
 
@@ -89,8 +89,8 @@ class _Connection:
         headers |= {name: str(value) for name, value in call.headers.items() if value is not UNSET}
         if content is not None:
             headers["Content-Type"] = content_type
-        query = {name: _in_query(value) for name, value in call.query.items() if value is not UNSET and value is not None}
-        url = f"{self._base_url}{call.path}{'?' if query else ''}{urlencode(query)}"
+        query = _pairs(call.query)
+        url = f"{self._base_url}{call.path}{'?' if query else ''}{query}"
         return httpx.Request(
             call.method, url, headers=headers, content=content, extensions={"timeout": httpx.Timeout(self._timeout).as_dict()}
         )
@@ -142,7 +142,13 @@ class _Connection:
         )
 
 
-def _in_query(value: object) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
+    """As in a query or a form, where nothing is null. A list is its name once for each value."""
+    given = [(name, one) for name, value in values.items() for one in (value if isinstance(value, list) else [value])]
+    return urlencode([(name, _in_text(one)) for name, one in given if one is not UNSET and one is not None])
+
+
+def _in_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime | date) else str(value)

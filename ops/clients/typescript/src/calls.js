@@ -40,7 +40,7 @@ export class Caller {
     if (!IS_BROWSER) headers["User-Agent"] = this.constructor.userAgent
     const [body, type] = encoded(call)
     if (body !== undefined) headers["Content-Type"] = type
-    const query = new URLSearchParams(defined(call.query)).toString()
+    const query = pairs(call.query)
     const limit = AbortSignal.timeout(timeout * 1000)
     try {
       return await this.#given.fetch(`${this.#baseUrl}${call.path}${query && `?${query}`}`, {
@@ -115,8 +115,14 @@ export class Caller {
 
 function encoded({ body, form, content, contentType = "application/json" }) {
   if (content !== undefined) return [content, contentType]
-  if (form !== undefined) return [new URLSearchParams(defined(form)).toString(), "application/x-www-form-urlencoded"]
+  if (form !== undefined) return [pairs(form), "application/x-www-form-urlencoded"]
   return [body === undefined ? undefined : JSON.stringify(body), contentType]
+}
+
+// As in a query or a form, where nothing is null. A list is its name once for each value.
+function pairs(values = {}) {
+  const given = Object.entries(defined(values)).flatMap(([name, value]) => [value].flat().map((one) => [name, String(one)]))
+  return new URLSearchParams(given).toString()
 }
 
 function defined(values = {}) {

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, state, when, words
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
@@ -117,6 +118,13 @@ WEBHOOKS: Final = Resource(
     also=(list_webhook_deliveries,),
 )
 
+
+async def _name(visit: PageVisit) -> str:
+    return WEBHOOKS.called(await WEBHOOKS.find(visit))
+
+
+console.name(WEBHOOKS.one, _name, beneath=f"{WEBHOOKS.one}/deliveries")
+
 DELIVERIES: Final = Resource(
     name="deliveries",
     position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
@@ -148,7 +156,7 @@ DELIVERIES: Final = Resource(
     acts=(Act("redeliver", redeliver_webhook_event),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
-        (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
+        (visit.named(WEBHOOKS.one), visit.here(WEBHOOKS.one)),
     ),
 )
 

@@ -12,6 +12,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.charts import LineChart, line_chart
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APIS,
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
@@ -47,6 +48,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.CONNECTIONS: DIRECTORIES,
     Todo.WEBHOOKS: EVENTS,
     Todo.DOMAINS: f"{DIRECTORIES}/domains",
+    Todo.RESOURCE_SERVERS: APIS,
     Todo.SECOND_FACTORS: PEOPLE,
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",

@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Making, Resource, Section
@@ -58,7 +58,7 @@ ROLES: Final = Resource(
         shape(
             create_service_role,
             "name",
-            Asked("slug", hint="console.service_roles.slug_hint"),
+            Asked("slug", hint="console.service_roles.slug_hint", derived=ShortName("name", "role")),
             "description",
             _PERMISSIONS,
             _EVERYBODY,

@@ -20,6 +20,7 @@ from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
+from entrypoints.http.pages.development.mail_pages import mail_list
 from entrypoints.http.routes.tenancy.invitations import (
     InvitationsPath,
     NewInvitation,
@@ -117,7 +118,17 @@ async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Membe
     if refused:
         return Answer(await _form(visit, "\n".join(email for email, _ in refused), call.body.role, invited=invited, refused=refused), 400)
     head = Head(title=visit.text("console.invitations.sent_title"), crumbs=INVITATIONS.above(visit))
-    return Answer(visit.show("organization/people/invited.html", INVITATIONS.position, head, invited=invited, again=visit.here(_NEW)), 200)
+    return Answer(
+        visit.show(
+            "organization/people/invited.html",
+            INVITATIONS.position,
+            head,
+            invited=invited,
+            again=visit.here(_NEW),
+            mail=mail_list(call.request, postern.settings),
+        ),
+        200,
+    )
 
 
 async def _form(

@@ -12,6 +12,7 @@ from core.frozen import Frozen
 from entrypoints.http.pages.console.cells import role_in_words
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APIS,
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
@@ -47,6 +48,7 @@ _NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("team.", ("name", "team_slug")),
     ("subscription.", ("plan_name",)),
     ("profile_field.", ("key",)),
+    ("resource_server.", ("identifier",)),
     ("", ("invited_email", "email", "name", "domain", "host", "slug", "service_slug")),
 )
 # The pages of things, with the names of the parts of an entry that their addresses need.
@@ -64,6 +66,7 @@ _BY_ID: Final[Mapping[str, str]] = {
     TargetType.MANAGEMENT_KEY: f"{KEYS}/{{target_id}}",
     TargetType.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{target_id}}",
     TargetType.UPSTREAM_PROVIDER: f"{DIRECTORIES}/{{target_id}}",
+    TargetType.RESOURCE_SERVER: f"{APIS}/{{target_id}}",
     TargetType.SETUP_LINK: f"{SETUP_LINKS}/{{target_id}}",
     TargetType.DOMAIN: f"{SETTINGS}/domain",
     TargetType.BRANDING: f"{SETTINGS}/looks",
