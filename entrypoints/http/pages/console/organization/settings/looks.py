@@ -18,6 +18,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, get_branding
 
@@ -31,6 +32,15 @@ _SHAPE: Final = shape(
     "privacy_url",
     "terms_url",
 )
+_POSITION: Final = position(SETTINGS_ENTRY, LOOKS_TAB)
+_UNDOABLE: Final = Undoable(
+    name="looks",
+    page=_AT,
+    at=_AT,
+    shape=_SHAPE,
+    find=lambda visit: visit.ask(get_branding),
+    position=_POSITION,
+)
 _LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
 
 
@@ -38,8 +48,10 @@ _LooksForm: Any = msgspec.defstruct("LooksForm", [("step", str, "")], bases=(_SH
 async def show_looks(call: Call[None, DoneLink, BrandingPath, Member], postern: Postern) -> Page:
     """See the looks of an organization, with a preview"""
     visit = PageVisit(call, postern)
-    texts = texts_of(_SHAPE.inputs, await visit.ask(get_branding))
-    return Answer(await _page(visit, texts, texts, done=call.query.done), 200)
+    record = await visit.ask(get_branding)
+    texts = texts_of(_SHAPE.inputs, record)
+    undos = await offered(visit, record, (_UNDOABLE,))
+    return Answer(await _page(visit, texts, texts, done=call.query.done, undos=undos), 200)
 
 
 @console.post(_AT, of=change_branding, also=(get_branding,))
@@ -59,7 +71,8 @@ async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern
         meanwhile = [(visit.text(one.label), present[one.field]) for one in others]
         return Answer(await _page(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
     try:
-        await visit.ask(change_branding, body=body_of(_SHAPE, form, only=own))
+        async with changing(visit, noted(_UNDOABLE, visit, own, record, form)):
+            await visit.ask(change_branding, body=body_of(_SHAPE, form, only=own))
     except (WrongInput, Refusal) as problem:
         errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _page(visit, texts, present, errors=errors), status)
@@ -75,6 +88,7 @@ async def _page(
     meanwhile: Sequence[tuple[str, str]] = (),
     is_tried: bool = False,
     done: str = "",
+    undos: Sequence[OfferedUndo] = (),
 ) -> bytes:
     """`texts` stand in the form and in the preview, `present` is what is saved."""
     brand = await _brand(visit, texts)
@@ -83,7 +97,7 @@ async def _page(
     pale = [name for name, grounds in (("light", LIGHT), ("dark", DARK)) if is_own and not brand.may_write_on(*grounds)]
     return visit.show(
         "organization/settings/looks.html",
-        position(SETTINGS_ENTRY, LOOKS_TAB),
+        _POSITION,
         Head(
             title=visit.text("console.looks.title"),
             curl=visit.curl(change_branding, body={"primary_color": "#0f5f5c"}),
@@ -95,6 +109,7 @@ async def _page(
         meanwhile=meanwhile,
         action=visit.here(_AT),
         look=brand,
+        undos=undos,
         stylesheet_of_look=shipped_pages().preview_stylesheet(brand.color) if is_own else "",
         pale=pale,
         is_tried=is_tried,
@@ -111,4 +126,4 @@ async def _brand(visit: PageVisit, texts: Mapping[str, str]) -> Branding:
     return Branding(name, kept.logo if kept is not None and texts["logo_url"] else None, color, links)
 
 
-PAGES: Final = (show_looks, send_looks)
+PAGES: Final = (show_looks, send_looks, *undo_pages(_UNDOABLE))
