@@ -39,6 +39,7 @@ _CHANGE: Final = f"{SIGN_IN}/change"
 _SHAPE: Final = shape(
     change_sign_in_rules,
     "mfa_policy",
+    Asked("admin_factor", hint="console.rules.admin_hint"),
     Asked("mfa_grace_days", hint="console.rules.grace_hint"),
     Asked("device_trust_days", hint="console.rules.trust_hint"),
     Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
@@ -65,6 +66,8 @@ RULES: Final = Resource(
     columns=(
         words("mfa_policy"),
         when("mfa_required_since"),
+        words("admin_factor"),
+        when("admin_required_since"),
         number("mfa_grace_days"),
         number("device_trust_days"),
         number("session_lifetime_hours"),
@@ -141,7 +144,7 @@ async def _form(
 
 
 def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
-    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable)
+    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable, effects.administrators_without)
     return visit.show(
         "organization/settings/rules_effects.html",
         RULES.position,
