@@ -694,6 +694,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
+        "PUT /api/organizations/{org_slug}/branding/logo",
+        "DELETE /api/organizations/{org_slug}/branding/logo",
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
         "DELETE /api/organizations/{org_slug}/profile-fields/{key}",

@@ -401,6 +401,8 @@ maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org
 # Its settings
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/branding
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/logo
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/logo
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain

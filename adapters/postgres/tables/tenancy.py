@@ -326,7 +326,7 @@ TABLES: Final = (
         "all_organizations",
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status"),
+            plain(WORD, "status", "admin_factor"),
             plain(
                 FACT,
                 "slug",

@@ -210,7 +210,11 @@ _FILL: Final = """
     select gen_random_uuid(), %(organization)s, id, 'thing.done', 'user', id::text, true, '{}', now() from users;
     insert into audit_personal (entry_id, actor_id, address, details, salt)
     select id, actor_id, '192.0.2.1', '{"email": "ada@example.org"}', '' from audit_entries where organization_id = %(organization)s;
-    insert into audit_pending (entry_id, chain_id) select id, %(organization)s from audit_entries where organization_id = %(organization)s
+    insert into audit_pending (entry_id, chain_id) select id, %(organization)s from audit_entries where organization_id = %(organization)s;
+    insert into changed_settings (id, entry_id, organization_id, place, section, before, after, earlier, changed_at)
+    select gen_random_uuid(), id, %(organization)s, '/ui/o/a/settings', 'change', '{}', '{}', 0, now()
+      from audit_entries
+     where organization_id = %(organization)s
 """
 
 

@@ -46,6 +46,7 @@ _REQUIRED: Final[dict[str, Any]] = {
     "elsewhere": "/ui/consent",
     "onward": "/ui/authorize",
     "due": NOW + timedelta(days=6),
+    "passkeys": "",
     "has_time": True,
 }
 _LISTED: Final[dict[str, Any]] = {
@@ -185,6 +186,7 @@ STATES: Final = (
         ENDLESS,
     ),
     State("second factor required", "sign_in/second_factor_required.html", _REQUIRED, ACME),
+    State("passkey required of an administrator", "sign_in/second_factor_required.html", {**_REQUIRED, "passkeys": "/ui/passkeys"}, ACME),
     State(
         "second factor required, no time left, long",
         "sign_in/second_factor_required.html",

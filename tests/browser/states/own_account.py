@@ -82,7 +82,7 @@ def _summary(**values: Any) -> Thing:
         "failed_sign_ins": 0,
         "created_at": _LAST_YEAR,
         "must_set_up": False,
-        "requiring": [],
+        "unmet": [],
         "has_fields": False,
     }
     return Thing(**{**usual, **values})
@@ -406,7 +406,7 @@ STATES: Final = (
             invitations=2,
             failed_sign_ins=7,
             must_set_up=True,
-            requiring=_REQUIRING,
+            unmet=_REQUIRING,
         ),
     ),
     _account("account, profile", "profile.html", "/ui/profile", **_LANGUAGE, summary=_summary(), done=Words("profile.done_mailed")),
@@ -478,7 +478,14 @@ STATES: Final = (
         "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
-        summary=_summary(second_factor_since=None, must_set_up=True, requiring=_REQUIRING),
+        summary=_summary(second_factor_since=None, must_set_up=True, unmet=_REQUIRING),
+    ),
+    _account(
+        "account, passkey required",
+        "factors/two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(must_set_up=True, unmet=_REQUIRING),
     ),
     _account("account, two-step sign-in on", "factors/two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
     _account(

@@ -43,6 +43,8 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/decline": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/former": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/settings/looks/logo/remove": "the organization has no logo",
+    **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
 }
 # Forms whose refusal has a status of 500, as that of their endpoint: there is no payment provider here.
 WITHOUT_PROVIDER: Final = ("/settings/billing",)

@@ -125,6 +125,8 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/billing/portal",
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
+        # Its body is a picture; the removal of it is walked.
+        f"PUT {ORGANIZATION}/branding/logo",
         # Always refused.
         "POST /scim/v2/Bulk",
         # About no organization.
@@ -227,6 +229,7 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/plan", DOCUMENT),
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
+    Step("DELETE", f"{ORGANIZATION}/branding/logo"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",

@@ -553,6 +553,7 @@ class World:
                 details={"number": number},
             )
             self._put("audit_personal", entry_id=entry, actor_id=self.ada.user, address="198.51.100.7", user_agent=f"Of {scene.slug}")
+            self._put("changed_settings", entry_id=entry, organization_id=org, place=f"/ui/o/{scene.slug}/settings", section="change")
             if number:
                 self._put("audit_links", chain_id=org, sequence=number, entry_id=entry)
             else:

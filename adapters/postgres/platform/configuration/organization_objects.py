@@ -21,7 +21,8 @@ _SIGN_IN_RULES: Final = """
            jsonb_build_object(
                'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
-               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links
+               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
+               'admin_factor', coalesce(admin_factor, 'optional')
            ) as fields
       from organizations
 """

@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
+from entrypoints.http.pages.console.undo.undo_pages import undo_pages
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
@@ -139,6 +140,8 @@ def _pages() -> Sequence[Endpoint]:
         made.append(record_page(resource))
         for section in resource.sections:
             made += section_pages(resource, section)
+        for undoable in resource.undoables:
+            made += undo_pages(undoable)
         if resource.ending is not None:
             made += ending_pages(resource, resource.ending)
     return made

@@ -10,7 +10,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import ChainFinding
-from core.domain.record.events import TargetType
+from core.domain.record.events import UNDOES, TargetType
 from core.domain.tables import table_line
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
@@ -92,6 +92,15 @@ def _page_of(row: Any, path: Mapping[str, str]) -> str:
     return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": str(one.id)})
 
 
+def _undone(one: AuditEntryRecord) -> str:
+    """The entry of the change that this one takes back."""
+    return str(one.details.get(UNDOES, ""))
+
+
+def _page_of_undone(one: AuditEntryRecord, path: Mapping[str, str]) -> str:
+    return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": _undone(one)}) if _undone(one) else ""
+
+
 async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
     return {"changes": changes_in(one, visit.text), "entry": details_of(one, 1) if one.details else "", "ids": facts_of(IDS, visit, one)}
 
@@ -134,6 +143,7 @@ AUDIT: Final = Resource(
         plain(lambda one: called(one.actor), "console.field.actor", beside=lambda one: one.actor.email if one.actor else ""),
         plain(lambda one: called(one.impersonator), "console.field.impersonator"),
         _THING,
+        linked(plain(_undone, "console.field.undoes"), _page_of_undone, get_audit_entry),
         code("ip_address"),
         plain("user_agent"),
     ),

@@ -24,6 +24,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
@@ -63,6 +64,18 @@ _SHAPE: Final = shape(
     "sign_assertions",
     "sign_response",
     "require_signed_requests",
+)
+
+
+_UNDOABLE: Final = Undoable(
+    name="saml",
+    page=application_tabs.SAML,
+    at=_CONFIGURE,
+    shape=_SHAPE,
+    find=lambda visit: visit.ask(get_saml_configuration),
+    position=application_tabs.SIGN_IN_POSITION,
+    # The endpoint wants to know in each call whether SAML is on.
+    fixed=lambda configuration: {"enabled": configuration.enabled},
 )
 
 
@@ -145,6 +158,7 @@ async def _shown(
         inputs=await drawn(visit, _SHAPE.inputs, present if given is None else given),
         hidden={WAS: sealed(present)},
         meanwhile=meanwhile,
+        undos=await offered(visit, configuration, (_UNDOABLE,)),
     )
 
 
@@ -184,9 +198,8 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
         meanwhile = [(visit.text(one.label), now[one.field]) for one in others]
         return Answer(await _shown(visit, configuration, given=given, meanwhile=meanwhile), status_of(Conflict()))
     try:
-        # The endpoint wants to know in each call whether SAML is on.
-        fixed = {"enabled": configuration.enabled}
-        await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=fixed))
+        async with changing(visit, noted(_UNDOABLE, visit, own, configuration, form)):
+            await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=_UNDOABLE.fixed(configuration)))
     except (WrongInput, Refusal) as problem:
         errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
@@ -363,6 +376,7 @@ PAGES: Final = (
     show_saml,
     upload_metadata,
     configure_by_form,
+    *undo_pages(_UNDOABLE),
     ask_to_turn_saml_off,
     turn_saml_off,
     show_certificate,
