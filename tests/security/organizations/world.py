@@ -569,6 +569,7 @@ class World:
         shop = scene.shop.id
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
+            self._put("resource_consents", user_id=person.user, service_id=shop, identifier="https://api.example/", scopes=["read"])
         self._put(
             "authorization_codes",
             service_id=shop,
