@@ -50,6 +50,9 @@ JOBS: Final[Mapping[str, Job]] = {
     "a claim of one's own": Job(page=f"{_APPLICATION}/claims/~new", there=4),
     "a test sign-in": Job(page=f"{_APPLICATION}/test-sign-in", there=3),
     "the end of an application": Job(page=f"{_APPLICATION}/settings/end", there=2),
+    "passkeys for administrators": Job(page=f"{_HOME}/sign-in", there=3),
+    "a changed setting put back": Job(page=f"{_HOME}/settings", there=1),
+    "a thing by its name": Job(page=_HOME, there=2),
     "what ends soon": Job(page=f"{_HOME}/ends-soon", there=0),
 }
 

@@ -32,7 +32,7 @@ from entrypoints.http.pages.refusals import in_words
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
-_NOTICES: Final = frozenset({"made", "saved", "unchanged"})
+_NOTICES: Final = frozenset({"made", "saved", "put_back", "unchanged"})
 _BUTTONS: Final[set[str]] = set()
 
 

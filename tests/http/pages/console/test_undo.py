@@ -49,7 +49,7 @@ async def test_a_changed_setting_shows_what_it_was_and_goes_back(console: Consol
     for tab in (await console.at(webhook), await console.at(webhook), await console.colleague("admin").open(f"/ui/o/acme{webhook}")):
         assert "Changed just now. Before that: Name CRM Put it back" in tab.page.text, tab.page.text
     tab = await console.submit(f"{webhook}/change/undo")
-    assert tab.place == f"/ui/o/acme{webhook}?done=console.undo.put_back"
+    assert tab.place == f"/ui/o/acme{webhook}?done=put_back"
     assert "Done: Put it back" in tab.page.text
     assert name(console) == "CRM"
     changed, back = console.people.rows("select id, actor_id, details from audit_log where action = 'webhook.updated' order by id")

@@ -34,12 +34,11 @@ from entrypoints.http.pages.console.sent_forms import (
     with_their_choices,
 )
 from entrypoints.http.pages.console.sent_forms import texts_of as all_texts_of
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit, button
+from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 # A change that comes in between is compared anew. So many in a row do not happen by chance.
 _TRIES: Final = 3
 _LONGEST_SHOWN: Final = 200
-_PRESSED: Final = button("console.undo.put_back")
 
 
 class Undoable(Frozen, kw_only=True):
@@ -156,7 +155,7 @@ def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
                 errors, status = explained(visit, problem, undoable.shape.inputs)
                 said = {"": next(iter(errors.values()))}
                 return Answer(_page(undoable, visit, "refused", _compared(visit, fields, one, record), errors=said), status)
-            return redirect(f"{onward}?done={_PRESSED}")
+            return redirect(f"{onward}?done=put_back")
         return Answer(_page(undoable, visit, "overtaken"), 409)
 
     name = f"{undoable.name}_on_{undoable.page}".translate({ord(one): "_" for one in "/{}~-"})
