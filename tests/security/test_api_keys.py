@@ -33,6 +33,14 @@ KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/users": lambda _: {"email": "new@example.org"},
+    **{
+        f"POST /access/v1/{path}": lambda scene: {
+            "subject": {"type": "user", "id": str(scene.end_user.user)},
+            "action": {"name": "read"},
+            "resource": {"type": "service", "id": "shop"},
+        }
+        for path in ("evaluation", "evaluations", "search/action", "search/resource", "search/subject")
+    },
     "POST /api/service/check": lambda scene: {"user_id": str(scene.end_user.user), "permission": "read"},
     "PATCH /api/service/users/{user_id}": lambda _: {"email": "changed@example.org"},
     "POST /api/service/subscriptions": lambda scene: {"user_id": str(scene.end_user.user), "plan_id": str(scene.plan)},
