@@ -66,8 +66,11 @@ class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A question: may the subject do this with the resource? Other members, such as `context` and `properties`, are ignored."""
 
     subject: AccessSubject = AccessSubject()
+    """Who."""
     action: AccessAction = AccessAction()
+    """May do what."""
     resource: AccessResource = AccessResource()
+    """With what."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
@@ -83,8 +86,11 @@ class AccessEvaluationPart(msgspec.Struct, frozen=True, kw_only=True):
     """One of several questions. What it leaves out, the request says for all."""
 
     subject: AccessSubject | None = None
+    """Who, if another than the request says."""
     action: AccessAction | None = None
+    """May do what, if something else."""
     resource: AccessResource | None = None
+    """With what, if with something else."""
 
 
 class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,9 +103,12 @@ class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
 class AccessEvaluationsRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
     """Several questions. Without any, the request is one question, and the answer one decision."""
 
-    evaluations: Annotated[Sequence[AccessEvaluationPart], msgspec.Meta(max_length=MOST_EVALUATIONS)] = ()
+    evaluations: Annotated[
+        Sequence[AccessEvaluationPart], msgspec.Meta(max_length=MOST_EVALUATIONS), example([{"action": {"name": "invoices:write"}}])
+    ] = ()
     """The questions."""
     options: AccessEvaluationOptions = AccessEvaluationOptions()
+    """When the answers end."""
 
     def questions(self) -> Sequence[AccessQuestion]:
         return [
@@ -122,7 +131,7 @@ class AccessEvaluation(msgspec.Struct, frozen=True):
 class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
     """The decisions, in the order of the questions."""
 
-    evaluations: Sequence[AccessEvaluation] = ()
+    evaluations: Sequence[AccessEvaluation] | None = None
     """The decisions. Fewer than the questions, if the first no or yes has ended them."""
     decision: bool | None = None
     """Of a request without `evaluations`, the one decision."""
@@ -141,6 +150,7 @@ class AccessSearchRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
     """What is known of the answer."""
 
     page: AccessPage = AccessPage()
+    """Where the search goes on."""
 
 
 class NextAccessPage(msgspec.Struct, frozen=True):
@@ -165,6 +175,7 @@ class FoundAccessSubjects(msgspec.Struct, frozen=True):
     results: Sequence[FoundAccessSubject]
     """In the order of their ids. A page may be empty although the search goes on."""
     page: NextAccessPage
+    """Where the search goes on."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):
@@ -180,6 +191,7 @@ class FoundAccessActions(msgspec.Struct, frozen=True):
     results: Sequence[FoundAccessAction]
     """Sorted, all on one page."""
     page: NextAccessPage
+    """The search is over."""
 
 
 class AuthZenConfiguration(msgspec.Struct, frozen=True):
@@ -220,7 +232,7 @@ def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfigura
 
 
 @endpoint.post(EVALUATION, **_DECLARED)
-async def evaluate_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
+async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
     """Ask whether a user may do something, in the form of AuthZEN
 
     A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. The answer is never
@@ -231,7 +243,7 @@ async def evaluate_access(call: Call[AccessEvaluationRequest, None, None, KeyHol
 
 
 @endpoint.post(EVALUATIONS, **_REFUSING)
-async def evaluate_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
+async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
     """Ask several such questions at once, in the form of AuthZEN
 
     Each user is looked up once.
@@ -245,7 +257,7 @@ async def evaluate_accesses(call: Call[AccessEvaluationsRequest, None, None, Key
 
 
 @endpoint.post(SUBJECTS, **_REFUSING)
-async def find_access_subjects(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
+async def search_access_subjects(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
     """Find the users who have a permission, in the form of AuthZEN
 
     Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
@@ -256,7 +268,7 @@ async def find_access_subjects(call: Call[AccessSearchRequest, None, None, KeyHo
 
 
 @endpoint.post(ACTIONS, **_DECLARED)
-async def find_access_actions(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
+async def search_access_actions(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
     """Find the permissions that a user has, in the form of AuthZEN
 
     Of the service whose key asks.
@@ -266,7 +278,7 @@ async def find_access_actions(call: Call[AccessSearchRequest, None, None, KeyHol
 
 
 @endpoint.post(RESOURCES, **_REFUSED)
-async def find_access_resources(_call: Call[AccessSearchRequest, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
+async def search_access_resources(_call: Call[AccessSearchRequest, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
     """Refuse a search for resources, in the form of AuthZEN
 
     The service's own objects are not known here, so the answer is always 501.
