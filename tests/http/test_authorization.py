@@ -539,6 +539,7 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
 
 
 OPEN = {
+    "GET /.well-known/authzen-configuration",
     "GET /.well-known/oauth-authorization-server",
     "GET /.well-known/openid-configuration",
     "GET /.well-known/audit-export-keys.json",
@@ -867,6 +868,11 @@ WHO: dict[str, set[str]] = {
         "GET /api/service/users/{user_id}",
         "GET /api/service/users/{user_id}/rights",
         "POST /api/service/check",
+        "POST /access/v1/evaluation",
+        "POST /access/v1/evaluations",
+        "POST /access/v1/search/action",
+        "POST /access/v1/search/resource",
+        "POST /access/v1/search/subject",
     },
     Permission.WRITE_USERS: {
         "PATCH /api/service/users/{user_id}",
@@ -959,7 +965,7 @@ def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_o
             assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
-        assert one.path.startswith("/api/service/") == (one.caller in KEY_RULES), one
+        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in KEY_RULES), one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_postern: Postern) -> None:

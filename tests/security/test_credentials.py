@@ -67,6 +67,7 @@ PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 
 # Operations, and what verifies our tokens
 everybody                         GET    /.well-known/audit-export-keys.json
+everybody                         GET    /.well-known/authzen-configuration
 everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
@@ -569,6 +570,11 @@ everybody                         POST   /webhooks/billing
 # The service interface
 .....   ...  -          key       GET    /api/service/analytics
 .....   ...  -          key       POST   /api/service/check
+.....   ...  -          key       POST   /access/v1/evaluation
+.....   ...  -          key       POST   /access/v1/evaluations
+.....   ...  -          key       POST   /access/v1/search/action
+.....   ...  -          key       POST   /access/v1/search/resource
+.....   ...  -          key       POST   /access/v1/search/subject
 .....   ...  -          key       GET    /api/service/info
 .....   ...  -          key       PATCH  /api/service/info
 .....   ...  -          key       GET    /api/service/subscriptions

@@ -194,6 +194,11 @@ _LED: Final = """
 _USED_LINK: Final = "update setup_links set browser_digest = 'b', used_by = 'Grace', used_at = now()"
 _OF_PLATFORM_LINK: Final = "/api/platform/organizations/{org_id}/setup-links/{link_id}"
 _PENDING: Final = "update all_organizations set status = 'pending'"
+_MAY_BOB: Final = {
+    "subject": {"type": "user", "id": "{bob}"},
+    "action": {"name": "read"},
+    "resource": {"type": "service", "id": "shop"},
+}
 CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
     Step("PATCH", SHOP, {"name": "Renamed"}),
@@ -209,6 +214,8 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "user_id": "{cleo}"}),
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "organization_role": "clerk"}),
     Step("POST", "/api/service/check", {"user_id": "{bob}", "permission": "read"}, by="key"),
+    *(Step("POST", f"/access/v1/{path}", _MAY_BOB, by="key") for path in ("evaluation", "evaluations", "search/action", "search/subject")),
+    Step("POST", "/access/v1/search/resource", _MAY_BOB, by="key", refused=501),
     Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
     Step("PATCH", f"{SHOP}/plans/{{plan_id}}", {"name": "Renamed"}),
     Step("DELETE", f"{SHOP}/plans/{{plan_id}}", ids={"plan_id": "{unused_plan}"}),

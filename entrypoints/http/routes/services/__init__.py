@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.services import (
+    access_evaluations,
     api_keys,
     assignments,
     billing,
@@ -36,6 +37,7 @@ ROUTES: Final = Endpoints.of(
     subscriptions,
     service_users,
     rights,
+    access_evaluations,
     service_subscriptions,
     service_info,
     end_users,
