@@ -312,7 +312,7 @@ async def test_the_tick_of_a_group_follows_its_events_and_they_follow_it(town: T
     assert faults == [], "\n".join(faults)
     await page.show(width=WIDE)
     await page.open(f"{home}/events/~new")
-    group = "[...document.querySelectorAll('fieldset.group')].find(one => one.innerText.includes('Member added to a team'))"
+    group = "[...document.querySelectorAll('fieldset.group')].find(one => one.querySelector('legend').innerText === 'Teams')"
     states = f"[...{group}.querySelectorAll('input')].map(one => one.checked)"
     await page.evaluate(f"{group}.querySelector('[data-all]').click()")
     assert set(await page.evaluate(states)) == {True}

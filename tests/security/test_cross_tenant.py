@@ -267,6 +267,8 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
+    "PUT /api/organizations/{org_slug}/branding/logo",
+    "DELETE /api/organizations/{org_slug}/branding/logo",
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     "POST /api/organizations/{org_slug}/domain",
@@ -404,11 +406,14 @@ async def test_no_field_takes_what_is_anothers(
 def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
     """Reads every list and every single thing of the organization, also filtered and searched, with the ids and names of `of`."""
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
+    # A search without a word is refused.
+    lists.remove("/api/organizations/{org_slug}/search")
     filtered = [
         f"members?role={of.role.slug}",
         f"members?search={of.member.email}",
         "invitations?status=pending&page=1&limit=100",
         f"users?search={of.slug}",
+        f"search?q={of.slug}",
         f"users?service_id={of.service.id}",
         f"audit-log?actor_id={of.owner.user}",
         f"audit-log?target_type=role&target_id={of.ids['roles'][-1]}",
@@ -449,7 +454,7 @@ async def test_no_answer_contains_anything_of_another(
             not path.endswith(
                 (
                     *("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider"),
-                    *("recent-logins", "sign-ins", "todos"),
+                    *("recent-logins", "sign-ins", "todos", "failed-logins"),
                 )
             )
             and "sign-ins?" not in path
