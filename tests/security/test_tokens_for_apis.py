@@ -161,12 +161,9 @@ def _sessions(asking: Asking, api: UUID) -> list[Token]:
     """As many sessions of Ada's at the API, as the shop gets them."""
     tokens = [asking.postern.foundation.secrets.token() for _ in range(RACERS)]
     asking.log.remember(*(token.reveal() for token in tokens))
+    granted = Jsonb([{"resource_id": str(api), "identifier": ORDERS, "scopes": ["orders:read"]}])
     for token in tokens:
         session = asking.tenants.session(asking.ada, asking.shop.service).session
-        asking.people.change("update sessions set scopes = '{openid}' where id = %s", session)
+        asking.people.change("update sessions set scopes = '{openid}', audiences = %s where id = %s", granted, session)
         asking.people.change("insert into refresh_tokens (digest, session_id, created_at) values (%s, %s, now())", token.digest(), session)
-        asking.people.change(
-            "insert into session_audiences (session_id, resource_id, identifier, scopes) values (%s, %s, %s, '{orders:read}')",
-            *(session, api, ORDERS),
-        )
     return tokens

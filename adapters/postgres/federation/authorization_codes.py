@@ -6,12 +6,11 @@ from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
-from adapters.postgres.federation.resources import allows_audiences
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import AS_AUDIENCES, audiences, kept_audiences, open_audiences
+from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
@@ -227,13 +226,6 @@ _LET_HOLD: Final[LiteralString] = holding_by_use(
     "from redeemed cross join account cross join code cross join place where account.origin_org_id <> place.org_id",
 )
 
-# The APIs that the code was granted for.
-_OF_A_CODE: Final = """(
-                 select granted.*
-                   from code
-                  cross join lateral jsonb_to_recordset(code.audiences) as granted (resource_id uuid, identifier text, scopes text[])
-             )"""
-
 # One statement does all of the redemption or nothing, in one round trip: applications wait for the answer while somebody signs in.
 #
 # The statement sees the database as it was when the statement began. Rows that may have changed meanwhile are locked, because a lock reads
@@ -287,16 +279,14 @@ _REDEEMING: Final[LiteralString] = f"""
                 and (coalesce(consents.scopes @> code.scopes, false)
                  and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} or services.trusted and {IS_OWN_MEMBERSHIP})
          ),
-         audience as materialized (
-             {open_audiences(_OF_A_CODE, "(select user_id from code)", "(select service_id from code)")}
-         ),
          choice as materialized (
-             select case
+             select looked.open,
+                    case
                         when code.audiences is null then %(resource)s::text is null
-                        else (%(resource)s::text is not null or jsonb_array_length(code.audiences) = 1)
-                         and exists (select from audience where audience.identifier = coalesce(%(resource)s::text, audience.identifier))
+                        else audience_fits(looked.open, code.audiences, %(resource)s::text, '{{}}')
                     end as fits
                from code
+              cross join lateral (select {open_audiences("code")} as open) as looked
          ),
          redeemed as (
              update authorization_codes as codes
@@ -307,12 +297,12 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes)
+                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
                     least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at),
                     least(%(at)s + %(lifetime)s, bounds.ends_at),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.stated_at, code.scopes
+                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences
                from redeemed
               cross join code
               cross join parent
@@ -320,12 +310,6 @@ _REDEEMING: Final[LiteralString] = f"""
                -- The new session ends with the browser's session, unless the scopes allow a session of its own.
                left join parent as bounds on %(root)s::text <> all (code.scopes)
           returning expires_at, ends_at, parent_id, device_id, second_factor_at
-         ),
-         granted as (
-             insert into session_audiences (session_id, resource_id, identifier, scopes)
-             select %(session)s, granted.resource_id, granted.identifier, granted.scopes
-               from redeemed
-              cross join {_OF_A_CODE} as granted
          ),
          issued as (
              insert into refresh_tokens (digest, session_id, created_at)
@@ -366,7 +350,7 @@ _PRESENTED: Final[LiteralString] = f"""
          case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
          {directory_context("codes.authenticated_by", "parent.id", "all_services.org_id")} as directory_context,
          {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
-         jsonb_array_length(codes.audiences) as granted, {AS_AUDIENCES} as audiences,
+         jsonb_array_length(codes.audiences) as granted, choice.open as audiences,
          redeemed.id is null and parent.id is not null and services.id is not null and not choice.fits as untargeted
 """
 _WHAT_BECAME_OF_IT: Final = """

@@ -141,9 +141,10 @@ _RESOURCES: Final = """
                                        from resource_consents
                                       where user_id = %(user)s and service_id = services.id
                                       union all
-                                     select session_audiences.resource_id, session_audiences.identifier, session_audiences.scopes
+                                     select given.resource_id, given.identifier, given.scopes
                                        from sessions
-                                       join session_audiences on session_audiences.session_id = sessions.id
+                                      cross join lateral jsonb_to_recordset(sessions.audiences)
+                                         as given (resource_id uuid, identifier text, scopes text[])
                                       where sessions.user_id = %(user)s and sessions.service_id = services.id
                                         and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
                                  ) as given
@@ -181,7 +182,7 @@ _TAKE_BACK_RESOURCE: Final = """
     delete from resource_consents where user_id = %(user)s and service_id = %(service)s and resource_id = %(resource)s
 """
 
-_NAMES_IT: Final = "jsonb_path_exists(audiences, '$[*] ? (@.resource_id == $id)', jsonb_build_object('id', %(resource)s::text))"
+_NAMES_IT: Final = "audiences @> jsonb_build_array(jsonb_build_object('resource_id', %(resource)s::text))"
 
 _REMOVE_ALL: Final = "delete from consents where user_id = %(user)s"
 
@@ -190,8 +191,7 @@ _END_CODES: Final[LiteralString] = ending_codes("user_id = %(user)s and service_
 _END_CODES_FOR: Final[LiteralString] = ending_codes(f"user_id = %(user)s and service_id = %(service)s and {_NAMES_IT}")
 
 _END_SESSIONS_AT: Final[LiteralString] = revoking(
-    """user_id = %(user)s and service_id = %(service)s and impersonator_id is null
-       and exists (select from session_audiences where session_audiences.session_id = sessions.id and resource_id = %(resource)s)"""
+    f"user_id = %(user)s and service_id = %(service)s and impersonator_id is null and {_NAMES_IT}"
 )
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.branding import links_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
-from adapters.postgres.identity.sessions.audiences import AS_AUDIENCES, audiences, granted_audiences, kept_audiences, open_audiences
+from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.rows import IdRow
@@ -321,12 +321,6 @@ _DENY: Final = """
  returning id
 """
 
-_OF_A_CODE: Final = """(
-                 select granted.*
-                   from consumed
-                  cross join lateral jsonb_to_recordset(consumed.audiences) as granted (resource_id uuid, scopes text[])
-             )"""
-
 # The person's proof must still be younger than the organization's `session_hours`: the device's session outlives the browser's session.
 _CONSUME: Final[LiteralString] = f"""
     with consumed as (
@@ -342,9 +336,6 @@ _CONSUME: Final[LiteralString] = f"""
                              or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
                     )
           returning *
-         ),
-         audience as materialized (
-             {open_audiences(_OF_A_CODE, "(select user_id from consumed)", "(select service_id from consumed)")}
          )
   select consumed.scopes, consumed.proved_at, consumed.second_factor_at, consumed.stated_at, consumed.authenticated_by,
          (
@@ -354,6 +345,6 @@ _CONSUME: Final[LiteralString] = f"""
               where all_services.id = consumed.service_id and memberships.user_id = consumed.user_id
          ) as role,
          (select {PROFILE} from users where users.id = consumed.user_id) as profile,
-         consumed.audiences as granted, {AS_AUDIENCES} as audiences
+         consumed.audiences as granted, {open_audiences("consumed")} as audiences
     from consumed
 """

@@ -10,7 +10,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, held_scopes
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
@@ -162,18 +162,15 @@ FIND_AT_RESOURCE: Final[LiteralString] = f"""
       left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
              on asked.client is not null
       left join lateral (
-                select users.email, sessions.service_id, resource_servers.service_id as stands,
-                       {held_scopes("session_audiences.scopes", "sessions.user_id")} as scopes
+                select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-                  join session_audiences on session_audiences.session_id = sessions.id and session_audiences.resource_id = asked.resource
-                  join resource_servers on resource_servers.id = session_audiences.resource_id
+                 cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
+                  join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
                        {ITS_PERSON_IN_SERVICE}
                  where {IS_LIVE}
                    and sessions.service_id is not null
                    and {admits("organizations.role is not null", "sessions.user_id")}
                    and not organizations.owes_second_factor
-                   and {IS_OPEN}
-                   and {admits_service("sessions.service_id")}
                  limit 1
            ) as living on true
 """

@@ -74,17 +74,3 @@ FIND: Final[LiteralString] = f"""
        and {IS_OPEN}
        and {admits_service("%(service)s")}
 """
-
-
-def allows_audiences(audiences: LiteralString, person: LiteralString, service: LiteralString) -> LiteralString:
-    """A condition: the person allows the service everything in `audiences`, an expression of the document that a code keeps."""
-    return f"""not exists (
-                       select
-                         from jsonb_to_recordset({audiences}) as granted (resource_id uuid, scopes text[])
-                        where not exists (
-                                  select
-                                    from resource_consents as allowed
-                                   where allowed.user_id = {person} and allowed.service_id = {service}
-                                     and allowed.resource_id = granted.resource_id and allowed.scopes @> granted.scopes
-                              )
-                   )"""

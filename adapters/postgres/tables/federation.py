@@ -11,7 +11,6 @@ from adapters.postgres.tables.declaring import (
     OPAQUE,
     ORGANIZATION,
     SERVICE,
-    SESSION,
     SHORT_LIVED,
     THE_INSTALLATIONS,
     WITH_SESSIONS,
@@ -129,13 +128,6 @@ TABLES: Final = (
         holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier")),
         # The other installation has to prove the API's host first, and then the person is asked again.
         moves="The API is no API of the other installation yet",
-        ends=Ends.CASCADES,
-    ),
-    Table(
-        "session_audiences",
-        whose=SESSION,
-        holds=(plain(WORD, "scopes"), plain(FACT, "identifier")),
-        moves=OF_A_SIGN_IN,
         ends=Ends.CASCADES,
     ),
     Table(

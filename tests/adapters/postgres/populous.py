@@ -179,8 +179,6 @@ _FILL: Final = """
       from resource_servers
       join services on services.org_id = resource_servers.org_id
      where resource_servers.org_id = %(organization)s;
-    insert into session_audiences (session_id, resource_id, identifier, scopes)
-    select id, gen_random_uuid(), 'https://api.example', '{read}' from sessions where organization_id = %(organization)s;
     insert into resource_identifiers (key, org_id, is_proved, given_at)
     values ('https://api.example/' || %(organization)s::uuid, %(organization)s, true, now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)

@@ -94,8 +94,6 @@ _FILL: Final = """
     select gen_random_uuid(), id, %(service)s, '{openid}', now() from users;
     insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at)
     select user_id, service_id, gen_random_uuid(), 'https://api.example', '{read}', now() from consents where service_id = %(service)s;
-    insert into session_audiences (session_id, resource_id, identifier, scopes)
-    select id, gen_random_uuid(), 'https://api.example', '{read}' from sessions where service_id = %(service)s;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)
     select gen_random_uuid(), sha256('b'), 'authorize', %(service)s, '{}', '{}', now(), now() from generate_series(1, 8) as n;
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)

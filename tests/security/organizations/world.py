@@ -469,8 +469,7 @@ class World:
         # These people will join or leave. The other organizations' rows about them must stay.
         for person in (self.max, self.joan, self.quinn):
             self._tenants.session(person, scene.tenant)
-            session = self._tenants.session(person, scene.app).session
-            self._put("session_audiences", session_id=session, identifier="https://api.example/", scopes=["read"])
+            self._tenants.session(person, scene.app)
             if scene.slug != ASKED or person is self.quinn:
                 is_member = person is self.quinn and scene.slug != LAST
                 self._put("provisioned_users", org_id=org, user_id=person.user, is_member=is_member, external_id=f"x-{person.email}")

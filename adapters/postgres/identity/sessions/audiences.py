@@ -10,64 +10,34 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.identity.proofs.sign_in_policy import roles_held
 from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.identifiers import ResourceServerId
 from core.domain.signing_keys import TokenAlgorithm
 
+# The rules stand in the schema, in the functions of these names.
+
 # A condition on `resource_servers`: tokens are made for the API. The rule of the domain is `ResourceServer.state`; a test compares the two.
-IS_OPEN: Final = """(resource_servers.identifier like 'http:%%'
-                  or (resource_servers.verified_at is not null or resource_servers.approved_at is not null)
-                 and (resource_servers.settles_at is null or resource_servers.settles_at <= now()))"""
+IS_OPEN: Final = "resource_is_open(resource_servers)"
 
 
 def admits_service(service: LiteralString) -> LiteralString:
     """A condition on `resource_servers`: the service, an expression of an id, may ask for tokens."""
-    return f"""(resource_servers.org_id = (select asking.org_id from services as asking where asking.id = {service})
-                and (resource_servers.admits = 'all' or exists (
-                        select from resource_admissions
-                         where resource_admissions.resource_id = resource_servers.id and resource_admissions.service_id = {service}
-                    )))"""
+    return f"resource_admits(resource_servers, {service})"
 
 
 def is_held(scope: LiteralString, person: LiteralString) -> LiteralString:
     """A condition on `resource_servers`: the person holds the permission that the scope, an expression of one of its objects, asks for."""
-    held = roles_held(person, "resource_servers.org_id", "resource_servers.service_id")
-    return f"""({scope} ->> 'permission' is null
-                or exists (
-                       select
-                         from permissions
-                         join services on services.id = permissions.service_id
-                        where permissions.service_id = resource_servers.service_id and permissions.key = {scope} ->> 'permission'
-                   )
-               and exists (select from ({held}) as held where {scope} ->> 'permission' = any (held.permissions)))"""
+    return f"resource_scope_is_held(resource_servers, {scope}, {person})"
 
 
-def held_scopes(granted: LiteralString, person: LiteralString) -> LiteralString:
-    """An array: the scopes of the API among the granted ones, an expression of an array, that the person holds."""
-    return f"""array(
-                 select scope.own ->> 'name'
-                   from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
-                  where scope.own ->> 'name' = any ({granted}) and {is_held("scope.own", person)}
-                  order by scope.place
-             )"""
+def open_audiences(row: LiteralString) -> LiteralString:
+    """The open APIs of a code or session, a row with `audiences`, `user_id` and `service_id`. Null for a row that is for no API."""
+    return f"case when {row}.audiences is not null then open_audiences({row}.audiences, {row}.user_id, {row}.service_id) end"
 
 
-def open_audiences(granted: LiteralString, person: LiteralString, service: LiteralString) -> LiteralString:
-    """A statement: the open APIs among the granted ones. `granted` is a source of rows with `resource_id` and `scopes`; the others are
-    expressions of ids.
-    """
-    return f"""
-             select resource_servers.id, resource_servers.identifier, {held_scopes("granted.scopes", person)} as scopes,
-                    resource_servers.token_lifetime as lifetime, resource_servers.access_token_alg as algorithm
-               from {granted} as granted
-               join resource_servers on resource_servers.id = granted.resource_id
-              where {IS_OPEN} and {admits_service(service)}
-"""
-
-
-# The column `audiences` of a statement that has `open_audiences` under the name `audience`.
-AS_AUDIENCES: Final = "(select jsonb_agg(to_jsonb(audience)) from audience)"
+def allows_audiences(granted: LiteralString, person: LiteralString, service: LiteralString) -> LiteralString:
+    """A condition: the person allows the service everything that is granted, an expression of the document that a code keeps."""
+    return f"({granted} is null or audiences_are_allowed({granted}, {person}, {service}))"
 
 
 def audiences(granted: int | None, found: Sequence[Mapping[str, Any]] | None) -> TokenAudiences:

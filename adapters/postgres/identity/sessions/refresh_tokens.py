@@ -9,7 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import AS_AUDIENCES, audiences, open_audiences
+from adapters.postgres.identity.sessions.audiences import audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
@@ -63,7 +63,7 @@ class _Presented(Frozen):
     profile: Mapping[str, Any] | None
     directory_context: str | None
     tells_more: bool
-    granted: int
+    granted: int | None
     audiences: Sequence[Mapping[str, Any]] | None
 
     def presented(self) -> PresentedRefreshToken:
@@ -151,8 +151,8 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} as is_live,
-                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
-                    sessions.parent_id,
+                    memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
+                    sessions.stated_at, sessions.parent_id,
                     {is_verified_for("sessions.organization_id")} as email_is_verified,
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
@@ -177,27 +177,16 @@ _ROTATE: Final[LiteralString] = f"""
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
          ),
-         granted as materialized (
-             select session_audiences.resource_id, session_audiences.scopes
-               from found
-               join session_audiences on session_audiences.session_id = found.session_id
-         ),
-         audience as materialized (
-             {open_audiences("granted", "(select user_id from found)", "(select service_id from found)")}
-         ),
          choice as materialized (
-             select case
-                        when not exists (select from granted)
+             select looked.open,
+                    case
+                        when found.audiences is null
                         then %(resource)s::text is null
                          and (%(foreign_scopes)s::text[] = '{{}}' or %(scopes)s::text[] <> '{{}}')
-                        else (%(resource)s::text is not null or (select count(*) from granted) = 1)
-                         and exists (
-                                 select
-                                   from audience
-                                  where audience.identifier = coalesce(%(resource)s::text, audience.identifier)
-                                    and %(foreign_scopes)s::text[] <@ audience.scopes
-                             )
+                        else audience_fits(looked.open, found.audiences, %(resource)s::text, %(foreign_scopes)s::text[])
                     end as fits
+               from found
+              cross join lateral (select {open_audiences("found")} as open) as looked
          ),
          rotated as (
              update refresh_tokens
@@ -241,10 +230,11 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
-         found.directory_context, found.tells_more, (select count(*) from granted)::integer as granted, {AS_AUDIENCES} as audiences,
+         found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found
+    left join choice on true
     left join rotated on true
     left join extended on extended.id = rotated.session_id
 """

@@ -83,7 +83,7 @@ class SessionRows:
         await self._transaction.tell_along(_ISSUE, {"digest": token_digest, "session": session, "at": at})
 
     async def grant(self, session: SessionId, granted: Sequence[TokenAudience]) -> None:
-        await self._transaction.tell_along(_GRANT, {"session": session, "audiences": kept_audiences(granted)})
+        await self._transaction.tell(_GRANT, {"session": session, "audiences": kept_audiences(granted)})
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         parameters = {"id": session, "user": user, **proof_parameters(proved)}
@@ -148,11 +148,7 @@ _ADD: Final = """
             %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s)
 """
 
-_GRANT: Final = """
-    insert into session_audiences (session_id, resource_id, identifier, scopes)
-    select %(session)s, granted.resource_id, granted.identifier, granted.scopes
-      from jsonb_to_recordset(%(audiences)s) as granted (resource_id uuid, identifier text, scopes text[])
-"""
+_GRANT: Final = "update sessions set audiences = %(audiences)s where id = %(session)s"
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"
 
