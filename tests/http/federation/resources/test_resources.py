@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 
 import pytest
 
+from core.domain.identifiers import OrganizationId, ResourceServerId
 from tests.http.client import refused
 from tests.http.federation.arriving import left, told
-from tests.http.federation.relying import CALLBACK, FORM, VERIFIER, Application, claims_of, oauth
+from tests.http.federation.relying import CALLBACK, FORM, VERIFIER, claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS, SCOPES, Asking
 
 LOCAL: Final = "http://localhost:3000/mcp"
@@ -364,12 +365,34 @@ async def test_taking_an_api_away_leaves_the_rest(asking: Asking) -> None:
     assert ORDERS in (await asking.asked()).page.text
 
 
-def _clients(asking: Asking) -> tuple[Application, ...]:
-    return (asking.shop, asking.page)
-
-
 async def test_a_public_client_too(asking: Asking) -> None:
     asking.api()
     tokens = await asking.tokens(application=asking.page)
     answer = await asking.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})
     assert claims_of(answer.ok()["access_token"])["aud"] == ORDERS
+
+
+async def test_the_schema_and_the_domain_agree_on_what_is_open(asking: Asking) -> None:
+    past, future = "2000-01-01", "2999-01-01"
+    kinds: list[dict[str, Any]] = [
+        {"approved_at": None},
+        {"approved_at": past},
+        {"approved_at": None, "verified_at": past, "next_check_at": future},
+        {"settles_at": past},
+        {"settles_at": future},
+        {"approved_at": None, "settles_at": past},
+    ]
+    found = []
+    for number, columns in enumerate(kinds):
+        for host in ("https://api.acme.example", "http://localhost:3000"):
+            if "verified_at" in columns:
+                api = asking.api(f"{host}/{number}", approved_at=None)
+                asking.people.change("update resource_servers set verified_at = %s, next_check_at = %s where id = %s", past, future, api)
+            else:
+                api = asking.api(f"{host}/{number}", **columns)
+            (row,) = asking.people.rows("select resource_is_open(resource_servers) as is_open from resource_servers where id = %s", api)
+            server = await asking.postern.services.resource_servers.lookup.get(OrganizationId(asking.acme.id), ResourceServerId(api))
+            assert server is not None
+            found.append(row["is_open"])
+            assert row["is_open"] == server.is_active(asking.postern.foundation.clock.now()), (host, columns)
+    assert set(found) == {True, False}
