@@ -396,3 +396,13 @@ async def test_the_schema_and_the_domain_agree_on_what_is_open(asking: Asking) -
             found.append(row["is_open"])
             assert row["is_open"] == server.is_active(asking.postern.foundation.clock.now()), (host, columns)
     assert set(found) == {True, False}
+
+
+async def test_a_code_is_worth_no_more_than_what_the_person_still_allows(asking: Asking) -> None:
+    """The person takes a tick away before the application has redeemed the code of before."""
+    api = asking.api()
+    code = await asking.allowed()
+    tab = await asking.asked(prompt="consent")
+    fewer = left(await tab.send(answer="allow", scopes=[f"{api} orders:read"]), CALLBACK)["code"]
+    assert oauth(await asking.redeem(asking.shop, code)) == (400, "invalid_grant")
+    assert (await asking.redeem(asking.shop, fewer)).ok()["scope"] == "openid orders:read"
